@@ -1,0 +1,59 @@
+# strongroom: `make` alone prints this menu.
+#
+#   make serve    install what is needed into .venv, write a .env if there is none, start the server
+#   make test     the whole test suite
+#   make check    linter, formatter's check, type checker
+#   make format   let the formatter and the linter mend what they can
+#   make lock     resolve the dependencies anew and write the lock files (needs uv)
+#   make clean    remove .venv and caches; never your data or .env
+
+PYTHON ?= python3
+BIN := .venv/bin
+# pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
+PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
+PARALLEL ?= 2
+
+.PHONY: help serve test check format lock clean
+
+help:
+	@sed -n 's/^#   \{0,1\}//p' Makefile
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit("strongroom needs Python 3.11 or newer; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv --without-pip .venv
+
+.venv/.serve: requirements.lock pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes --requirement requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.venv/.dev: requirements-dev.lock .venv/.serve
+	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@touch $@
+
+serve: .venv/.serve
+	@test -f .env || $(BIN)/strongroom init
+	@exec $(BIN)/strongroom serve
+
+test: .venv/.dev
+	$(BIN)/python -m pytest --numprocesses $(PARALLEL) $(PYTEST)
+
+check: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# --universal: one lock for every platform. The lock holds versions and hashes and names no host.
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  --quiet pyproject.toml requirements-build.in --output-file requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  --quiet --constraint requirements.lock requirements-dev.in --output-file requirements-dev.lock
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

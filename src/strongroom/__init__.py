@@ -1,0 +1,20 @@
+"""strongroom: a self-hostable backend whose data stays unreadable to whoever runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from strongroom.server import Server, create_server
+
+__version__ = "0.1.0"
+__all__ = ["Server", "__version__", "create_server"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the server only when it is asked for: clients and the command line start without it."""
+    if name in {"Server", "create_server"}:
+        from strongroom import server
+
+        return getattr(server, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,62 @@
+"""API keys: make, list, revoke, recognise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import identifiers, store
+from strongroom.errors import ApiKeyNotFound, Invalid, VaultNotFound
+from strongroom.model import ApiKey
+
+if TYPE_CHECKING:
+    from strongroom.model import Actor
+    from strongroom.store import Tx
+    from strongroom.wire import CreateApiKey
+
+
+async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str) -> ApiKey:
+    """Make a key with these scopes for the actor."""
+    if wanted.expires_at is not None and wanted.expires_at <= tx.now:
+        raise Invalid({"expiresAt": "must be in the future, in Unix milliseconds"})
+    vault_uids = None
+    if wanted.vault_uids is not None:
+        vault_uids = list(dict.fromkeys(uid.lower() for uid in wanted.vault_uids))
+        for uid in vault_uids:
+            if await store.vaults.clock(tx, actor.user_id, uid) is None:
+                raise VaultNotFound
+    key = ApiKey(
+        uid=identifiers.new_uid(tx.now),
+        name=wanted.name,
+        permissions=wanted.permissions and list(dict.fromkeys(wanted.permissions)),
+        vault_uids=vault_uids,
+        collections=wanted.collections and list(dict.fromkeys(wanted.collections)),
+        expires_at=wanted.expires_at,
+        created_at=tx.now,
+        last_used_at=None,
+    )
+    return await store.keys.insert(tx, actor.user_id, key_hash, key)
+
+
+async def list_(tx: Tx, actor: Actor) -> list[ApiKey]:
+    """The actor's keys, oldest first."""
+    return await store.keys.of_user(tx, actor.user_id)
+
+
+async def revoke(tx: Tx, actor: Actor, uid: str) -> None:
+    """Revoke a key: it is refused from now on."""
+    if not await store.keys.delete(tx, actor.user_id, uid):
+        raise ApiKeyNotFound
+
+
+async def holder(tx: Tx, key_hash: str) -> Actor | None:
+    """Who presents this key; None if it is unknown, revoked or expired."""
+    actor = await store.keys.actor(tx, key_hash)
+    if actor is None or actor.key is None:
+        return None
+    expires = actor.key.expires_at
+    return None if expires is not None and expires <= tx.now else actor
+
+
+async def touch(tx: Tx, user_id: str, uid: str) -> None:
+    """Note that a key was used."""
+    await store.keys.touch(tx, user_id, uid)

@@ -1,0 +1,51 @@
+"""The command `strongroom`. Each command loads only what it needs, so that help is instant."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from strongroom import __version__
+from strongroom.cli import terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="strongroom",
+        description="A backend for data that must stay unreadable to whoever runs the server.",
+        epilog="'strongroom COMMAND --help' explains a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"strongroom {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    serve = commands.add_parser(
+        "serve",
+        help="run the server",
+        description="Run the server until SIGTERM or SIGINT. Every option has a variable of the environment "
+        "(or of a .env file in this folder) behind it; the option wins.",
+    )
+    from strongroom.cli import serving
+
+    serving.add_options(serve)
+    serve.set_defaults(run=serving.serve)
+
+    init = commands.add_parser(
+        "init",
+        help="write a .env file with a fresh secret",
+        description="Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone.",
+    )
+    init.set_defaults(run=serving.init)
+
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.run(options)
+    except terminal.Stop as stop:
+        terminal.complain(str(stop))
+        return USAGE_ERROR
+    return code

@@ -1,0 +1,68 @@
+"""`strongroom serve` and `strongroom init`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strongroom.cli import terminal
+from strongroom.options import TABLE
+
+if TYPE_CHECKING:
+    import argparse
+
+ENV_FILE = ".env"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """One option for each setting."""
+    for setting in TABLE:
+        default = f" (default: {setting.default})" if setting.default else ""
+        parser.add_argument(
+            setting.option,
+            dest=setting.variable,
+            metavar="FILE" if setting.variable == "JWT_SECRET" else "VALUE",
+            help=f"{setting.meaning}{default} [{setting.variable}]".replace("%", "%%"),
+        )
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Run the server."""
+    from dotenv import dotenv_values
+
+    from strongroom.server import open_server
+    from strongroom.server.observe import to_stderr
+    from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting, resolve
+    from strongroom.store import CannotOpen
+
+    from_file = {name: value for name, value in dotenv_values(ENV_FILE, interpolate=False).items() if value is not None}
+    given = {setting.option: getattr(options, setting.variable) for setting in TABLE}
+    try:
+        settings = resolve({**from_file, **os.environ}, given)
+        if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
+            terminal.complain(
+                f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
+            )
+        open_server(settings, log=to_stderr()).listen()
+    except (BadSetting, CannotOpen) as error:
+        raise terminal.Stop(str(error)) from None
+    return 0
+
+
+def init(_options: argparse.Namespace) -> int:
+    """Write a .env with a fresh secret."""
+    try:
+        descriptor = os.open(ENV_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        terminal.say(f"{ENV_FILE} exists already; left as it is.")
+        return 0
+    except OSError as error:
+        raise terminal.Stop(f"Cannot write {ENV_FILE}: {error.strerror}.") from None
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"JWT_SECRET={secrets.token_hex(32)}\n")
+    terminal.say(
+        f"Wrote {Path(ENV_FILE).absolute()} with a fresh secret. Keep it: without it, everybody must log in again."
+    )
+    return 0

@@ -1,0 +1,225 @@
+"""Every way we say no: a word with a code.
+
+    Refusal
+    ├── Invalid                 validation_error         the request's form is wrong; names each field
+    ├── Unauthorized            unauthorized             no bearer, or not a good one
+    ├── InvalidCredentials      invalid_credentials      wrong email or password
+    ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
+    ├── InsufficientScope       insufficient_scope       the API key may not do this
+    ├── NotFound                not_found                no such route
+    │   ├── VaultNotFound       vault_not_found
+    │   ├── DocumentNotFound    document_not_found
+    │   └── ApiKeyNotFound      api_key_not_found
+    ├── MethodNotAllowed        method_not_allowed
+    ├── Taken
+    │   ├── EmailAlreadyExists  email_already_exists
+    │   ├── VaultAlreadyExists  vault_already_exists
+    │   └── UidTaken            uid_taken
+    ├── Conflict                                         the version is not the stored one
+    │   ├── DocumentConflict    document_conflict
+    │   └── VaultConflict       vault_conflict
+    ├── PayloadTooLarge         payload_too_large
+    ├── UnsupportedMediaType    unsupported_media_type
+    ├── RateLimited             rate_limited             carries when to come back
+    ├── StorageFull             storage_full
+    ├── Unavailable             unavailable              carries when to come back
+    └── InternalError           internal_error
+
+The status of each is one table at the HTTP edge; the client reads that table backwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class Refusal(Exception):  # noqa: N818 - the house's word for it
+    """A request that is answered with no. `message` is one sentence a person can act on."""
+
+    code: ClassVar[str] = "refused"
+    sentence: ClassVar[str] = "The request was refused."
+
+    def __init__(self, message: str | None = None, *, details: dict[str, Any] | None = None) -> None:
+        self.message = message or self.sentence
+        self.details = details
+        super().__init__(self.message)
+
+
+class Invalid(Refusal):
+    """The request's form is wrong; `details.fields` says what is wrong with each field."""
+
+    code = "validation_error"
+    sentence = "The request is not valid; see details.fields for what to change."
+
+    def __init__(self, fields: dict[str, str], message: str | None = None) -> None:
+        super().__init__(message, details={"fields": fields})
+
+
+class Unauthorized(Refusal):
+    """There is no bearer token or API key, or it is not a good one."""
+
+    code = "unauthorized"
+    sentence = "Send a valid access token or API key as 'Authorization: Bearer ...'."
+
+
+class InvalidCredentials(Refusal):
+    """The email or the password is wrong; never said which."""
+
+    code = "invalid_credentials"
+    sentence = "The email or the password is wrong."
+
+
+class InvalidRefreshToken(Refusal):
+    """The refresh token is unknown, expired, revoked or of the wrong kind."""
+
+    code = "invalid_refresh_token"
+    sentence = "This refresh token is not valid any more; log in again."
+
+
+class InsufficientScope(Refusal):
+    """The API key may not do this."""
+
+    code = "insufficient_scope"
+    sentence = "This API key is not allowed to do that."
+
+
+class NotFound(Refusal):
+    """There is no such route."""
+
+    code = "not_found"
+    sentence = "There is nothing at this address; see /docs for the routes."
+
+
+class VaultNotFound(NotFound):
+    """No vault of this owner has that uid or name."""
+
+    code = "vault_not_found"
+    sentence = "You have no such vault."
+
+
+class DocumentNotFound(NotFound):
+    """No document in this vault has that uid."""
+
+    code = "document_not_found"
+    sentence = "There is no such document in this vault."
+
+
+class ApiKeyNotFound(NotFound):
+    """No active API key of this owner has that uid."""
+
+    code = "api_key_not_found"
+    sentence = "You have no such API key."
+
+
+class MethodNotAllowed(Refusal):
+    """The route exists, but not with this method."""
+
+    code = "method_not_allowed"
+    sentence = "This address does not take that method; see the Allow header."
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        super().__init__()
+        self.allowed = allowed
+
+
+class Taken(Refusal):
+    """Something of that name is there already."""
+
+
+class EmailAlreadyExists(Taken):
+    """An account with this email exists."""
+
+    code = "email_already_exists"
+    sentence = "An account with this email exists already; log in instead."
+
+
+class VaultAlreadyExists(Taken):
+    """This owner has a vault of that name."""
+
+    code = "vault_already_exists"
+    sentence = "You already have a vault with this name."
+
+
+class UidTaken(Taken):
+    """This owner uses that uid already."""
+
+    code = "uid_taken"
+    sentence = "You already use this uid for something else; choose another."
+
+
+class Conflict(Refusal):
+    """The version the client saw is not the stored one; `details` carries the stored one.
+
+    `precondition` is true when the client spoke through If-Match: HTTP has a status of its own for that.
+    """
+
+    def __init__(self, version: int, updated_at: int, *, precondition: bool = False) -> None:
+        super().__init__(details={"version": version, "updatedAt": updated_at})
+        self.precondition = precondition
+
+
+class DocumentConflict(Conflict):
+    """The document has changed since the client read it."""
+
+    code = "document_conflict"
+    sentence = "The document has changed since you read it; fetch it, merge, and try again."
+
+
+class VaultConflict(Conflict):
+    """The vault has changed since the client read it."""
+
+    code = "vault_conflict"
+    sentence = "The vault has changed since you read it; fetch it, merge, and try again."
+
+
+class PayloadTooLarge(Refusal):
+    """The body is over the limit."""
+
+    code = "payload_too_large"
+    sentence = "The request body is too large."
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"The request body is larger than the {limit} bytes this server takes.")
+
+
+class UnsupportedMediaType(Refusal):
+    """The body is not declared as JSON."""
+
+    code = "unsupported_media_type"
+    sentence = "Send JSON in UTF-8, with 'Content-Type: application/json'."
+
+
+class Later(Refusal):
+    """A refusal that says when to come back."""
+
+    def __init__(self, retry_after: int = 1, message: str | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RateLimited(Later):
+    """Too many failed attempts."""
+
+    code = "rate_limited"
+    sentence = "Too many failed attempts; wait and try again."
+
+
+class Unavailable(Later):
+    """The database is away for the moment."""
+
+    code = "unavailable"
+    sentence = "The service cannot reach its database at the moment; try again shortly."
+
+
+class StorageFull(Refusal):
+    """The disk is full: writes are refused, reads go on."""
+
+    code = "storage_full"
+    sentence = "The server's storage is full; nothing was written. Reading still works."
+
+
+class InternalError(Refusal):
+    """The server has a fault of its own."""
+
+    code = "internal_error"
+    sentence = "The server has a fault of its own; the request id names it in the server's log."

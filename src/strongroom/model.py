@@ -1,0 +1,126 @@
+"""The nouns: frozen structs that every layer shares. Field order is column order (see store/db.py)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Variant(StrEnum):
+    """What a server serves: both kinds of vault, or the letter of one."""
+
+    BOTH = "both"
+    DOCUMENT = "document"
+    BLOB = "blob"
+
+    @property
+    def has_documents(self) -> bool:
+        """Whether documents and API keys are served."""
+        return self is not Variant.BLOB
+
+    @property
+    def has_blobs(self) -> bool:
+        """Whether a vault's own data and salt are served."""
+        return self is not Variant.DOCUMENT
+
+
+class Permission(StrEnum):
+    """What an API key may be allowed to do."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+
+
+class User(Struct, frozen=True):
+    """An account as its owner sees it."""
+
+    id: str
+    email: str
+
+
+class Login(Struct, frozen=True):
+    """What a login is checked against."""
+
+    id: str
+    email: str
+    password_hash: str | None
+
+    def __repr__(self) -> str:
+        return f"Login(id={self.id!r})"
+
+
+class RefreshToken(Struct, frozen=True):
+    """A refresh token's record: its place in the session's succession, and when it was superseded."""
+
+    generation: int
+    superseded_at: int | None
+
+
+class ApiKey(Struct, frozen=True, rename="camel"):
+    """An API key as it is listed; the secret is not part of it. A scope that is None does not limit."""
+
+    uid: str
+    name: str
+    permissions: list[Permission] | None
+    vault_uids: list[str] | None
+    collections: list[str] | None
+    expires_at: int | None
+    created_at: int
+    last_used_at: int | None
+
+
+class Actor(Struct, frozen=True):
+    """Who is asking: an account through a session, or through an API key, or neither on a public route."""
+
+    user_id: str
+    email: str
+    session_id: str | None = None
+    key: ApiKey | None = None
+
+
+class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A named container. `updated_at` is its clock; `data` and `salt` are its blob, if it carries one."""
+
+    uid: str
+    name: str
+    version: int
+    updated_at: int
+    data: str | None = None
+    salt: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Vault(uid={self.uid!r}, version={self.version})"
+
+
+class Document(Struct, frozen=True, rename="camel"):
+    """One encrypted document, as stored and as answered."""
+
+    uid: str
+    vault_uid: str
+    collection: str
+    data: str
+    hmac: str | None
+    version: int
+    created_at: int
+    updated_at: int
+    deleted_at: int | None
+
+    def __repr__(self) -> str:
+        return f"Document(uid={self.uid!r}, version={self.version})"
+
+
+class Expected(Struct, frozen=True):
+    """Which versions the client will accept as the stored one; None is any. `by_header`: it spoke through If-Match."""
+
+    versions: tuple[int, ...] | None
+    by_header: bool = False
+
+    def allows(self, version: int) -> bool:
+        """Whether the stored version is one that the client expects."""
+        return self.versions is None or version in self.versions
+
+    def precedes(self, version: int) -> bool:
+        """Whether the stored version is the one right after an expected one, as it is when an answer was lost."""
+        return self.versions is not None and version - 1 in self.versions

@@ -1,0 +1,40 @@
+"""Every setting, in one table: the command line, the server, the README and a test read it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Option(NamedTuple):
+    """One setting: its variable, its option on the command line, its default, what it means."""
+
+    variable: str
+    option: str
+    default: str
+    meaning: str
+
+
+TABLE: Final = (
+    Option(
+        "JWT_SECRET",
+        "--jwt-secret-file",
+        "",
+        "Secret that signs the tokens; required. The option names a file that holds it",
+    ),
+    Option(
+        "JWT_ISSUER", "--jwt-issuer", "strongroom", "Issuer named in the tokens; strongbox where the variant is blob"
+    ),
+    Option(
+        "JWT_ACCESS_EXPIRY",
+        "--jwt-access-expiry",
+        "15m",
+        "Lifetime of an access token: a number and ms, s, m, h, d or w",
+    ),
+    Option("JWT_REFRESH_EXPIRY", "--jwt-refresh-expiry", "7d", "Lifetime of a refresh token, in the same notation"),
+    Option("DB_PATH", "--db-path", "./data/vault.db", "The database file"),
+    Option("HOST", "--host", "127.0.0.1", "Address to listen on"),
+    Option("PORT", "--port", "3000", "Port to listen on; 0 takes a free one"),
+    Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),
+    Option("MAX_BODY_BYTES", "--max-body-bytes", "6291456", "Largest request body, in bytes"),
+    Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
+)

@@ -1,0 +1,89 @@
+"""Decisions that need no database: limits, the shape of values, what a key's scope allows."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING, Final
+
+from strongroom.errors import InsufficientScope, VaultNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strongroom.model import Actor, ApiKey, Permission
+
+MINUTE: Final = 60_000
+GUESS_WINDOW: Final = 15 * MINUTE
+GUESSES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
+GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
+REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
+LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
+
+_BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def is_base64(text: str) -> bool:
+    """Whether a text keeps to the base64 or base64url alphabets, with at most two signs of padding."""
+    if not text.isascii():
+        return False
+    body = text.encode("ascii")
+    rest = body.translate(None, _BASE64)
+    return not rest or (rest in b"==" and body.endswith(rest) and len(body) > len(rest))
+
+
+def has_control(text: str) -> bool:
+    """Whether a text holds a control character."""
+    return _CONTROL.search(text) is not None
+
+
+def normal_email(text: str) -> str:
+    """The spelling of an email that counts: trimmed and in lower case."""
+    return text.strip().lower()
+
+
+def is_email(text: str) -> bool:
+    """Whether a normal email has an acceptable form."""
+    before, _, after = text.partition("@")
+    return 3 <= len(text) <= 254 and bool(before and after) and "@" not in after and not has_control(text)
+
+
+def may_see_blobs(actor: Actor) -> bool:
+    """Whether the actor may reach a vault's blob: it lies in no collection, so a key of some collections may not."""
+    return actor.key is None or actor.key.collections is None
+
+
+def require(key: ApiKey | None, permission: Permission | None, *, whole_account: bool = False) -> None:
+    """Refuse an API key that lacks the permission, or whose scope is narrower than the account where that matters."""
+    if key is None:
+        return
+    if permission is not None and key.permissions is not None and permission not in key.permissions:
+        raise InsufficientScope(f"This API key lacks the permission '{permission}'.")
+    if whole_account and (key.vault_uids is not None or key.collections is not None):
+        raise InsufficientScope("An API key limited to vaults or collections cannot create, rename or delete vaults.")
+
+
+def require_vault(actor: Actor, vault_uid: str) -> None:
+    """Refuse a vault outside the key's scope, in the same words as one that does not exist."""
+    if actor.key is not None and actor.key.vault_uids is not None and vault_uid not in actor.key.vault_uids:
+        raise VaultNotFound
+
+
+def require_collection(actor: Actor, collection: str) -> None:
+    """Refuse a request that names a collection outside the key's scope."""
+    if not in_scope(actor, collection):
+        raise InsufficientScope("This API key does not reach that collection.")
+
+
+def in_scope(actor: Actor, collection: str) -> bool:
+    """Whether a document of this collection is within the actor's reach."""
+    return actor.key is None or actor.key.collections is None or collection in actor.key.collections
+
+
+def collections_of(actor: Actor, named: str | None) -> Sequence[str] | None:
+    """The collections a list shows: the one that was named, those of the key's scope, or None for all."""
+    if named is not None:
+        require_collection(actor, named)
+        return (named,)
+    return None if actor.key is None else actor.key.collections

@@ -1,0 +1,96 @@
+"""Everything that knows HTTP. `create_server` makes a server; it is an ASGI application, and `listen` runs it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from strongroom.server.app import App
+from strongroom.server.observe import Log, Silent
+from strongroom.server.room import Room
+from strongroom.server.settings import Settings, resolve
+from strongroom.store import open_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import Receive, Scope, Send
+
+    from strongroom.server.run import Runner
+
+__all__ = ["Server", "create_server", "open_server"]
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Server:
+    """A strongroom. Embed it as an ASGI application, or let it `listen`."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+        self._app = App(room)
+        self._runner: Runner | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as an ASGI application."""
+        await self._app(scope, receive, send)
+
+    def listen(self, port: int | None = None, host: str | None = None) -> None:
+        """Serve until a signal or `close`; requests in hand are finished first."""
+        from strongroom.server.run import Runner
+
+        settings = self._room.settings
+        self._runner = Runner(self, settings.host if host is None else host, settings.port if port is None else port)
+        self._runner.run()
+
+    def close(self) -> None:
+        """Ask a listening server to finish; safe to call from another thread."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    @property
+    def settings(self) -> Settings:
+        """What this server runs with."""
+        return self._room.settings
+
+    @property
+    def url(self) -> str | None:
+        """Where the server listens; None while it does not."""
+        return None if self._runner is None else self._runner.url
+
+    @property
+    def data_lies_in(self) -> str:
+        """Where the data is, in a few words."""
+        return self._room.db.describe
+
+    @property
+    def log(self) -> Log:
+        """The server's log."""
+        return self._room.log
+
+
+def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
+    """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
+    db = open_database(settings.db_path, clock)
+    return Server(Room(settings, db, clock, log or Silent()))
+
+
+def create_server(
+    *,
+    jwt_secret: str,
+    db_path: str = "./data/vault.db",
+    variant: str = "both",
+    log: Log | None = None,
+    clock: Callable[[], int] = _clock,
+    **settings: Any,
+) -> Server:
+    """A server from Python. Further settings go by their variables in lower case: `max_body_bytes=1_000_000`."""
+    given = {name.upper(): _spelled(value) for name, value in settings.items()}
+    environment = {**given, "JWT_SECRET": jwt_secret, "DB_PATH": str(db_path), "VAULT_VARIANT": str(variant)}
+    return open_server(resolve(environment), log=log, clock=clock)
+
+
+def _spelled(value: Any) -> str:
+    return ",".join(value) if isinstance(value, (list, tuple)) else str(value)

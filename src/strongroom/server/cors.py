@@ -1,0 +1,42 @@
+"""Browsers: any origin may call, because authority travels only in the Authorization header, never in a cookie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from strongroom.server.http import Header
+
+_EXPOSED: Final = b"ETag, Retry-After, X-Request-Id"
+_METHODS: Final = b"GET, HEAD, POST, PUT, DELETE, OPTIONS"
+_HEADERS: Final = b"Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, X-Request-Id"
+_DAY: Final = b"86400"
+
+
+class Cors:
+    """Which headers an answer carries for a browser."""
+
+    def __init__(self, origins: tuple[str, ...]) -> None:
+        self._any = "*" in origins
+        self._origins = {origin.encode() for origin in origins}
+
+    def headers(self, origin: bytes) -> list[Header]:
+        """For an answer to a request from this origin. One that may not call gets none, and its browser refuses."""
+        if self._any:
+            return [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", _EXPOSED)]
+        vary = [(b"vary", b"Origin")]
+        if origin.rstrip(b"/") not in self._origins:
+            return vary
+        return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED), *vary]
+
+    def preflight(self, origin: bytes) -> list[Header]:
+        """For an answer to the question that a browser asks first."""
+        headers = self.headers(origin)
+        if headers[0][0] != b"access-control-allow-origin":
+            return headers
+        return [
+            *headers,
+            (b"access-control-allow-methods", _METHODS),
+            (b"access-control-allow-headers", _HEADERS),
+            (b"access-control-max-age", _DAY),
+        ]

@@ -1,0 +1,86 @@
+"""Examples for the description of the API. A test reads each with the struct that it is an example of."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from strongroom import errors, wire
+from strongroom.errors import Refusal
+from strongroom.model import Document, Vault
+
+_UID: Final = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
+_VAULT_UID: Final = "0192f0c0-11aa-7bbb-8ccc-0123456789ab"
+_NOW: Final = 1_731_600_000_000
+_ACCESS: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<access>.<signature>"
+_REFRESH: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<refresh>.<signature>"
+_USER: Final = {"id": "0192f0bf-0a0b-7c0d-8e0f-101112131415", "email": "ada@example.com"}
+_LOGIN: Final = {"email": "ada@example.com", "password": "correct horse battery staple"}
+_VAULT: Final = {
+    "uid": _VAULT_UID,
+    "name": "personal",
+    "version": 1,
+    "updatedAt": _NOW,
+    "data": "AZx3...sealed...",
+    "salt": "c2FsdC1zYWx0LXNhbHQ=",
+}
+_DOCUMENT: Final = {
+    "uid": _UID,
+    "vaultUid": _VAULT_UID,
+    "collection": "notes",
+    "data": "q83vEjRWeJCrze8SNFZ4kA==",
+    "hmac": "b1946ac92492d234",
+    "version": 1,
+    "createdAt": _NOW,
+    "updatedAt": _NOW,
+    "deletedAt": None,
+}
+_SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "collections": None}
+_KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
+_LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
+
+OF: Final[dict[type[Any], dict[str, Any]]] = {
+    wire.Register: _LOGIN,
+    wire.LogIn: _LOGIN,
+    wire.Refresh: {"refreshToken": _REFRESH},
+    wire.LogOut: {},
+    wire.CreateVault: {"name": "personal"},
+    wire.CreateContainer: {"name": "personal"},
+    wire.CreateBlob: {"name": "personal", "data": _VAULT["data"], "salt": _VAULT["salt"]},
+    wire.PutVault: {"name": "private", "version": 1},
+    wire.RenameVault: {"name": "private", "version": 1},
+    wire.PutBlob: {"data": _VAULT["data"], "salt": _VAULT["salt"], "version": 1},
+    wire.CreateDocument: {"collection": "notes", "data": _DOCUMENT["data"], "hmac": _DOCUMENT["hmac"]},
+    wire.PutDocument: {"data": "EjRWeJCrze8SNFZ4kKvN7w==", "hmac": None, "version": 1},
+    wire.DeleteDocument: {"version": 2},
+    wire.CreateApiKey: {"name": "backup script", "permissions": ["read"]},
+    wire.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
+    wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
+    wire.Me: {"user": _USER},
+    wire.Health: {"status": "ok", "timestamp": _NOW},
+    wire.Done: {"success": True},
+    wire.Deleted: {"success": True, **_DOCUMENT, "version": 2, "updatedAt": _NOW + 1, "deletedAt": _NOW + 1},
+    wire.Vaults: {"vaults": [_VAULT]},
+    wire.Documents: _LIST,
+    wire.Synced: {**_LIST, "syncedAt": _NOW},
+    wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
+    wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
+    Vault: _VAULT,
+    Document: _DOCUMENT,
+}
+
+
+def without_blob(example: dict[str, Any]) -> dict[str, Any]:
+    """A vault as a server of document vaults shows it."""
+    if "vaults" in example:
+        return {"vaults": [without_blob(vault) for vault in example["vaults"]]}
+    return {key: value for key, value in example.items() if key not in {"data", "salt"}}
+
+
+def refusal(kind: type[Refusal]) -> dict[str, Any]:
+    """What a refusal looks like."""
+    error: dict[str, Any] = {"code": kind.code, "message": kind.sentence, "requestId": "8f14e45fceea167a5a36dedd"}
+    if kind is errors.Invalid:
+        error["details"] = {"fields": {"name": "is required"}}
+    elif issubclass(kind, errors.Conflict):
+        error["details"] = {"version": 3, "updatedAt": _NOW}
+    return {"error": error}

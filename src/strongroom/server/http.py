@@ -1,0 +1,369 @@
+"""What every endpoint shares: the call that comes in, the answer that goes out, the table that says which is whose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
+from starlette.requests import ClientDisconnect, Request
+
+from strongroom import errors, identifiers, wire
+from strongroom.errors import Invalid, MethodNotAllowed, NotFound, PayloadTooLarge, Refusal, UnsupportedMediaType
+from strongroom.model import Actor, Expected, Permission
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+    from strongroom.server.room import Room
+
+B = TypeVar("B", bound=wire.Body)
+Header = tuple[bytes, bytes]
+
+# The status of every refusal. A conflict that the client put as If-Match is a 412.
+STATUS: Final[dict[type[Refusal], int]] = {
+    errors.Invalid: 400,
+    errors.Unauthorized: 401,
+    errors.InvalidCredentials: 401,
+    errors.InvalidRefreshToken: 401,
+    errors.InsufficientScope: 403,
+    errors.NotFound: 404,
+    errors.VaultNotFound: 404,
+    errors.DocumentNotFound: 404,
+    errors.ApiKeyNotFound: 404,
+    errors.MethodNotAllowed: 405,
+    errors.EmailAlreadyExists: 409,
+    errors.VaultAlreadyExists: 409,
+    errors.UidTaken: 409,
+    errors.DocumentConflict: 409,
+    errors.VaultConflict: 409,
+    errors.PayloadTooLarge: 413,
+    errors.UnsupportedMediaType: 415,
+    errors.RateLimited: 429,
+    errors.InternalError: 500,
+    errors.Unavailable: 503,
+    errors.StorageFull: 507,
+}
+
+
+class Access(Enum):
+    """Who may call an endpoint."""
+
+    PUBLIC = "public"
+    USER = "user"  # a session only: what an API key may never do
+    ANY = "any"  # a session or an API key
+
+
+class Answer:
+    """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
+
+    __slots__ = ("body", "chunks", "headers", "status")
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        status: int = 200,
+        *,
+        etag: str | None = None,
+        headers: Sequence[Header] = (),
+        content_type: bytes = b"application/json",
+        chunks: AsyncIterator[bytes] | None = None,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.chunks = chunks
+        self.headers: list[Header] = [
+            (b"cache-control", b"no-store"),
+            (b"x-content-type-options", b"nosniff"),
+            *headers,
+        ]
+        if status not in {204, 304}:
+            self.headers.append((b"content-type", content_type))
+            if chunks is None:
+                self.headers.append((b"content-length", b"%d" % len(body)))
+        if etag is not None:
+            self.headers.append((b"etag", b'"%s"' % etag.encode()))
+
+    async def send(self, send: Send) -> int:
+        """Send it; how many bytes the body had."""
+        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
+        if self.chunks is None:
+            await send({"type": "http.response.body", "body": self.body})
+            return len(self.body)
+        size = 0
+        async for chunk in self.chunks:
+            size += len(chunk)
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+        return size
+
+
+def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
+    """A struct as JSON."""
+    return Answer(wire.encode(value), status, etag=etag)
+
+
+async def streamed(chunks: AsyncIterator[bytes]) -> Answer:
+    """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
+    first = await anext(chunks)
+    second = await anext(chunks, None)
+    if second is None:
+        return Answer(first)
+    return Answer(chunks=_chain((first, second), chunks))
+
+
+async def _chain(begun: Sequence[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        for chunk in begun:
+            yield chunk
+        async for chunk in rest:
+            yield chunk
+    finally:
+        close = getattr(rest, "aclose", None)
+        if close is not None:
+            await close()  # lets go of the database when the client has gone away
+
+
+def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
+    """A refusal as JSON, with the headers that belong to its status."""
+    status = STATUS[type(refusal)]
+    headers: list[Header] = []
+    if isinstance(refusal, errors.Conflict) and refusal.precondition:
+        status = 412
+    elif isinstance(refusal, errors.Unauthorized):
+        headers.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(refusal, MethodNotAllowed):
+        headers.append((b"allow", ", ".join(refusal.allowed).encode()))
+    elif isinstance(refusal, errors.Later):
+        headers.append((b"retry-after", b"%d" % refusal.retry_after))
+    fault = wire.Fault(refusal.code, refusal.message, request_id, refusal.details)
+    return Answer(wire.encode(wire.Failure(fault)), status, headers=headers)
+
+
+class Call(Request):
+    """One request on its way through: who calls, what for, with which parts of the path."""
+
+    def __init__(self, scope: Scope, receive: Receive, room: Room, request_id: str) -> None:
+        super().__init__(scope, receive)
+        self.room = room
+        self.request_id = request_id
+        self.parts: dict[str, str] = {}
+        self.actor: Actor = NOBODY
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value; several of one name are joined, as HTTP says."""
+        found = [value for key, value in self.scope["headers"] if key == name]
+        return b", ".join(found).decode("latin-1") if found else None
+
+    def uid(self, name: str) -> str:
+        """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
+        return identifiers.canonical(self.parts[name]) or ""
+
+    async def read(self, kind: type[B]) -> B:
+        """The body, checked. Its size is judged before its type, and both before its content."""
+        limit = self.room.settings.max_body_bytes
+        declared = self.header(b"content-length")
+        chunked = self.header(b"transfer-encoding") is not None
+        if declared is not None and int(declared) > limit:
+            raise PayloadTooLarge(limit)
+        if declared is not None and int(declared) and not chunked:
+            self._require_json()
+        body = await self._gather(limit)
+        if body and chunked:
+            self._require_json()
+        return wire.decode(kind, body)
+
+    async def _gather(self, limit: int) -> bytes:
+        message = await self.receive()
+        if not message.get("more_body", False) and message["type"] == "http.request":
+            body: bytes = message.get("body", b"")
+            if len(body) > limit:
+                raise PayloadTooLarge(limit)
+            return body
+        gathered = bytearray()
+        while True:
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            gathered += message.get("body", b"")
+            if len(gathered) > limit:
+                raise PayloadTooLarge(limit)
+            if not message.get("more_body", False):
+                return bytes(gathered)
+            message = await self.receive()
+
+    def _require_json(self) -> None:
+        value = self.header(b"content-type") or ""
+        if not _JSON.fullmatch(value.strip()):
+            raise UnsupportedMediaType
+
+    def expected(self, version: int | None) -> Expected | None:
+        """Which version the client expects, from the body and from If-Match together."""
+        given = self.header(b"if-match")
+        if given is None:
+            return None if version is None else Expected((version,))
+        if given.strip() == "*":
+            return Expected(None if version is None else (version,), by_header=True)
+        versions = tuple(int(tag.partition("-")[0]) for tag in _tags(given, "If-Match") if _OURS.fullmatch(tag))
+        if version is None:
+            return Expected(versions, by_header=True)
+        if version not in versions:
+            raise Invalid({"version": "contradicts the If-Match header"})
+        return Expected((version,), by_header=True)
+
+    def unchanged(self, etag: str) -> bool:
+        """Whether the client has this very state already (If-None-Match)."""
+        given = self.header(b"if-none-match")
+        if given is None:
+            return False
+        return given.strip() == "*" or etag in _tags(given, "If-None-Match", weak=True)
+
+    def query(self) -> dict[str, str]:
+        """The query's parameters; one that is given twice is refused."""
+        found: dict[str, str] = {}
+        for part in self.scope["query_string"].split(b"&"):
+            if not part:
+                continue
+            name, _, value = part.partition(b"=")
+            key = _decoded(name.replace(b"+", b" "))
+            text = _decoded(value.replace(b"+", b" "))
+            if key is None or text is None:
+                raise Invalid({"query": "must be text in UTF-8, percent-encoded"})
+            if key in found:
+                raise Invalid({key: "is given twice"})
+            found[key] = text
+        return found
+
+
+NOBODY: Final = Actor("", "")
+_JSON = re.compile(r"application/json(?:\s*;\s*(?:charset\s*=\s*\"?utf-?8\"?)?)*", re.IGNORECASE)
+_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
+_OURS = re.compile(r"[0-9]{1,18}(?:-[0-9]{1,18})?")
+
+
+def _tags(header: str, name: str, *, weak: bool = False) -> list[str]:
+    """The entity tags of a header. A weak one never matches where the comparison is strong."""
+    tags = []
+    for part in header.split(","):
+        match = _TAG.fullmatch(part)
+        if match is None:
+            raise Invalid({name: 'must be * or a list of entity tags like "3"'})
+        if weak or not match[1]:
+            tags.append(match[2])
+    return tags
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return (unquote_to_bytes(raw) if b"%" in raw else raw).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+# The table
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One route: who may call it, what it takes, what it answers. Server and documentation read the same row."""
+
+    method: str
+    path: str  # {name} is one segment, {name*} the rest of the path
+    handler: Callable[[Call], Awaitable[Answer]]
+    summary: str
+    access: Access = Access.ANY
+    permission: Permission | None = None
+    whole_account: bool = False  # closed to API keys that are limited to vaults or collections
+    takes: type[wire.Body] | None = None
+    answers: type[Struct] | None = None
+    status: int = 200
+    refusals: tuple[type[Refusal], ...] = ()
+    query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
+    conditional: tuple[str, ...] = ()  # headers that it heeds
+    also: tuple[str, ...] = ()  # other spellings of the path
+
+
+class _Node:
+    """A place in the tree of paths."""
+
+    __slots__ = ("endpoints", "literal", "name", "rest", "variable")
+
+    def __init__(self) -> None:
+        self.literal: dict[bytes, _Node] = {}
+        self.variable: _Node | None = None
+        self.rest: _Node | None = None
+        self.name = ""
+        self.endpoints: dict[str, Endpoint] = {}
+
+
+class Table:
+    """Finds the endpoint of a path. It reads the path as it was sent: %2F in a name is not a separator."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self.endpoints = tuple(endpoints)
+        self._root = _Node()
+        for endpoint in endpoints:
+            for path in (endpoint.path, *endpoint.also):
+                self._plant(path, endpoint)
+
+    def _plant(self, path: str, endpoint: Endpoint) -> None:
+        node = self._root
+        for segment in path.strip("/").split("/"):
+            if segment.endswith("*}"):
+                node.rest = node.rest or _Node()
+                node = node.rest
+                node.name = segment[1:-2]
+            elif segment.startswith("{"):
+                node.variable = node.variable or _Node()
+                node = node.variable
+                node.name = segment[1:-1]
+            else:
+                node = node.literal.setdefault(segment.encode(), _Node())
+        node.endpoints[endpoint.method] = endpoint
+
+    def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
+        """The endpoint and the parts of the path; a literal segment wins over a variable one."""
+        path = raw_path[1:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path[1:]
+        segments = [unquote_to_bytes(part) if b"%" in part else part for part in path.split(b"/")]
+        allowed: dict[str, None] = {}
+        for node, parts in self._matches(self._root, segments, 0):
+            endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
+            if endpoint is not None:
+                return endpoint, parts
+            allowed.update(dict.fromkeys(node.endpoints))
+        if not allowed:
+            raise NotFound
+        if "GET" in allowed:
+            allowed["HEAD"] = None
+        raise MethodNotAllowed((*allowed, "OPTIONS"))
+
+    def _matches(self, node: _Node, segments: list[bytes], at: int) -> list[tuple[_Node, dict[str, str]]]:
+        if at == len(segments):
+            return [(node, {})] if node.endpoints else []
+        found = []
+        literal = node.literal.get(segments[at])
+        if literal is not None:
+            found += self._matches(literal, segments, at + 1)
+        if node.rest is not None and segments[at]:
+            found.append((node.rest, {node.rest.name: _text(b"/".join(segments[at:]))}))
+        if node.variable is not None and segments[at]:
+            name, value = node.variable.name, _text(segments[at])
+            found += [(end, {name: value, **parts}) for end, parts in self._matches(node.variable, segments, at + 1)]
+        return found
+
+
+def _text(raw: bytes) -> str:
+    """A part of the path; what is not UTF-8 becomes a text that nothing is called."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def integer(text: str, low: int) -> int | None:
+    """A decimal integer from `low` up, or None. Beyond what is stored, all are alike."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4_000:
+        return None
+    value = int(text)
+    return value if value >= low else None

@@ -1,0 +1,54 @@
+"""What the endpoints of one server share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from strongroom import credentials
+from strongroom.credentials import Mint, Tokens
+from strongroom.server.throttle import Gate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.model import Variant
+    from strongroom.server.observe import Log
+    from strongroom.server.settings import Settings
+    from strongroom.store import Database
+
+
+class Room:
+    """The database, the secrets, the clock: everything an endpoint needs that is not in its request."""
+
+    def __init__(self, settings: Settings, db: Database, clock: Callable[[], int], log: Log) -> None:
+        self.settings = settings
+        self.db = db
+        self.clock = clock
+        self.log = log
+        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer)
+        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self.gate = Gate()
+        self._hashing = credentials.hashing_pool()
+
+    @property
+    def variant(self) -> Variant:
+        """What this server serves."""
+        return self.settings.vault_variant
+
+    async def hash_password(self, password: str) -> str:
+        """Hash on a thread: 35 ms of work must not stop everybody."""
+        return await asyncio.get_running_loop().run_in_executor(self._hashing, credentials.hash_password, password)
+
+    async def password_matches(self, password: str, phc: str | None) -> bool:
+        """Check on a thread; without a hash to check against, do the same work and say no."""
+        matches = await asyncio.get_running_loop().run_in_executor(
+            self._hashing, credentials.password_matches, password, phc or credentials.NOBODY
+        )
+        return matches and phc is not None
+
+    async def close(self) -> None:
+        """Let go of everything."""
+        self._hashing.shutdown(wait=False, cancel_futures=True)
+        await self.db.close()
+        self.log.flush()

@@ -1,0 +1,19 @@
+"""The endpoints, one file a noun. `table` is every route that a server of this variant has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.server.http import Table
+from strongroom.server.routes import accounts, documents, keys, sessions, system, vaults
+
+if TYPE_CHECKING:
+    from strongroom.model import Variant
+
+
+def table(variant: Variant) -> Table:
+    """Every route that this variant serves."""
+    endpoints = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *vaults.endpoints(variant), *system.ENDPOINTS]
+    if variant.has_documents:
+        endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
+    return Table(endpoints)

@@ -1,0 +1,199 @@
+"""Documents of a vault. The canonical spelling is /vaults/...; /vault/... is the same."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from strongroom import errors, rules, wire
+from strongroom.actions import documents
+from strongroom.actions.documents import Changes
+from strongroom.errors import Invalid
+from strongroom.model import Document, Permission
+from strongroom.server.http import Answer, Call, Endpoint, answer, integer, streamed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_CHUNK: Final = 64 * 1024
+
+
+def _answer(call: Call, document: Document, status: int = 200) -> Answer:
+    etag = str(document.version)
+    if call.method in {"GET", "HEAD"} and call.unchanged(etag):
+        return Answer(status=304, etag=etag)
+    return answer(document, status, etag=etag)
+
+
+async def create(call: Call) -> Answer:
+    """Add a document."""
+    wanted = await call.read(wire.CreateDocument)
+    document, new = await call.room.db.write(documents.create, call.actor, call.uid("vaultUid"), wanted)
+    return _answer(call, document, 201 if new else 200)
+
+
+async def get(call: Call) -> Answer:
+    """One document, deleted or not."""
+    document = await call.room.db.read(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
+    return _answer(call, document)
+
+
+async def put(call: Call) -> Answer:
+    """Replace a document at the version that the client saw."""
+    wanted = await call.read(wire.PutDocument)
+    expected = call.expected(wanted.version)
+    if expected is None:
+        raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
+    document = await call.room.db.write(
+        documents.put, call.actor, call.uid("vaultUid"), call.uid("uid"), wanted, expected
+    )
+    return _answer(call, document)
+
+
+async def delete(call: Call) -> Answer:
+    """Make a document a tombstone."""
+    wanted = await call.read(wire.DeleteDocument)
+    expected = call.expected(wanted.version)
+    tombstone = await call.room.db.write(documents.delete, call.actor, call.uid("vaultUid"), call.uid("uid"), expected)
+    fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
+    return answer(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
+
+
+async def list_(call: Call) -> Answer:
+    """The documents of a vault, all or those that changed after `since`."""
+    return await streamed(_listed(call, _wanted(call)))
+
+
+async def sync(call: Call) -> Answer:
+    """The list with `since`, as published clients of this API call it."""
+    return await streamed(_listed(call, _wanted(call, since=0), synced=True))
+
+
+def _wanted(call: Call, since: int | None = None) -> Changes:
+    """What the query asks for."""
+    query = call.query()
+    bad: dict[str, str] = {}
+    limit = collection = tombstones = None
+    if "since" in query:
+        since = integer(query["since"], 0)
+        if since is None:
+            bad["since"] = "must be an integer from 0: Unix milliseconds"
+    if "limit" in query:
+        limit = integer(query["limit"], 1)
+        if limit is None:
+            bad["limit"] = "must be an integer from 1"
+    if "collection" in query:
+        collection = query["collection"]
+        if not 1 <= len(collection) <= 255 or rules.has_control(collection):
+            bad["collection"] = wire.says(wire.Name)
+    if "includeDeleted" in query:
+        tombstones = {"true": True, "false": False}.get(query["includeDeleted"])
+        if tombstones is None:
+            bad["includeDeleted"] = "must be true or false"
+    if bad:
+        raise Invalid(bad)
+    return Changes(since, limit, collection, tombstones)
+
+
+async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> AsyncIterator[bytes]:
+    """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
+    async with call.room.db.snapshot() as tx:
+        pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
+        out, count, last, more = bytearray(b'{"documents":['), 0, wanted.since or 0, False
+        async for page in pages:
+            if wanted.limit is not None and count + len(page) > wanted.limit:
+                more = True
+                del page[wanted.limit - count :]
+            if page:
+                out += (b"," if count else b"") + wire.encode(page)[1:-1]
+                count += len(page)
+                last = page[-1].updated_at
+            if len(out) > _CHUNK:
+                yield bytes(out)
+                out.clear()
+                await asyncio.sleep(0)  # others get their turn between two pages
+        out += b'],"hasMore":%s,"next":%d' % (b"true" if more else b"false", last)
+        yield bytes(out + (b',"syncedAt":%d}' % last if synced else b"}"))
+
+
+_DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
+_ALSO: Final = "/vault/{vaultUid}/documents"
+_QUERY: Final = (
+    ("since", "integer", "Only documents that changed after this moment (Unix milliseconds), tombstones included"),
+    ("limit", "integer", "At most this many documents; all of them if absent"),
+    ("collection", "string", "Only documents of this collection"),
+    ("includeDeleted", "boolean", "Whether to show tombstones; by default only where there is a since"),
+)
+_MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
+
+ENDPOINTS: Final = (
+    Endpoint(
+        method="GET",
+        path=_DOCUMENTS,
+        also=(_ALSO,),
+        handler=list_,
+        summary="List documents in the order of their changes",
+        permission=Permission.READ,
+        answers=wire.Documents,
+        query=_QUERY,
+        refusals=(errors.VaultNotFound,),
+    ),
+    Endpoint(
+        method="POST",
+        path=_DOCUMENTS,
+        also=(_ALSO,),
+        handler=create,
+        summary="Add a document",
+        permission=Permission.WRITE,
+        takes=wire.CreateDocument,
+        answers=Document,
+        status=201,
+        refusals=(errors.VaultNotFound, errors.UidTaken),
+    ),
+    Endpoint(
+        method="GET",
+        path=_DOCUMENTS + "/sync",
+        also=(_ALSO + "/sync",),
+        handler=sync,
+        summary="The list with since (0 when absent)",
+        permission=Permission.READ,
+        answers=wire.Synced,
+        query=_QUERY,
+        refusals=(errors.VaultNotFound,),
+    ),
+    Endpoint(
+        method="GET",
+        path=_DOCUMENTS + "/{uid}",
+        also=(_ALSO + "/{uid}",),
+        handler=get,
+        summary="One document, deleted or not",
+        permission=Permission.READ,
+        answers=Document,
+        refusals=_MISSING,
+        conditional=("If-None-Match",),
+    ),
+    Endpoint(
+        method="PUT",
+        path=_DOCUMENTS + "/{uid}",
+        also=(_ALSO + "/{uid}",),
+        handler=put,
+        summary="Replace a document at the version you last saw",
+        permission=Permission.WRITE,
+        takes=wire.PutDocument,
+        answers=Document,
+        refusals=(*_MISSING, errors.DocumentConflict),
+        conditional=("If-Match",),
+    ),
+    Endpoint(
+        method="DELETE",
+        path=_DOCUMENTS + "/{uid}",
+        also=(_ALSO + "/{uid}",),
+        handler=delete,
+        summary="Delete a document; a tombstone stays",
+        permission=Permission.DELETE,
+        takes=wire.DeleteDocument,
+        answers=wire.Deleted,
+        refusals=(*_MISSING, errors.DocumentConflict),
+        conditional=("If-Match",),
+    ),
+)

@@ -1,0 +1,62 @@
+"""Health, and the API's own description."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import wire
+from strongroom.server import openapi, pages
+from strongroom.server.http import Access, Answer, Call, Endpoint, answer
+
+
+async def health(call: Call) -> Answer:
+    """The process is alive."""
+    return answer(wire.Health("ok", call.room.clock()))
+
+
+async def description(call: Call) -> Answer:
+    """The API in OpenAPI 3.1."""
+    return Answer(openapi.description(call.room.variant))
+
+
+async def documentation(call: Call) -> Answer:
+    """The API as a page to read."""
+    return Answer(
+        pages.documentation(call.room.variant), content_type=b"text/html; charset=utf-8", headers=pages.HEADERS
+    )
+
+
+async def stylesheet(_call: Call) -> Answer:
+    """How the page looks."""
+    return Answer(pages.stylesheet(), content_type=b"text/css; charset=utf-8")
+
+
+async def front(_call: Call) -> Answer:
+    """Where to go from here."""
+    return Answer(status=302, headers=[(b"location", b"/docs")])
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        method="GET",
+        path="/health",
+        handler=health,
+        summary="Whether the process is alive",
+        access=Access.PUBLIC,
+        answers=wire.Health,
+    ),
+    Endpoint(
+        method="GET",
+        path="/openapi.json",
+        handler=description,
+        summary="This description, in OpenAPI 3.1",
+        access=Access.PUBLIC,
+    ),
+    Endpoint(
+        method="GET", path="/docs", handler=documentation, summary="This description, as a page", access=Access.PUBLIC
+    ),
+    Endpoint(
+        method="GET", path="/docs/style.css", handler=stylesheet, summary="The page's style", access=Access.PUBLIC
+    ),
+    Endpoint(method="GET", path="/", handler=front, summary="Leads to the documentation", access=Access.PUBLIC),
+)

@@ -1,0 +1,171 @@
+"""Vaults. The variant decides what a request may carry and what an answer shows; below, there is one kind of vault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strongroom import errors, wire
+from strongroom.actions import vaults
+from strongroom.errors import Invalid
+from strongroom.model import Permission, Variant, Vault
+from strongroom.server.http import Answer, Call, Endpoint, answer, streamed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
+    Variant.BOTH: wire.CreateVault,
+    Variant.DOCUMENT: wire.CreateContainer,
+    Variant.BLOB: wire.CreateBlob,
+}
+_PUT: dict[Variant, type[wire.PutVault | wire.RenameVault | wire.PutBlob]] = {
+    Variant.BOTH: wire.PutVault,
+    Variant.DOCUMENT: wire.RenameVault,
+    Variant.BLOB: wire.PutBlob,
+}
+
+
+def _answer(call: Call, vault: Vault, status: int = 200) -> Answer:
+    """A vault, with its ETag: it covers the vault's own version and its clock."""
+    etag = f"{vault.version}-{vault.updated_at}"
+    if call.method in {"GET", "HEAD"} and call.unchanged(etag):
+        return Answer(status=304, etag=etag)
+    return answer(_shown(call, vault), status, etag=etag)
+
+
+def _shown(call: Call, vault: Vault) -> Vault:
+    if call.room.variant.has_blobs or vault.data is None:
+        return vault
+    return msgspec.structs.replace(vault, data=None, salt=None)
+
+
+async def list_(call: Call) -> Answer:
+    """The vaults within reach."""
+    return await streamed(_listed(call))
+
+
+async def _listed(call: Call) -> AsyncIterator[bytes]:
+    async with call.room.db.snapshot() as tx:
+        out, begun = bytearray(b'{"vaults":['), False
+        async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
+            if page:
+                out += (b"," if begun else b"") + wire.encode(page)[1:-1]
+                begun = True
+            if len(out) > _CHUNK:
+                yield bytes(out)
+                out.clear()
+        yield bytes(out + b"]}")
+
+
+_CHUNK = 64 * 1024
+
+
+async def create(call: Call) -> Answer:
+    """Make a vault."""
+    wanted = await call.read(_CREATE[call.room.variant])
+    vault, new = await call.room.db.write(vaults.create, call.actor, wanted)
+    return _answer(call, vault, 201 if new else 200)
+
+
+async def get(call: Call) -> Answer:
+    """One vault."""
+    return _answer(call, await call.room.db.read(vaults.get, call.actor, call.uid("uid")))
+
+
+async def by_name(call: Call) -> Answer:
+    """The vault of a name."""
+    return _answer(call, await call.room.db.read(vaults.by_name, call.actor, call.parts["name"]))
+
+
+async def put(call: Call) -> Answer:
+    """Set a vault's blob, or its name, or both."""
+    wanted = await call.read(_PUT[call.room.variant])
+    expected = call.expected(wanted.version)
+    if wanted.name is not None and expected is None:
+        raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
+    vault = await call.room.db.write(vaults.change, call.actor, call.uid("uid"), wanted, expected)
+    return _answer(call, vault)
+
+
+async def delete(call: Call) -> Answer:
+    """Delete a vault and all its documents."""
+    expected = call.expected(None)
+    await call.room.db.write_long(vaults.delete, call.actor, call.uid("uid"), expected)
+    return answer(wire.Done())
+
+
+def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
+    """The vault routes, with the bodies that this variant takes."""
+    return (
+        Endpoint(
+            method="GET",
+            path="/vault",
+            handler=list_,
+            summary="List the vaults",
+            permission=Permission.READ,
+            answers=wire.Vaults,
+        ),
+        Endpoint(
+            method="POST",
+            path="/vault",
+            handler=create,
+            summary="Create a vault",
+            permission=Permission.WRITE,
+            whole_account=True,
+            takes=_CREATE[variant],
+            answers=Vault,
+            status=201,
+            refusals=(errors.VaultAlreadyExists, errors.UidTaken),
+        ),
+        Endpoint(
+            method="GET",
+            path="/vault/by-name/{name*}",
+            handler=by_name,
+            summary="The vault of a name; any percent-encoded name",
+            permission=Permission.READ,
+            answers=Vault,
+            refusals=(errors.VaultNotFound,),
+            conditional=("If-None-Match",),
+        ),
+        Endpoint(
+            method="GET",
+            path="/vault/{uid}",
+            handler=get,
+            summary="One vault",
+            permission=Permission.READ,
+            answers=Vault,
+            refusals=(errors.VaultNotFound,),
+            conditional=("If-None-Match",),
+        ),
+        Endpoint(
+            method="PUT",
+            path="/vault/{uid}",
+            handler=put,
+            summary=_PUT_SUMMARY[variant],
+            permission=Permission.WRITE,
+            takes=_PUT[variant],
+            answers=Vault,
+            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists),
+            conditional=("If-Match",),
+        ),
+        Endpoint(
+            method="DELETE",
+            path="/vault/{uid}",
+            handler=delete,
+            summary="Delete a vault and all its documents",
+            permission=Permission.DELETE,
+            whole_account=True,
+            answers=wire.Done,
+            refusals=(errors.VaultNotFound, errors.VaultConflict),
+            conditional=("If-Match",),
+        ),
+    )
+
+
+_PUT_SUMMARY = {
+    Variant.BOTH: "Set a vault's blob, rename the vault, or both",
+    Variant.DOCUMENT: "Rename a vault",
+    Variant.BLOB: "Replace a vault's blob",
+}

@@ -1,0 +1,121 @@
+"""Runs a server: binds its address, tells where it listens, ends well on a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from strongroom.server.observe import Forward
+from strongroom.server.settings import BadSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from strongroom.server import Server
+
+
+class _Uvicorn(uvicorn.Server):
+    """uvicorn, except that a signal that was obeyed is not raised again: an orderly end is exit code 0."""
+
+    on_started: Any = None
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        """The first signal ends in order, a second one at once."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then tell."""
+        await super().startup(sockets)
+        if self.on_started is not None:
+            self.on_started()
+
+
+class Runner:
+    """One listening server."""
+
+    def __init__(self, server: Server, host: str, port: int) -> None:
+        self._server = server
+        self._socket = _bind(host, port)
+        bound = self._socket.getsockname()
+        self.url = f"http://[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"http://{bound[0]}:{bound[1]}"
+        self.started = threading.Event()
+        config = uvicorn.Config(
+            server,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # nobody's X-Forwarded-For counts
+            server_header=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=30,
+        )
+        self._uvicorn = _Uvicorn(config)
+        self._uvicorn.on_started = self._started
+
+    def _started(self) -> None:
+        self.started.set()
+        _announce(self._server, self.url)
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        logger = logging.getLogger("uvicorn.error")
+        logger.handlers = [Forward(self._server.log)]
+        logger.propagate = False
+        logger.setLevel(logging.WARNING)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._uvicorn.serve(sockets=[self._socket]))
+        self._server.log.flush()
+
+    def stop(self) -> None:
+        """Finish the requests in hand, then end."""
+        self._uvicorn.should_exit = True
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    try:
+        import uvloop
+    except ImportError:  # where it has no wheel
+        return asyncio.new_event_loop
+    return uvloop.new_event_loop
+
+
+def _announce(server: Server, url: str) -> None:
+    serves = {
+        "both": "document vaults and blob vaults",
+        "document": "document vaults (Variant A)",
+        "blob": "blob vaults (Variant B)",
+    }[server.settings.vault_variant.value]
+    lines = (
+        f"strongroom listens on {url}",
+        f"  serves  {serves}",
+        f"  data    {server.data_lies_in}",
+        f"  docs    {url}/docs",
+    )
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Bind now, so that a taken port is a sentence and not a traceback."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadSetting(f"Cannot listen on {host} port {port}: {reason}. Choose another with HOST and PORT.") from None
+    return bound

@@ -1,0 +1,129 @@
+"""What the settings of `strongroom.options` mean to a server. Options win over the environment, and that over .env."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from strongroom.credentials import Lifetime
+from strongroom.model import Variant
+from strongroom.options import TABLE
+
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
+_ISSUERS: Final = {Variant.BOTH: "strongroom", Variant.DOCUMENT: "strongroom", Variant.BLOB: "strongbox"}
+WEAK_SECRET_BYTES: Final = 32
+
+
+class BadSetting(Exception):  # noqa: N818 - said to the operator in one sentence
+    """A setting that the server cannot start with; the message is a sentence for the operator."""
+
+
+def _duration(text: str) -> Lifetime:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None or int(match[1]) == 0:
+        raise ValueError("a number with one of the units ms, s, m, h, d or w, like 15m")
+    milliseconds = int(match[1]) * _UNITS[match[2]]
+    if milliseconds > 100 * 366 * _UNITS["d"]:
+        raise ValueError("a lifetime of at most a hundred years")
+    return Lifetime(milliseconds, exact=match[2] == "ms" or milliseconds < _UNITS["m"])
+
+
+def _whole(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,15}", text.strip()) or not low <= int(text) <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _variant(text: str) -> Variant:
+    try:
+        return Variant(text.strip())
+    except ValueError:
+        raise ValueError("one of both, document and blob") from None
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(part.strip().rstrip("/") for part in text.split(",") if part.strip())
+    if any(origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin) for origin in origins):
+        raise ValueError("* or a comma-separated list of origins like https://app.example.com")
+    return origins
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text that is not empty")
+    return text
+
+
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
+    "JWT_SECRET": _text,
+    "JWT_ISSUER": _text,
+    "JWT_ACCESS_EXPIRY": _duration,
+    "JWT_REFRESH_EXPIRY": _duration,
+    "DB_PATH": _text,
+    "HOST": _text,
+    "PORT": _whole(0, 65_535),
+    "VAULT_VARIANT": _variant,
+    "MAX_BODY_BYTES": _whole(1_024, 2**30),
+    "CORS_ORIGINS": _origins,
+}
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What a server runs with."""
+
+    jwt_secret: bytes
+    jwt_issuer: str
+    jwt_access_expiry: Lifetime
+    jwt_refresh_expiry: Lifetime
+    db_path: str
+    host: str
+    port: int
+    vault_variant: Variant
+    max_body_bytes: int
+    cors_origins: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"
+        return f"Settings({where}, variant={self.vault_variant.value!r})"
+
+
+def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | None = None) -> Settings:
+    """Settings from options and variables; an empty variable counts as absent."""
+    options = options or {}
+    values: dict[str, Any] = {}
+    for setting in TABLE:
+        given = options.get(setting.option)
+        name = setting.variable if given is None else setting.option
+        if given is not None and setting.variable == "JWT_SECRET":
+            given = _secret_file(given)
+        text = (environment.get(setting.variable) or setting.default) if given is None else given
+        if setting.variable == "JWT_SECRET" and not text:
+            raise BadSetting(
+                "JWT_SECRET is not set. 'strongroom init' writes a .env with a fresh one; "
+                "or set it to the output of: python3 -c 'import secrets; print(secrets.token_hex(32))'"
+            )
+        try:
+            values[setting.variable.lower()] = _PARSERS[setting.variable](text)
+        except ValueError as error:
+            shown = "" if setting.variable == "JWT_SECRET" else f", not {text!r}"
+            raise BadSetting(f"{name} must be {error}{shown}.") from None
+    if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
+        values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
+    values["jwt_secret"] = values["jwt_secret"].encode()
+    return Settings(**values)
+
+
+def _secret_file(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise BadSetting(f"Cannot read the file {path} that --jwt-secret-file names: {reason}.") from None

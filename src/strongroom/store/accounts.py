@@ -1,0 +1,29 @@
+"""Accounts: an id, an email, a password hash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.model import Login, User
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+_INSERT = Sql(f"""
+    INSERT INTO users (id, email, password_hash, created_at, updated_at)
+    VALUES (:id, :email, :password_hash, :now, :now)
+    ON CONFLICT (email) DO NOTHING
+    RETURNING {columns(User)}
+""")
+_BY_EMAIL = Sql(f"SELECT {columns(Login)} FROM users WHERE email = :email")
+
+
+async def insert(tx: Tx, user_id: str, email: str, password_hash: str) -> User | None:
+    """Add an account; None if the email is taken."""
+    return await tx.one(User, _INSERT, id=user_id, email=email, password_hash=password_hash, now=tx.now)
+
+
+async def by_email(tx: Tx, email: str) -> Login | None:
+    """The account of this email, with what its password is checked against."""
+    return await tx.one(Login, _BY_EMAIL, email=email)

@@ -1,0 +1,104 @@
+"""One spelling of a statement, and what an engine promises to do with it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from msgspec import Struct
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+_NAMED = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
+
+
+class CannotOpen(Exception):  # noqa: N818 - said to the operator in one sentence
+    """The database cannot be opened; the message is a sentence for the operator."""
+
+
+class Duplicate(Exception):  # noqa: N818 - an outcome that the caller turns into a refusal
+    """A statement met a unique index that holds this value already."""
+
+
+class Undo(Exception):  # noqa: N818 - a way to leave a transaction
+    """Leave the transaction with nothing written, and answer with this result all the same."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        super().__init__("rolled back on purpose")
+
+
+class Sql:
+    """A statement with `:name` parameters, in the dialect that both engines share.
+
+    A statement that truly needs a dialect says so: `Sql(sqlite=..., postgres=...)`.
+    """
+
+    __slots__ = ("names", "postgres", "sqlite")
+
+    def __init__(self, common: str = "", *, sqlite: str = "", postgres: str = "") -> None:
+        self.sqlite = " ".join((sqlite or common).split())
+        text = " ".join((postgres or common).split())
+        self.names: list[str] = list(dict.fromkeys(_NAMED.findall(text)))
+        self.postgres = _NAMED.sub(lambda match: f"${self.names.index(match[1]) + 1}", text)
+
+    def __repr__(self) -> str:
+        return f"Sql({self.sqlite!r})"
+
+
+def columns(kind: type[Struct], table: str = "") -> str:
+    """A struct's fields as a list of columns: rows come back in the order in which the struct takes them."""
+    prefix = f"{table}." if table else ""
+    return ", ".join(prefix + name for name in kind.__struct_fields__)
+
+
+class Tx(Protocol):
+    """A transaction. On SQLite an `await` on it never suspends, so nothing else may be awaited inside one."""
+
+    @property
+    def now(self) -> int:
+        """The moment of this transaction, in milliseconds."""
+
+    async def one(self, kind: type[T], sql: Sql, /, **parameters: Any) -> T | None:
+        """The row that the statement gives, or None."""
+
+    async def all(self, kind: type[T], sql: Sql, /, **parameters: Any) -> list[T]:
+        """All rows; only for what is known to be few."""
+
+    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+
+    async def run(self, sql: Sql, /, **parameters: Any) -> int:
+        """Run the statement; how many rows it changed."""
+
+    def pages(self, kind: type[T], sql: Sql, /, **parameters: Any) -> AsyncIterator[list[T]]:
+        """All rows in pages of bounded bytes. Each page is read when it is asked for; the last may be empty."""
+
+
+class Database(Protocol):
+    """A place to keep things, whichever engine is behind it."""
+
+    @property
+    def describe(self) -> str:
+        """Where the data lies, in a few words for the operator."""
+
+    async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
+        """Run an action that only reads, at one moment of the database."""
+
+    async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
+        """Run an action in a transaction; when this returns, what it wrote is on disk."""
+
+    async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
+        """The same, for an action that may touch many rows: it must not hold up those who read."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[Tx]:
+        """A transaction that only reads, and shows one moment for as long as it is open."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of the database."""

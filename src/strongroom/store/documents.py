@@ -1,0 +1,115 @@
+"""Documents: ciphertext in a collection of a vault, in the order of the vault's clock."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from strongroom.model import Document
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from strongroom.store.db import Tx
+
+_COLUMNS = columns(Document)
+
+# An owner's uids are unique over vaults and documents alike.
+_INSERT = Sql(f"""
+    INSERT INTO documents (user_id, {_COLUMNS})
+    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :now, :now, NULL
+     WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
+    ON CONFLICT DO NOTHING
+    RETURNING {_COLUMNS}
+""")
+_GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid")
+_HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
+_REPLACE = Sql(f"""
+    UPDATE documents
+       SET data = :data, hmac = :hmac, version = version + 1, updated_at = :moment, deleted_at = NULL
+     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version = :version
+ RETURNING {_COLUMNS}
+""")
+_BURY = Sql(f"""
+    UPDATE documents SET version = version + 1, updated_at = :moment, deleted_at = :moment
+     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version = :version AND deleted_at IS NULL
+ RETURNING {_COLUMNS}
+""")
+
+
+@lru_cache(maxsize=256)
+def _list(collections: int, *, tombstones: bool) -> Sql:
+    """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
+    live = "" if tombstones else " AND deleted_at IS NULL"
+    branches = [
+        f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
+        f" AND updated_at > :since{live}"
+        for named in ([f" AND collection = :collection_{n}" for n in range(collections)] or [""])
+    ]
+    return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
+
+
+async def insert(
+    tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, collection: str, data: str, hmac: str | None
+) -> Document | None:
+    """Add a document at this moment of its vault; None if this owner uses the uid already."""
+    return await tx.one(
+        Document,
+        _INSERT,
+        user_id=user_id,
+        uid=uid,
+        vault_uid=vault_uid,
+        collection=collection,
+        data=data,
+        hmac=hmac,
+        now=moment,
+    )
+
+
+async def get(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Document | None:
+    """A document of this vault, deleted or not."""
+    return await tx.one(Document, _GET, user_id=user_id, uid=uid, vault_uid=vault_uid)
+
+
+async def holder(tx: Tx, user_id: str, uid: str) -> Document | None:
+    """The document of this owner that has the uid, in whichever vault."""
+    return await tx.one(Document, _HOLDER, user_id=user_id, uid=uid)
+
+
+async def replace(
+    tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, data: str, hmac: str | None, version: int
+) -> Document | None:
+    """Replace a document, or revive a deleted one; None if it is not at the version that the client saw."""
+    return await tx.one(
+        Document,
+        _REPLACE,
+        user_id=user_id,
+        uid=uid,
+        vault_uid=vault_uid,
+        data=data,
+        hmac=hmac,
+        version=version,
+        moment=moment,
+    )
+
+
+async def bury(tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, version: int) -> Document | None:
+    """Make a document a tombstone; None if it is not alive at this version."""
+    return await tx.one(Document, _BURY, user_id=user_id, uid=uid, vault_uid=vault_uid, version=version, moment=moment)
+
+
+def after(
+    tx: Tx,
+    user_id: str,
+    vault_uid: str,
+    since: int,
+    collections: Sequence[str] | None,
+    *,
+    tombstones: bool,
+    limit: int,
+) -> AsyncIterator[list[Document]]:
+    """The documents that changed after `since`, in order, in pages."""
+    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement = _list(len(named), tombstones=tombstones)
+    return tx.pages(Document, statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=limit, **named)

@@ -1,0 +1,59 @@
+"""Failed attempts, by address and account: kept in the database so that restarts and other nodes remember them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.store.db import Sql
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+_ADD = Sql("INSERT INTO failures (address, account, failed_at) VALUES (:address, :account, :now)")
+# The time of the failure that makes the limit full, counted back from the newest: None while it is not full.
+_NTH_OF_ACCOUNT = Sql("""
+    SELECT failed_at FROM failures WHERE address = :address AND account = :account AND failed_at > :after
+     ORDER BY failed_at DESC LIMIT 1 OFFSET :skip
+""")
+_NTH_OF_ADDRESS = Sql("""
+    SELECT failed_at FROM failures WHERE address = :address AND failed_at > :after
+     ORDER BY failed_at DESC LIMIT 1 OFFSET :skip
+""")
+_COUNT_OF_ACCOUNT = Sql("""
+    SELECT count(*) FROM failures WHERE address = :address AND account = :account AND failed_at > :after
+""")
+_CLEAR = Sql("DELETE FROM failures WHERE address = :address AND account = :account")
+_PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
+
+
+async def add(tx: Tx, address: str, account: str) -> None:
+    """Note a failure; `account` is empty where none was named."""
+    await tx.run(_ADD, address=address, account=account, now=tx.now)
+
+
+async def nth_of_account(tx: Tx, address: str, account: str, after: int, n: int) -> int | None:
+    """When the n-th newest failure of this account from this address was, if there are n since `after`."""
+    moment: int | None = await tx.value(_NTH_OF_ACCOUNT, address=address, account=account, after=after, skip=n - 1)
+    return moment
+
+
+async def nth_of_address(tx: Tx, address: str, after: int, n: int) -> int | None:
+    """When the n-th newest failure from this address was, if there are n since `after`."""
+    moment: int | None = await tx.value(_NTH_OF_ADDRESS, address=address, after=after, skip=n - 1)
+    return moment
+
+
+async def count_of_account(tx: Tx, address: str, account: str, after: int) -> int:
+    """How many failures of this account from this address there are since `after`."""
+    count: int = await tx.value(_COUNT_OF_ACCOUNT, address=address, account=account, after=after)
+    return count
+
+
+async def clear(tx: Tx, address: str, account: str) -> None:
+    """Forget the failures of this account from this address."""
+    await tx.run(_CLEAR, address=address, account=account)
+
+
+async def purge(tx: Tx, before: int) -> None:
+    """Forget what is too old to count."""
+    await tx.run(_PURGE, before=before)

@@ -1,0 +1,74 @@
+"""Numbered SQL files, each run once and recorded. A file says {bigint}, {strict} where the engines differ."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import resources
+from typing import TYPE_CHECKING, NamedTuple
+
+from strongroom.store.db import CannotOpen
+
+if TYPE_CHECKING:
+    import apsw
+
+_RECORD = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    number {bigint} PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    applied_at {bigint} NOT NULL
+){strict}
+"""
+_SQLITE = {"bigint": "INTEGER", "strict": " STRICT", "text": "TEXT"}
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    number: int
+    name: str
+    template: str
+
+    @property
+    def checksum(self) -> str:
+        """What the file held when it was run."""
+        return hashlib.sha256(self.template.encode()).hexdigest()
+
+
+def load() -> list[Migration]:
+    """All migrations, in order."""
+    files = sorted(
+        (item for item in resources.files(__package__).iterdir() if item.name.endswith(".sql")),
+        key=lambda item: item.name,
+    )
+    return [Migration(int(item.name[:4]), item.name.removesuffix(".sql"), item.read_text("utf-8")) for item in files]
+
+
+def migrate_sqlite(connection: apsw.Connection, now: int) -> None:
+    """Bring a SQLite file up to date, each step in a transaction of its own."""
+    connection.execute(_RECORD.format(**_SQLITE))
+    known = load()
+    applied: dict[int, str] = dict(connection.execute("SELECT number, checksum FROM schema_migrations"))
+    check(known, applied)
+    for step in known:
+        if step.number in applied:
+            continue
+        with connection:
+            connection.execute(step.template.format(**_SQLITE))
+            connection.execute(
+                "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", (step.number, step.name, step.checksum, now)
+            )
+
+
+def check(known: list[Migration], applied: dict[int, str]) -> None:
+    """Refuse a database that a newer program, or another one, has written."""
+    newest = known[-1].number
+    if applied and max(applied) > newest:
+        raise CannotOpen(
+            f"The database has schema {max(applied)}, this program knows up to {newest}; install a newer strongroom."
+        )
+    for step in known:
+        if step.number in applied and applied[step.number] != step.checksum:
+            raise CannotOpen(
+                f"The database's schema step {step.name} differs from this program's; do not mix releases."
+            )

@@ -1,0 +1,96 @@
+"""Sessions and their refresh tokens. A session that has ended is a row that is gone, and its tokens go with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.model import RefreshToken, User
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+# The password hash that was checked must still be the stored one: a login cannot outrun a password change.
+_OPEN = Sql("""
+    INSERT INTO sessions (user_id, id, generation, created_at, expires_at)
+    SELECT id, :id, 0, :now, :expires_at FROM users WHERE id = :user_id AND password_hash = :password_hash
+    RETURNING id
+""")
+_ADD_TOKEN = Sql("""
+    INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
+    VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
+""")
+_USER = Sql(f"""
+    SELECT {columns(User, "u")} FROM sessions s JOIN users u ON u.id = s.user_id
+     WHERE s.user_id = :user_id AND s.id = :id
+""")
+_TOKEN = Sql(f"""
+    SELECT {columns(RefreshToken)} FROM refresh_tokens
+     WHERE user_id = :user_id AND jti = :jti AND session_id = :session_id
+""")
+# Presenting a token of generation n makes n the oldest that lives. Nothing happens if n is dead already.
+_PRESENT = Sql("""
+    UPDATE sessions
+       SET generation = :generation,
+           expires_at = CASE WHEN expires_at < :expires_at THEN :expires_at ELSE expires_at END
+     WHERE user_id = :user_id AND id = :id AND generation <= :generation
+ RETURNING id
+""")
+_SUPERSEDE = Sql("""
+    UPDATE refresh_tokens SET superseded_at = :now
+     WHERE user_id = :user_id AND session_id = :session_id AND generation < :generation AND superseded_at IS NULL
+""")
+_END = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id = :id")
+_PURGE_TOKENS = Sql("DELETE FROM refresh_tokens WHERE expires_at <= :now")
+_PURGE_SESSIONS = Sql("DELETE FROM sessions WHERE expires_at <= :now")
+
+
+async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expires_at: int) -> bool:
+    """Open a session; False if the account or its password has changed since it was checked."""
+    opened = await tx.value(
+        _OPEN, user_id=user_id, id=session_id, password_hash=password_hash, now=tx.now, expires_at=expires_at
+    )
+    return opened is not None
+
+
+async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation: int, expires_at: int) -> None:
+    """Record a refresh token."""
+    await tx.run(
+        _ADD_TOKEN,
+        user_id=user_id,
+        jti=jti,
+        session_id=session_id,
+        generation=generation,
+        now=tx.now,
+        expires_at=expires_at,
+    )
+
+
+async def user(tx: Tx, user_id: str, session_id: str) -> User | None:
+    """Whose session this is; None if it has ended."""
+    return await tx.one(User, _USER, user_id=user_id, id=session_id)
+
+
+async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
+    """The record of a refresh token; None if it is unknown or its session has ended."""
+    return await tx.one(RefreshToken, _TOKEN, user_id=user_id, jti=jti, session_id=session_id)
+
+
+async def present(tx: Tx, user_id: str, session_id: str, generation: int, expires_at: int) -> bool:
+    """Make this generation the oldest that lives, and lock the session; False if it is dead."""
+    alive = await tx.value(_PRESENT, user_id=user_id, id=session_id, generation=generation, expires_at=expires_at)
+    if alive is None:
+        return False
+    await tx.run(_SUPERSEDE, user_id=user_id, session_id=session_id, generation=generation, now=tx.now)
+    return True
+
+
+async def end(tx: Tx, user_id: str, session_id: str) -> bool:
+    """End a session; False if there is none."""
+    return await tx.run(_END, user_id=user_id, id=session_id) > 0
+
+
+async def purge(tx: Tx) -> None:
+    """Forget what has expired: its signature is refused before it would be looked up."""
+    await tx.run(_PURGE_TOKENS, now=tx.now)
+    await tx.run(_PURGE_SESSIONS, now=tx.now)

@@ -1,0 +1,393 @@
+"""The default engine: one SQLite file through apsw. WAL, synchronous=FULL, one writer, group commit.
+
+Statements run on the event loop's thread; only COMMIT, which waits for the disk, is handed to a thread of its own.
+Writes that arrive while a commit is under way share the next transaction, each behind a savepoint, so that the failure
+of one does not touch the others; every answer, a refusal included, waits for that COMMIT. Reads use connections of
+their own and are not held up by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import apsw
+
+from strongroom.errors import StorageFull, Unavailable
+from strongroom.store import migrations
+from strongroom.store.db import CannotOpen, Duplicate, Sql, Undo
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+
+PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
+PAGE_ROWS: Final = 256
+BATCH: Final = 256  # writes that share one transaction at most
+BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
+IDLE_READERS: Final = 16
+
+# SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
+_FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
+
+_BEGIN, _COMMIT, _ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
+
+
+def has_wal_fault(version: str) -> bool:
+    """Whether this version of SQLite can corrupt a database in WAL mode."""
+    major, minor, patch = (int(part) for part in [*version.split("."), "0", "0"][:3])
+    if (major, minor) >= (3, 53):
+        return False
+    fixed = _FIXED.get((major, minor))
+    return fixed is None or patch < fixed
+
+
+class _Tx:
+    """A transaction on one connection. Every method runs its statement before it returns to the loop."""
+
+    __slots__ = ("_connection", "now")
+
+    def __init__(self, connection: apsw.Connection, now: int) -> None:
+        self._connection = connection
+        self.now = now
+
+    def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(sql.sqlite, parameters).fetchall()
+        except apsw.ConstraintError as error:
+            raise Duplicate(str(error)) from None
+
+    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
+        rows = self._rows(sql, parameters)
+        return kind(*rows[0]) if rows else None
+
+    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        return [kind(*row) for row in self._rows(sql, parameters)]
+
+    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
+        rows = self._rows(sql, parameters)
+        return rows[0][0] if rows else None
+
+    async def run(self, sql: Sql, /, **parameters: Any) -> int:
+        self._rows(sql, parameters)
+        return self._connection.changes()
+
+    async def pages(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> AsyncIterator[list[Any]]:
+        cursor = self._connection.execute(sql.sqlite, parameters)
+        try:
+            while True:
+                page: list[Any] = []
+                size = 0
+                for row in cursor:
+                    page.append(kind(*row))
+                    size += sum(len(value) for value in row if isinstance(value, str))
+                    if size >= PAGE_BYTES or len(page) >= PAGE_ROWS:
+                        break
+                else:
+                    yield page
+                    return
+                yield page
+        finally:
+            cursor.close()
+
+
+class _Job:
+    """One write that waits for its turn, and then for the disk."""
+
+    __slots__ = ("action", "args", "error", "future", "keywords", "long", "loop", "result")
+
+    def __init__(
+        self, action: Callable[..., Awaitable[Any]], args: tuple[Any, ...], keywords: dict[str, Any], *, long: bool
+    ) -> None:
+        self.action = action
+        self.args = args
+        self.keywords = keywords
+        self.long = long
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self, tx: _Tx) -> None:
+        """Run the action; what comes of it is kept until the commit is done."""
+        try:
+            self.result = _at_once(self.action(tx, *self.args, **self.keywords))
+        except Undo as undo:
+            self.result = undo.result
+            raise
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def settle(self) -> None:
+        """Tell the one who waits. A request that was cancelled meanwhile has nobody waiting."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+def _at_once(awaitable: Awaitable[Any]) -> Any:
+    """The result of an action that awaits nothing but its transaction, and so never suspends."""
+    coroutine: Coroutine[Any, Any, Any] = awaitable  # type: ignore[assignment]
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("an action awaited something other than its transaction")
+
+
+class SqliteDatabase:
+    """One file, one writer, many readers."""
+
+    def __init__(self, path: str, clock: Callable[[], int]) -> None:
+        if has_wal_fault(apsw.sqlite_lib_version()):
+            raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
+        self._path = Path(path).expanduser().absolute()
+        self._clock = clock
+        self._queue: deque[_Job] = deque()
+        self._busy = False
+        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._readers: list[apsw.Connection] = []
+        self._broken = False
+        self.on_fatal: Callable[[BaseException], None] = _stop_process
+        try:
+            _make_file(self._path)
+            self._writer = self._connect()
+            migrations.migrate_sqlite(self._writer, clock())
+            self._reader = self._connect(read_only=True)
+        except apsw.NotADBError:
+            raise CannotOpen(f"{self._path} is not a database of strongroom.") from None
+        except apsw.CorruptError:
+            raise CannotOpen(f"The database {self._path} is damaged; restore it from a backup.") from None
+        except (apsw.Error, OSError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
+
+    @property
+    def describe(self) -> str:
+        """Where the data lies."""
+        return str(self._path)
+
+    def _connect(self, *, read_only: bool = False) -> apsw.Connection:
+        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+        connection.set_busy_timeout(BUSY_MS)
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            "cell_size_check = ON",
+            "mmap_size = 0",
+            "temp_store = MEMORY",
+            "secure_delete = ON",
+            f"journal_size_limit = {64 * 1024 * 1024}",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        if read_only:
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    # Reading
+
+    async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Run a short read, here and now."""
+        connection = self._reader
+        connection.execute("BEGIN")
+        try:
+            return _at_once(action(_Tx(connection, self._clock()), *args, **keywords))
+        finally:
+            connection.execute(_COMMIT)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[_Tx]:
+        """One moment of the database, on a connection of its own, for a read that takes its time."""
+        connection = self._readers.pop() if self._readers else self._connect(read_only=True)
+        try:
+            connection.execute("BEGIN")
+            yield _Tx(connection, self._clock())
+        finally:
+            if connection.in_transaction:
+                connection.execute(_COMMIT)
+            if len(self._readers) < IDLE_READERS:
+                self._readers.append(connection)
+            else:
+                connection.close()
+
+    # Writing
+
+    async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Run a write; it is on disk when this returns."""
+        return await self._submit(_Job(action, args, keywords, long=False))
+
+    async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Run a write that may take long: its statements run on the writer's thread too."""
+        return await self._submit(_Job(action, args, keywords, long=True))
+
+    def _submit(self, job: _Job) -> asyncio.Future[Any]:
+        if self._broken:
+            raise Unavailable(1)
+        self._queue.append(job)
+        if not self._busy:
+            self._busy = True
+            job.loop.call_soon(self._round)  # whatever else arrives in this turn of the loop comes along
+        return job.future
+
+    def _round(self) -> None:
+        """Start the next transaction with all that waits, up to a long write, which has one to itself."""
+        jobs: list[_Job] = []
+        while self._queue and len(jobs) < BATCH:
+            if self._queue[0].long and jobs:
+                break
+            job = self._queue.popleft()
+            if not job.future.done():
+                jobs.append(job)
+                if job.long:
+                    break
+        if not jobs:
+            self._busy = False
+            return
+        if jobs[0].long:
+            self._hand_over(lambda: self._run_there(jobs))
+            return
+        self._writer.set_busy_timeout(0)
+        try:
+            self._writer.execute(_BEGIN)
+        except apsw.BusyError:  # another process is writing: wait for it on the thread, not on the loop
+            self._hand_over(lambda: self._begin_there(jobs))
+            return
+        except apsw.Error as error:
+            self._fail(jobs, error)
+            return
+        self._run_here(jobs)
+
+    def _run_here(self, jobs: list[_Job]) -> None:
+        if self._run_all(jobs):
+            self._hand_over(lambda: self._commit(jobs))
+
+    def _begin_there(self, jobs: list[_Job]) -> None:
+        if self._begin_wait(jobs):
+            _call(jobs, self._run_here, jobs)
+
+    def _run_there(self, jobs: list[_Job]) -> None:
+        if self._begin_wait(jobs) and self._run_all(jobs):
+            self._commit(jobs)
+
+    def _begin_wait(self, jobs: list[_Job]) -> bool:
+        try:
+            self._writer.set_busy_timeout(BUSY_MS)
+            self._writer.execute(_BEGIN)
+        except apsw.Error as error:
+            _call(jobs, self._fail, jobs, error)
+            return False
+        return True
+
+    def _run_all(self, jobs: list[_Job]) -> bool:
+        """Run each job in the open transaction. False if SQLite has rolled all of it back."""
+        writer = self._writer
+        tx = _Tx(writer, self._clock())
+        alone = len(jobs) == 1
+        for job in jobs:
+            if not alone:
+                writer.execute("SAVEPOINT job")
+            try:
+                job.run(tx)
+            except BaseException as error:  # noqa: BLE001 - kept for the one who waits
+                if not writer.in_transaction:  # a full disk or a failed read undoes the whole transaction
+                    _call(jobs, self._fail, jobs, error)
+                    return False
+                writer.execute(_ROLLBACK if alone else "ROLLBACK TO job")
+            if not alone:
+                writer.execute("RELEASE job")
+        return True
+
+    def _commit(self, jobs: list[_Job]) -> None:
+        """On the writer's thread: wait for the disk, then let the answers go."""
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute(_COMMIT)
+        except apsw.Error as error:
+            if self._writer.in_transaction:
+                with suppress(apsw.Error):
+                    self._writer.execute(_ROLLBACK)
+            _call(jobs, self._fail, jobs, error)
+        else:
+            _call(jobs, self._settle, jobs)
+
+    def _settle(self, jobs: list[_Job]) -> None:
+        for job in jobs:
+            job.settle()
+        if self._queue:
+            self._round()
+        else:
+            self._busy = False
+
+    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+        """None of these was written. A full disk and a busy file pass; after anything else the disk is not to be trusted."""
+        refusal: BaseException
+        if isinstance(error, apsw.FullError):
+            refusal = StorageFull()
+        elif isinstance(error, apsw.BusyError):
+            refusal = Unavailable(1)
+        elif isinstance(error, apsw.Error):
+            self._broken = True
+            refusal = Unavailable(1)
+        else:
+            refusal = error
+        for job in jobs:
+            job.error = refusal
+        self._settle(jobs)
+        if self._broken:
+            self.on_fatal(error)
+
+    def _hand_over(self, work: Callable[[], None]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="sqlite-writer", daemon=True)
+            self._thread.start()
+        self._inbox.put(work)
+
+    def _work(self) -> None:
+        while (work := self._inbox.get()) is not None:
+            work()
+
+    async def close(self) -> None:
+        """Wait for the writes in hand, then close: the last connection folds the log into the file."""
+        while self._busy:
+            await asyncio.sleep(0.005)
+        if self._thread is not None:
+            self._inbox.put(None)
+            self._thread.join()
+            self._thread = None
+        for connection in (*self._readers, self._reader, self._writer):
+            connection.close()
+        self._readers.clear()
+
+
+def _call(jobs: Sequence[_Job], method: Callable[..., None], *args: Any) -> None:
+    """Go on upon the event loop of those who wait."""
+    jobs[0].loop.call_soon_threadsafe(method, *args)
+
+
+def _make_file(path: Path) -> None:
+    """Make the file and its folder, readable by their owner only."""
+    if path.is_dir():
+        raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _stop_process(error: BaseException) -> None:
+    """The disk failed under a commit: what the file holds now is unknown to this process, so it must not go on."""
+    os.write(
+        2, f"strongroom: the database failed ({type(error).__name__}); stopping so that nothing is lost.\n".encode()
+    )
+    os._exit(1)
