@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from strongroom.server.app import App
@@ -80,7 +81,7 @@ def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[
 def create_server(
     *,
     jwt_secret: str,
-    db_path: str = "./data/vault.db",
+    db_path: str | PathLike[str] = "./data/vault.db",
     variant: str = "both",
     log: Log | None = None,
     clock: Callable[[], int] = _clock,

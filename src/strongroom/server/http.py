@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -285,16 +285,15 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 class _Node:
-    """A place in the tree of paths."""
+    """A place in the tree of paths. What a variable is called depends on the route, so the route keeps the names."""
 
-    __slots__ = ("endpoints", "literal", "name", "rest", "variable")
+    __slots__ = ("endpoints", "literal", "rest", "variable")
 
     def __init__(self) -> None:
         self.literal: dict[bytes, _Node] = {}
         self.variable: _Node | None = None
         self.rest: _Node | None = None
-        self.name = ""
-        self.endpoints: dict[str, Endpoint] = {}
+        self.endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
 
 
 class Table:
@@ -308,29 +307,29 @@ class Table:
                 self._plant(path, endpoint)
 
     def _plant(self, path: str, endpoint: Endpoint) -> None:
-        node = self._root
+        node, names = self._root, []
         for segment in path.strip("/").split("/"):
+            if not segment.startswith("{"):
+                node = node.literal.setdefault(segment.encode(), _Node())
+                continue
+            names.append(segment.strip("{*}"))
             if segment.endswith("*}"):
                 node.rest = node.rest or _Node()
                 node = node.rest
-                node.name = segment[1:-2]
-            elif segment.startswith("{"):
+            else:
                 node.variable = node.variable or _Node()
                 node = node.variable
-                node.name = segment[1:-1]
-            else:
-                node = node.literal.setdefault(segment.encode(), _Node())
-        node.endpoints[endpoint.method] = endpoint
+        node.endpoints[endpoint.method] = endpoint, tuple(names)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
         """The endpoint and the parts of the path; a literal segment wins over a variable one."""
         path = raw_path[1:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path[1:]
         segments = [unquote_to_bytes(part) if b"%" in part else part for part in path.split(b"/")]
         allowed: dict[str, None] = {}
-        for node, parts in self._matches(self._root, segments, 0):
-            endpoint = node.endpoints.get("GET" if method == "HEAD" else method)
-            if endpoint is not None:
-                return endpoint, parts
+        for node, values in _matches(self._root, segments, 0):
+            found = node.endpoints.get("GET" if method == "HEAD" else method)
+            if found is not None:
+                return found[0], dict(zip(found[1], values, strict=True))
             allowed.update(dict.fromkeys(node.endpoints))
         if not allowed:
             raise NotFound
@@ -338,19 +337,24 @@ class Table:
             allowed["HEAD"] = None
         raise MethodNotAllowed((*allowed, "OPTIONS"))
 
-    def _matches(self, node: _Node, segments: list[bytes], at: int) -> list[tuple[_Node, dict[str, str]]]:
-        if at == len(segments):
-            return [(node, {})] if node.endpoints else []
-        found = []
-        literal = node.literal.get(segments[at])
-        if literal is not None:
-            found += self._matches(literal, segments, at + 1)
-        if node.rest is not None and segments[at]:
-            found.append((node.rest, {node.rest.name: _text(b"/".join(segments[at:]))}))
-        if node.variable is not None and segments[at]:
-            name, value = node.variable.name, _text(segments[at])
-            found += [(end, {name: value, **parts}) for end, parts in self._matches(node.variable, segments, at + 1)]
-        return found
+
+def _matches(node: _Node, segments: list[bytes], at: int) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    """Every place that a path may mean, the most literal first."""
+    if at == len(segments):
+        if node.endpoints:
+            yield node, ()
+        return
+    literal = node.literal.get(segments[at])
+    if literal is not None:
+        yield from _matches(literal, segments, at + 1)
+    if not segments[at]:
+        return
+    if node.rest is not None:
+        yield node.rest, (_text(b"/".join(segments[at:])),)
+    if node.variable is not None:
+        value = _text(segments[at])
+        for end, values in _matches(node.variable, segments, at + 1):
+            yield end, (value, *values)
 
 
 def _text(raw: bytes) -> str:

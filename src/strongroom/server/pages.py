@@ -97,9 +97,12 @@ def _example(carrier: dict[str, Any]) -> str:
 
 
 def _schemas(api: dict[str, Any]) -> str:
-    return "".join(
-        f'<details id="schema-{name}"><summary><code>{name}</code> '
-        f"<span>{escape(schema['description'].splitlines()[0])}</span></summary><pre>{escape(json.dumps(schema, indent=2))}</pre></details>"
-        for name, schema in sorted(api["components"]["schemas"].items())
-        if schema.get("description")
-    )
+    shown = []
+    for name, schema in sorted(api["components"]["schemas"].items()):
+        says = escape(schema.get("description", "").partition("\n")[0])
+        body = escape(json.dumps(schema, indent=2))
+        shown.append(
+            f'<details id="schema-{name}"><summary><code>{name}</code> <span>{says}</span></summary>'
+            f"<pre>{body}</pre></details>"
+        )
+    return "".join(shown)

@@ -332,7 +332,7 @@ class SqliteDatabase:
             self._busy = False
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
-        """None of these was written. A full disk and a busy file pass; after anything else the disk is not to be trusted."""
+        """None of these was written. A full disk and a busy file pass; anything else does not."""
         refusal: BaseException
         if isinstance(error, apsw.FullError):
             refusal = StorageFull()
@@ -361,7 +361,7 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
-        while self._busy:
+        while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
         if self._thread is not None:
             self._inbox.put(None)

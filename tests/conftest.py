@@ -1,0 +1,127 @@
+"""What the tests share: a clock that obeys, a real database, a server behind real ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from strongroom import create_server
+from strongroom.store import Database, open_database
+
+START = 1_731_600_000_000
+SECRET = "a secret of the tests, 32 bytes or more"
+_numbers = itertools.count(1)
+
+
+class Clock:
+    """Time as the test says it is."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def open_db(tmp_path: Path, clock: Clock) -> Callable[[], Database]:
+    """Open the database of this test; again after a close, it is the same one."""
+    return lambda: open_database(str(tmp_path / "vault.db"), clock)
+
+
+class Person:
+    """A user of the server, with a client that carries the access token."""
+
+    def __init__(self, http: httpx2.AsyncClient, email: str, signed_in: dict[str, Any]) -> None:
+        self.http = http
+        self.email = email
+        self.access: str = signed_in["accessToken"]
+        self.refresh: str = signed_in["refreshToken"]
+        self.id: str = signed_in["user"]["id"]
+
+    async def __call__(self, method: str, path: str, json: Any = None, **more: Any) -> httpx2.Response:
+        headers = {"authorization": f"Bearer {more.pop('bearer', self.access)}", **more.pop("headers", {})}
+        if json is not None:
+            more["json"] = json
+        return await self.http.request(method, path, headers=headers, **more)
+
+    async def vault(self, **body: Any) -> dict[str, Any]:
+        made = await self("POST", "/vault", {"name": f"vault {next(_numbers)}", **body})
+        assert made.status_code == 201, made.text
+        vault: dict[str, Any] = made.json()
+        return vault
+
+    async def document(self, vault: dict[str, Any], **body: Any) -> dict[str, Any]:
+        made = await self("POST", f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "AAAA", **body})
+        assert made.status_code == 201, made.text
+        document: dict[str, Any] = made.json()
+        return document
+
+    async def key(self, **scopes: Any) -> str:
+        made = await self("POST", "/auth/api-keys", {"name": "k", **scopes})
+        assert made.status_code == 201, made.text
+        key: str = made.json()["key"]
+        return key
+
+
+class House:
+    """A server and those who use it."""
+
+    def __init__(self, http: httpx2.AsyncClient, clock: Clock) -> None:
+        self.http = http
+        self.clock = clock
+
+    async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
+        email = email or f"person{next(_numbers)}@example.com"
+        made = await self.http.post("/auth/email/register", json={"email": email, "password": password})
+        assert made.status_code == 201, made.text
+        return Person(self.http, email, made.json())
+
+    async def login(self, email: str, password: str = "correct horse") -> httpx2.Response:
+        return await self.http.post("/auth/email/login", json={"email": email, "password": password})
+
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def house(tmp_path: Path, clock: Clock) -> Open:
+    """Opens a house, of which `async with` makes a block."""
+
+    @asynccontextmanager
+    async def open_house(address: str = "127.0.0.1", **settings: Any) -> AsyncIterator[House]:
+        server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "house.db"), clock=clock, **settings)
+        transport = httpx2.ASGITransport(app=server, client=(address, 5), raise_app_exceptions=False)
+        try:
+            async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+                yield House(http, clock)
+        finally:
+            await server._room.close()
+
+    return open_house
+
+
+def runs(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Let a test be a coroutine."""
+
+    @wraps(test)
+    def run(*args: Any, **keywords: Any) -> None:
+        asyncio.run(test(*args, **keywords))
+
+    return run

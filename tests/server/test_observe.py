@@ -1,0 +1,96 @@
+"""The log: one line a request, and nothing in it that a person sent."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from strongroom import create_server
+from strongroom.server.observe import Log
+from tests.conftest import SECRET, runs
+
+CANARY = "canary-in-the-coal-mine"
+
+
+async def lines_of(tmp_path: Path, *requests: dict[str, Any]) -> list[dict[str, Any]]:
+    read, write = os.pipe()
+    log = Log(write)
+    server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "x.db"), log=log)
+    transport = httpx2.ASGITransport(app=server, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+        for request in requests:
+            await http.request(**request)
+    await server._room.close()
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read().decode()
+    assert CANARY not in text
+    return [json.loads(line) for line in text.splitlines()]
+
+
+@runs
+async def test_one_line_a_request(tmp_path: Path) -> None:
+    """Method, template, status, duration, bytes, request id, account id."""
+    register = {"json": {"email": f"{CANARY}@example.com", "password": CANARY}}
+    lines = await lines_of(
+        tmp_path,
+        {"method": "POST", "url": "/auth/email/register", **register, "headers": {"x-request-id": "my-id-1"}},
+        {"method": "POST", "url": "/auth/email/login", "json": {"email": f"{CANARY}@x", "password": CANARY}},
+        {"method": "GET", "url": f"/vault/by-name/{CANARY}", "headers": {"authorization": f"Bearer {CANARY}"}},
+        {"method": "GET", "url": f"/{CANARY}?{CANARY}={CANARY}"},
+        {"method": "GET", "url": "/vault", "headers": {"authorization": f"Bearer srk_{CANARY}"}},
+        {"method": "POST", "url": "/auth/refresh", "json": {"refreshToken": CANARY}},
+        {"method": "POST", "url": "/auth/refresh", "content": CANARY, "headers": {"content-type": "application/json"}},
+    )
+    assert [(line["method"], line["route"], line["status"]) for line in lines] == [
+        ("POST", "/auth/email/register", 201),
+        ("POST", "/auth/email/login", 401),
+        ("GET", "/vault/by-name/{name*}", 401),
+        ("GET", "-", 404),
+        ("GET", "/vault", 401),
+        ("POST", "/auth/refresh", 401),
+        ("POST", "/auth/refresh", 400),
+    ]
+    assert lines[0]["requestId"] == "my-id-1"
+    assert set(lines[0]) == {
+        "time",
+        "level",
+        "event",
+        "method",
+        "route",
+        "status",
+        "ms",
+        "bytes",
+        "requestId",
+        "account",
+    }
+
+
+@runs
+async def test_a_fault_of_our_own_is_a_clean_answer_and_a_trace_without_words(tmp_path: Path) -> None:
+    """The client gets the request id and nothing else; the log gets where it was, not what was sent."""
+    read, write = os.pipe()
+    server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "x.db"), log=Log(write))
+
+    async def breaks(*_: Any) -> None:
+        raise KeyError(CANARY)
+
+    server._room.db.read = breaks  # type: ignore[method-assign, assignment]
+    transport = httpx2.ASGITransport(app=server, raise_app_exceptions=False)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+        answer = await http.post("/auth/email/login", json={"email": CANARY, "password": CANARY})
+    await server._room.close()
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read().decode()
+    assert answer.status_code == 500
+    assert answer.json()["error"]["code"] == "internal_error"
+    assert answer.json()["error"]["requestId"] == answer.headers["x-request-id"]
+    assert CANARY not in answer.text + text
+    fault = json.loads(text.splitlines()[0])
+    assert fault["error"] == "KeyError"
+    assert any("sessions.py" in frame for frame in fault["trace"])

@@ -1,0 +1,75 @@
+"""The description is made from what serves, so it cannot lie; these tests hold its form."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from strongroom import wire
+from strongroom.model import Variant
+from strongroom.server import examples, openapi, pages, routes
+from strongroom.server.http import STATUS
+from tests.conftest import Open, runs
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -> None:
+    """Nothing is served that is not said."""
+    api = openapi.document(variant)
+    for endpoint in routes.table(variant).endpoints:
+        operation = api["paths"][endpoint.path.replace("*}", "}")][endpoint.method.lower()]
+        assert operation["summary"]
+        assert "500" in operation["responses"]
+        if endpoint.takes is not None:
+            assert "example" in operation["requestBody"]["content"]["application/json"]
+
+
+def test_every_error_code_is_described() -> None:
+    """Each of the table's codes appears under the status that it has."""
+    text = openapi.description(Variant.BOTH).decode()
+    unroutable = {"not_found", "method_not_allowed"}  # what no route answers
+    assert {kind.code for kind in STATUS if f'"{kind.code}"' not in text} <= unroutable
+
+
+@pytest.mark.parametrize("kind", examples.OF, ids=lambda kind: kind.__name__)
+def test_examples_are_what_they_are_examples_of(kind: type) -> None:
+    """Requests go through the very reader that serves; answers through their struct."""
+    example = msgspec.json.encode(examples.OF[kind])
+    if issubclass(kind, wire.Body):
+        wire.decode(kind, example)
+    else:
+        msgspec.json.decode(example, type=kind)
+
+
+@pytest.mark.parametrize("variant", Variant)
+def test_the_blob_variant_has_no_documents(variant: Variant) -> None:
+    """What a variant does not serve is not described either."""
+    paths = openapi.document(variant)["paths"]
+    assert any("documents" in path for path in paths) is variant.has_documents
+    assert ("/auth/api-keys" in paths) is variant.has_documents
+
+
+def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
+    """Generators of clients depend on both."""
+    api = openapi.document(Variant.BOTH)
+    ids = [operation["operationId"] for methods in api["paths"].values() for operation in methods.values()]
+    assert len(ids) == len(set(ids))
+    names = set(re.findall(r'"#/components/schemas/([^"]+)"', openapi.description(Variant.BOTH).decode()))
+    assert names <= set(api["components"]["schemas"])
+
+
+@runs
+async def test_the_page_and_its_style_come_from_the_server_alone(house: Open) -> None:
+    """No script, nothing from another host, and a policy that says so."""
+    async with house() as h:
+        page = await h.http.get("/docs")
+        assert page.status_code == 200
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "<script" not in page.text
+        assert re.findall(r'(?:src|href)="(?!/|#)[^"]*"', page.text) == []
+        assert (await h.http.get("/docs/style.css")).headers["content-type"].startswith("text/css")
+        assert (await h.http.get("/openapi.json")).json()["openapi"] == "3.1.0"
+        assert (await h.http.get("/")).headers["location"] == "/docs"
+    assert b"/vaults/{vaultUid}/documents" in pages.documentation(Variant.BOTH)

@@ -1,0 +1,62 @@
+"""Guesses that are sent at the same moment."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from strongroom.server.throttle import Gate, counted_address
+from tests.conftest import Open, runs
+
+
+@runs
+async def test_a_volley_of_guesses_gets_no_more_tries_than_a_row_of_them(house: Open) -> None:
+    """Forty at once: ten are checked, thirty are refused."""
+    async with house() as h:
+        person = await h.person()
+        answers = await asyncio.gather(*(h.login(person.email, f"guess {n}") for n in range(40)))
+        codes = sorted(answer.status_code for answer in answers)
+        assert codes == [401] * 10 + [429] * 30
+
+
+@runs
+async def test_a_volley_of_right_passwords_all_get_in(house: Open) -> None:
+    """Successful calls are not limited."""
+    async with house() as h:
+        person = await h.person()
+        answers = await asyncio.gather(*(h.login(person.email) for _ in range(24)))
+        assert {answer.status_code for answer in answers} == {200}
+
+
+@runs
+async def test_the_gate_forgets_whoever_has_left() -> None:
+    """A gate that remembered every name would be a leak."""
+    gate = Gate()
+
+    async def attempt() -> None:
+        async with gate.attempt("name", room):
+            await asyncio.sleep(0)
+
+    async def room() -> int:
+        return 2
+
+    tasks = [asyncio.create_task(attempt()) for _ in range(10)]
+    await asyncio.sleep(0)
+    tasks[5].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert (gate._inside, gate._waiting) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("host", "counted"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("not an address", "unknown"),
+    ],
+)
+def test_whose_failures_count_together(host: str, counted: str) -> None:
+    """An IPv6 customer has a whole /64."""
+    assert counted_address(host) == counted

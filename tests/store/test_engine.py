@@ -1,0 +1,200 @@
+"""What every engine promises of a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from strongroom import store
+from strongroom.errors import DocumentConflict, VaultNotFound
+from strongroom.model import Document
+from strongroom.store import Database, Tx, Undo
+from tests.conftest import Clock, runs
+
+OpenDb = Callable[[], Database]
+
+
+async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
+    await db.write(store.accounts.insert, user_id, email, "hash")
+
+
+async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
+    await db.write(store.vaults.insert, user_id, uid, f"name {uid}", None, None)
+
+
+async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None) -> Document:
+    moment = await store.vaults.advance(tx, "u", "v")
+    assert moment is not None
+    made = await store.documents.insert(tx, "u", "v", moment, uid, "c", data, hmac)
+    assert made is not None
+    return made
+
+
+async def everything(db: Database) -> list[Document]:
+    found: list[Document] = []
+    async with db.snapshot() as tx:
+        async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=True, limit=10**6):
+            found += page
+    return found
+
+
+@runs
+async def test_what_was_written_is_there_after_reopening(open_db: OpenDb) -> None:
+    """A write that returned is kept."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    await db.write(add, "a", "AA", "any\x00text é")
+    await db.close()
+    db = open_db()
+    assert [(document.uid, document.hmac) for document in await everything(db)] == [("a", "any\x00text é")]
+    await db.close()
+
+
+@runs
+async def test_one_failure_does_not_touch_the_others(open_db: OpenDb) -> None:
+    """Writes that share a commit fail alone: the refused one leaves nothing, the rest is there."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+
+    async def half_done(tx: Tx, uid: str) -> None:
+        await add(tx, uid)
+        raise DocumentConflict(1, 1)
+
+    jobs: list[Any] = [db.write(half_done if n % 3 == 0 else add, f"d{n}") for n in range(30)]
+    outcomes = await asyncio.gather(*jobs, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes[:3]] == [DocumentConflict, Document, Document]
+    assert {document.uid for document in await everything(db)} == {f"d{n}" for n in range(30) if n % 3}
+    await db.close()
+
+
+@runs
+async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
+    """A retry is answered with what is stored, and the vault's clock does not move for it."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    before = await db.read(store.vaults.clock, "u", "v")
+
+    async def again(tx: Tx) -> str:
+        await store.vaults.advance(tx, "u", "v")
+        raise Undo("stored")
+
+    assert set(await asyncio.gather(db.write(again), db.write(again))) == {"stored"}
+    assert await db.read(store.vaults.clock, "u", "v") == before
+    await db.close()
+
+
+@runs
+async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb, clock: Clock) -> None:
+    """However many write at once, and whatever the machine's clock does."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    await asyncio.gather(*(db.write(add, f"a{n}") for n in range(50)))
+    clock.pass_(-3_600_000)
+    await asyncio.gather(*(db.write(add, f"b{n}") for n in range(50)))
+    clock.pass_(86_400_000)
+    await asyncio.gather(*(db.write(add, f"c{n}") for n in range(50)))
+    times = [document.updated_at for document in await everything(db)]
+    assert len(set(times)) == 150
+    assert times == sorted(times)
+    order = [document.uid[0] for document in await everything(db)]
+    assert order == sorted(order)
+    await db.close()
+
+
+@runs
+async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
+    """What is written while a list is read does not appear in it, nor move within it."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    for n in range(5):
+        await db.write(add, f"d{n}", "A" * 100_000)
+    seen: list[str] = []
+    async with db.snapshot() as tx:
+        async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100):
+            seen += [document.uid for document in page]
+            await db.write(add, f"late{len(seen)}")
+            moment = await db.write(store.vaults.advance, "u", "v") or 0
+            await db.write(store.documents.replace, "u", "v", moment, "d4", "BB", None, 1)
+    assert seen == ["d0", "d1", "d2", "d3", "d4"]
+    await db.close()
+
+
+@runs
+async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
+    """However large the documents are, only a few of them are in memory."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    for n in range(6):
+        await db.write(add, f"d{n}", "A" * 1_000_000)
+    async with db.snapshot() as tx:
+        pages = [len(page) async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100)]
+    assert sum(pages) == 6
+    assert max(pages) <= 2
+    await db.close()
+
+
+@runs
+async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> None:
+    """A client that goes away while its write waits does not stop the queue."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    tasks = [asyncio.create_task(db.write(add, f"d{n}")) for n in range(20)]
+    await asyncio.sleep(0)
+    tasks[3].cancel()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert sum(isinstance(outcome, Document) for outcome in outcomes) == 19
+    assert {document.uid for document in await everything(db)} >= {f"d{n}" for n in range(20) if n != 3}
+    await db.close()
+
+
+@runs
+async def test_long_and_short_writes_keep_their_order(open_db: OpenDb) -> None:
+    """A long write runs elsewhere, but in its turn."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    await asyncio.gather(*((db.write_long if n % 4 == 0 else db.write)(add, f"d{n:02}") for n in range(24)))
+    assert [document.uid for document in await everything(db)] == [f"d{n:02}" for n in range(24)]
+    await db.close()
+
+
+@runs
+async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> None:
+    """And only its own."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    await vault(db, "w")
+    await db.write(add, "a")
+    moment = await db.write(store.vaults.advance, "u", "w") or 0
+    await db.write(store.documents.insert, "u", "w", moment, "b", "c", "AA", None)
+    assert await db.write_long(store.vaults.delete, "u", "v", None)
+    assert await everything(db) == []
+    assert await db.read(store.documents.holder, "u", "a") is None
+    assert await db.read(store.documents.holder, "u", "b") is not None
+    await db.close()
+
+
+@runs
+async def test_a_refusal_in_a_read_leaves_the_reader_usable(open_db: OpenDb) -> None:
+    """The next read works."""
+    db = open_db()
+
+    async def refuse(_tx: Tx) -> None:
+        raise VaultNotFound
+
+    for _ in range(3):
+        with pytest.raises(VaultNotFound):
+            await db.read(refuse)
+    assert await db.read(store.accounts.by_email, "x") is None
+    await db.close()

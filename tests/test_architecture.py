@@ -1,0 +1,139 @@
+"""The one rule: imports point inward. Only server/ knows HTTP, only store/ knows SQL, only client/ knows keys."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
+
+# Which rooms a room may look into. A room is the first part of a module's name below the package.
+MAY_IMPORT: dict[str, set[str]] = {
+    "": {"server"},  # the package itself loads the server when it is asked for
+    "__main__": {"cli"},
+    "errors": set(),
+    "identifiers": set(),
+    "model": set(),
+    "options": set(),
+    "rules": {"errors", "model"},
+    "wire": {"errors", "identifiers", "model", "rules"},
+    "credentials": {"identifiers"},
+    "store": {"errors", "model", "store"},
+    "actions": {"actions", "credentials", "errors", "identifiers", "model", "rules", "store", "wire"},
+    "server": {
+        "",
+        "actions",
+        "credentials",
+        "errors",
+        "identifiers",
+        "model",
+        "options",
+        "rules",
+        "server",
+        "store",
+        "wire",
+    },
+    "client": {"", "client", "errors", "identifiers", "model", "rules", "wire"},
+    "cli": {"", "cli", "client", "options", "server", "store"},
+}
+# Where a library may be imported. Authenticated encryption belongs to the client alone.
+ONLY_IN: dict[str, set[str]] = {
+    "apsw": {"store"},
+    "asyncpg": {"store"},
+    "starlette": {"server"},
+    "uvicorn": {"server"},
+    "uvloop": {"server"},
+    "dotenv": {"cli"},
+    "cryptography": {"credentials", "client"},
+    "cryptography.hazmat.primitives.ciphers": {"client"},
+}
+FORBIDDEN = {"sqlite3", "pickle"}
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def imports_of(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+
+
+def faults_in(room: str, source: str) -> list[str]:
+    found = []
+    for name in imports_of(source):
+        if name == "strongroom" or name.startswith("strongroom."):
+            inner = name.split(".")[1] if "." in name else ""
+            inner = inner if inner in MAY_IMPORT else ""  # a name of the package itself, like __version__
+            if inner not in MAY_IMPORT[room]:
+                found.append(f"{room or 'strongroom'} imports {name}")
+            continue
+        if name.split(".")[0] in FORBIDDEN:
+            found.append(f"{room} imports {name}")
+        for library, rooms in ONLY_IN.items():
+            if (name == library or name.startswith(library + ".")) and room not in rooms:
+                found.append(f"{room} imports {name}")
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_inward(path: Path) -> None:
+    """No module looks into a room that its own may not look into."""
+    assert faults_in(room_of(path), path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "planted"),
+    [
+        ("actions", "from strongroom.client import Client"),
+        ("server", "import strongroom.client"),
+        ("store", "from strongroom.actions import documents"),
+        ("model", "from strongroom import wire"),
+        ("wire", "from strongroom.server import http"),
+        ("actions", "import apsw"),
+        ("server", "from apsw import Connection"),
+        ("store", "import sqlite3"),
+        ("actions", "from starlette.requests import Request"),
+        ("credentials", "from cryptography.hazmat.primitives.ciphers.aead import AESGCM"),
+        ("server", "from cryptography.hazmat.primitives.ciphers import Cipher"),
+    ],
+)
+def test_a_planted_import_is_caught(room: str, planted: str) -> None:
+    """The rule above can fail."""
+    assert faults_in(room, planted)
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_store_speaks_sql(path: Path) -> None:
+    """A statement outside store/ is a second way to the data."""
+    if room_of(path) == "store":
+        return
+    statements = re.compile(r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not statements.search(node.value)
+
+
+def test_help_loads_no_server() -> None:
+    """The command line starts without the server's modules: help is instant."""
+    code = (
+        "import sys, contextlib, io\n"
+        "from strongroom.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    main(['serve', '--help'])\n"
+        "heavy = ('strongroom.server', 'strongroom.store', 'uvicorn', 'starlette', 'apsw', 'cryptography', 'msgspec')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,71 @@
+"""However long a list is, the server's memory stays flat."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import httpx2
+import pytest
+
+COUNT = 100_000
+LIMIT = 32 * 1024 * 1024
+
+
+def resident(pid: int, field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_a_list_of_a_hundred_thousand_documents_takes_little_memory(tmp_path: Path) -> None:
+    """100,000 documents of 1 KB without a limit: the server grows by less than 32 MiB, and none is missing."""
+    environment = {**os.environ, "JWT_SECRET": "x" * 32, "DB_PATH": str(tmp_path / "x.db"), "PORT": "0"}
+    command = [sys.executable, "-m", "strongroom", "serve"]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(
+            command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as server,
+    ):
+        assert server.stdout is not None
+        url = re.findall(r"http://\S+", server.stdout.readline())[0]
+        with httpx2.Client(base_url=url, timeout=60) as http:
+            body = {"email": "a@b.c", "password": "correct horse"}
+            signed_in = http.post("/auth/email/register", json=body).json()
+            http.headers["authorization"] = f"Bearer {signed_in['accessToken']}"
+            vault = http.post("/vault", json={"name": "large"}).json()
+            _fill(tmp_path / "x.db", signed_in["user"]["id"], vault["uid"])
+            http.get(f"/vaults/{vault['uid']}/documents?limit=500")
+            before = resident(server.pid, "VmRSS")
+            seen = size = 0
+            with http.stream("GET", f"/vaults/{vault['uid']}/documents") as answer:
+                assert answer.status_code == 200
+                tail = b""
+                for chunk in answer.iter_bytes():
+                    size += len(chunk)
+                    joined = tail + chunk
+                    seen += joined.count(b'"vaultUid"') - tail.count(b'"vaultUid"')
+                    tail = joined[-9:]
+            assert seen == COUNT
+            assert size > COUNT * 1024
+            assert resident(server.pid, "VmHWM") - before < LIMIT
+        server.terminate()
+        assert server.wait(15) == 0
+
+
+def _fill(path: Path, user_id: str, vault_uid: str) -> None:
+    """Documents enough, straight into the file: what is measured is reading them."""
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(5_000)
+    with connection:
+        connection.executemany(
+            "INSERT INTO documents VALUES (?, ?, ?, 'c', ?, NULL, 1, ?, ?, NULL)",
+            ((user_id, f"{n:036}", vault_uid, "A" * 1024, n, n) for n in range(1, COUNT + 1)),
+        )
+    connection.close()

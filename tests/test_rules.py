@@ -1,0 +1,53 @@
+"""Decisions that need no database."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom import rules
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("", True),
+        ("A", True),
+        ("AAAA", True),
+        ("AA==", True),
+        ("AAA=", True),
+        ("+/-_", True),
+        ("=", False),
+        ("==", False),
+        ("AA===", False),
+        ("A=A=", False),
+        ("=AAA", False),
+        ("AA A", False),
+        ("AAAA\n", False),
+        ('{"a":1}', False),
+        ("é", False),
+        ("AAAA\x00", False),
+    ],
+)
+def test_base64(text: str, *, good: bool) -> None:
+    """Only the two alphabets, and at most two signs of padding at the end of something."""
+    assert rules.is_base64(text) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("a@b", True),
+        (" A@B ", True),
+        ("a@" + "b" * 252, True),
+        ("a@" + "b" * 253, False),
+        ("@b", False),
+        ("a@", False),
+        ("ab", False),
+        ("a@b@c", False),
+        ("a\x00@b", False),
+        ("jürgen@example.com", True),
+    ],
+)
+def test_emails(text: str, *, good: bool) -> None:
+    """Three to 254 characters, one @ with text on both sides."""
+    assert rules.is_email(rules.normal_email(text)) is good
