@@ -224,7 +224,7 @@ class CreateApiKey(Body, frozen=True):
     permissions: Permissions | None = None
     vault_uids: Uids | None = None
     collections: Collections | None = None
-    checks = {"vaultUids": _are_uids}
+    checks = {"vault_uids": _are_uids}
 
 
 # Answers
@@ -389,50 +389,56 @@ def decode(kind: type[T], body: bytes) -> T:
             body.decode()  # msgspec does not look into the strings of fields that it skips
         value: T = decoder.decode(body or b"{}")
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise _explained(kind, body) from None
+        return _second_look(kind, body)
     for name, good in kind.checks.items():
-        field = getattr(value, _attribute(name))
+        field = getattr(value, name)
         if field is not None and not good(field):
-            raise _explained(kind, body)
+            return _second_look(kind, body)
     if kind.together is not Body.together and kind.together(msgspec.to_builtins(value)):
-        raise _explained(kind, body)
+        return _second_look(kind, body)
     return value
 
 
-def _attribute(name: str) -> str:
-    return "vault_uids" if name == "vaultUids" else name
+def _second_look(kind: type[T], body: bytes) -> T:
+    """Go field by field through a body that did not pass at once.
+
+    It may be good all the same: of a key that is given twice the last counts, and the first may have been nonsense.
+    """
+    given = _object(body)
+    bad: dict[str, str] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in given:
+            if field.required:
+                bad[field.encode_name] = "is required"
+            continue
+        try:
+            value = msgspec.convert(given[field.encode_name], field.type)
+        except (msgspec.ValidationError, ValueError):
+            bad[field.encode_name] = says(field.type)
+            continue
+        check = kind.checks.get(field.name)
+        if check is not None and value is not None and not check(value):
+            bad[field.encode_name] = says(field.type)
+    for name, sentence in kind.together(given).items():
+        bad.setdefault(name, sentence)
+    if bad:
+        raise Invalid(bad)
+    return msgspec.convert(given, kind)
 
 
-def _explained(kind: type[Body], body: bytes) -> Invalid:
-    """Go through a body that is known to be bad, field by field."""
+def _object(body: bytes) -> dict[str, Any]:
+    """A body as plain data, or the sentence that says why it is none."""
     try:
         given = msgspec.json.decode(body.decode() or "{}")
     except UnicodeDecodeError:
-        return Invalid({"body": "must be text in UTF-8"}, "The request body is not UTF-8.")
+        raise Invalid({"body": "must be text in UTF-8"}, "The request body is not UTF-8.") from None
     except RecursionError:
-        return Invalid({"body": "is nested too deeply"}, "The request body is nested too deeply.")
+        raise Invalid({"body": "is nested too deeply"}, "The request body is nested too deeply.") from None
     except (msgspec.MsgspecError, ValueError):
-        return Invalid({"body": "must be well-formed JSON"}, "The request body is not well-formed JSON.")
+        raise Invalid({"body": "must be well-formed JSON"}, "The request body is not well-formed JSON.") from None
     if not isinstance(given, dict):
-        return Invalid({"body": "must be a JSON object"}, "The request body must be a JSON object.")
-    bad: dict[str, str] = {}
-    for field in msgspec.structs.fields(kind):
-        name = field.encode_name
-        if name not in given:
-            if field.required:
-                bad[name] = "is required"
-            continue
-        try:
-            value = msgspec.convert(given[name], field.type)
-        except (msgspec.ValidationError, ValueError):
-            bad[name] = says(field.type)
-            continue
-        check = kind.checks.get(name)
-        if check is not None and value is not None and not check(value):
-            bad[name] = says(field.type)
-    for name, sentence in kind.together(given).items():
-        bad.setdefault(name, sentence)
-    return Invalid(bad or {"body": "is not valid"})
+        raise Invalid({"body": "must be a JSON object"}, "The request body must be a JSON object.")
+    return given
 
 
 def says(annotation: Any) -> str:

@@ -240,7 +240,7 @@ class Call(Request):
 NOBODY: Final = Actor("", "")
 _JSON = re.compile(r"application/json(?:\s*;\s*(?:charset\s*=\s*\"?utf-?8\"?)?)*", re.IGNORECASE)
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
-_OURS = re.compile(r"[0-9]{1,18}(?:-[0-9]{1,18})?")
+_OURS = re.compile(r"[1-9][0-9]{0,17}(?:-[0-9]{1,18})?")  # one spelling: "02" is not "2"
 
 
 def _tags(header: str, name: str, *, weak: bool = False) -> list[str]:

@@ -1,0 +1,145 @@
+"""Registering, logging in, and asking who one is."""
+
+import statistics
+import time
+
+import httpx2
+import pytest
+
+from .checks import good, is_uuid7, made, refused, refused_fields, without_id
+from .harness import Server, fresh_address
+from .people import PASSWORD, Person, at_once, unique_email
+
+REGISTER, LOGIN = "/auth/email/register", "/auth/email/login"
+
+
+def test_register(stranger: httpx2.Client) -> None:
+    """A registration answers with both tokens and the user, and with no trace of the password."""
+    email = unique_email()
+    answer = stranger.post(REGISTER, json={"email": email, "password": PASSWORD})
+    body = made(answer)
+    assert body["user"]["email"] == email
+    assert is_uuid7(body["user"]["id"])
+    assert body["token"] == body["accessToken"] != body["refreshToken"]
+    assert PASSWORD not in answer.text
+    assert "hash" not in answer.text.lower()
+    assert "set-cookie" not in answer.headers
+
+
+def test_login(ann: Person, stranger: httpx2.Client) -> None:
+    """A login answers as the registration did, and opens a session of its own."""
+    body = good(stranger.post(LOGIN, json={"email": ann.email, "password": PASSWORD}))
+    assert body["user"]["id"] == ann.id
+    assert body["user"]["email"] == ann.email
+    assert body["token"] == body["accessToken"] != ann.access
+    assert body["refreshToken"] != ann.refresh
+
+
+def test_me(ann: Person) -> None:
+    """A user who asks who they are learns their id and email, and nothing of the password."""
+    answer = ann.http.get("/auth/me")
+    body = good(answer)
+    assert body["user"]["id"] == ann.id
+    assert body["user"]["email"] == ann.email
+    assert body.get("apiKey") is None
+    assert "password" not in answer.text.lower()
+
+
+def test_email_is_taken_once(ann: Person, stranger: httpx2.Client) -> None:
+    """An email is registered once, however it is spelled."""
+    umlaut = f"ä{unique_email()}"
+    made(stranger.post(REGISTER, json={"email": umlaut, "password": PASSWORD}))
+    for spelling in (ann.email, ann.email.upper(), f"  {ann.email}\t", umlaut.upper()):
+        answer = stranger.post(REGISTER, json={"email": spelling, "password": PASSWORD})
+        refused(answer, 409, "email_already_exists")
+
+
+def test_email_is_taken_once_at_once(stranger: httpx2.Client) -> None:
+    """Of many registrations of one email at the same time one succeeds."""
+    email = unique_email()
+    body = {"email": email, "password": PASSWORD}
+    answers: list[httpx2.Response] = at_once(6, lambda _: stranger.post(REGISTER, json=body))
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
+    for answer in answers:
+        if answer.status_code == 409:
+            refused(answer, 409, "email_already_exists")
+
+
+def test_email_spelling_at_login(stranger: httpx2.Client) -> None:
+    """Whoever registered with capitals and spaces logs in without them, and the other way round."""
+    email = unique_email()
+    user = made(stranger.post(REGISTER, json={"email": f" {email.upper()} ", "password": PASSWORD}))["user"]
+    assert user["email"].lower() == email
+    for spelling in (email, email.title(), f"\n{email} "):
+        body = good(stranger.post(LOGIN, json={"email": spelling, "password": PASSWORD}))
+        assert body["user"]["id"] == user["id"]
+
+
+def test_wrong_password_and_unknown_email_look_alike(ann: Person, stranger: httpx2.Client) -> None:
+    """A wrong password and an unknown email get the same answer."""
+    wrong = stranger.post(LOGIN, json={"email": ann.email, "password": "not the password"})
+    unknown = stranger.post(LOGIN, json={"email": unique_email(), "password": "not the password"})
+    refused(wrong, 401, "invalid_credentials")
+    refused(unknown, 401, "invalid_credentials")
+    assert without_id(wrong) == without_id(unknown)
+
+
+def test_wrong_password_and_unknown_email_take_the_same_time(both: Server, ann: Person) -> None:
+    """The time of a refusal does not tell whether the account exists."""
+    http = both.connect(address=fresh_address())
+
+    def spent(email: str) -> float:
+        start = time.perf_counter()
+        answer = http.post(LOGIN, json={"email": email, "password": "not the password"})
+        refused(answer, 401, "invalid_credentials")
+        return time.perf_counter() - start
+
+    pairs = [(spent(ann.email), spent(unique_email())) for _ in range(7)]
+    known, unknown = (statistics.median(times) for times in zip(*pairs, strict=True))
+    assert 0.3 < unknown / known < 3
+
+
+@pytest.mark.parametrize(
+    "password", ["short", "x" * 1025, " ", "ключ"], ids=["short", "long", "space", "unicode"]
+)
+def test_login_checks_presence_only(stranger: httpx2.Client, password: str) -> None:
+    """At login a password is right or wrong; its form is no subject."""
+    answer = stranger.post(LOGIN, json={"email": unique_email(), "password": password})
+    refused(answer, 401, "invalid_credentials")
+
+
+@pytest.mark.parametrize("path", [REGISTER, LOGIN])
+def test_all_bad_fields_at_once(stranger: httpx2.Client, path: str) -> None:
+    """Whoever sends nothing useful learns of both fields in one answer."""
+    refused_fields(stranger.post(path, json={}), "email", "password")
+    refused_fields(stranger.post(path, json={"email": 1, "password": None}), "email", "password")
+
+
+def test_validation_does_not_echo_the_password(stranger: httpx2.Client) -> None:
+    """A refused registration does not send the password back."""
+    secret = "do-not-echo-" * 100
+    answer = stranger.post(REGISTER, json={"email": "nonsense", "password": secret})
+    refused_fields(answer, "email", "password")
+    assert "do-not-echo" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["пароль из слов", " leading and trailing ", "\x00\x01\x1f\x7f control", "🗝" * 8, "x" * 1024, "🗝" * 1024],
+    ids=["cyrillic", "spaces", "control", "eight keys", "1024 letters", "1024 keys"],
+)
+def test_any_characters_make_a_password(stranger: httpx2.Client, password: str) -> None:
+    """A password is any text of 8 to 1,024 characters, and opens the account it was set for."""
+    body = {"email": unique_email(), "password": password}
+    user = made(stranger.post(REGISTER, json=body))["user"]
+    assert good(stranger.post(LOGIN, json=body))["user"]["id"] == user["id"]
+
+
+@pytest.mark.parametrize("change", [lambda p: p[:-1], lambda p: p + " ", str.upper, str.strip], ids=range(4))
+def test_every_character_of_a_password_counts(stranger: httpx2.Client, change: object) -> None:
+    """No part of a password is cut off, trimmed or folded."""
+    assert callable(change)
+    body = {"email": unique_email(), "password": "a" * 100 + " Long Password with an end "}
+    made(stranger.post(REGISTER, json=body))
+    answer = stranger.post(LOGIN, json=body | {"password": change(body["password"])})
+    refused(answer, 401, "invalid_credentials")

@@ -1,0 +1,251 @@
+"""API keys: made once, shown once, listed, used, expired, revoked."""
+
+import re
+
+import pytest
+
+from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
+from .harness import fresh_address, until
+from .people import Person
+
+
+def listed(person: Person, key: Json) -> Json | None:
+    """A key as its owner's list shows it."""
+    keys: list[Json] = good(person.http.get("/auth/api-keys"))["keys"]
+    return next((entry for entry in keys if entry["uid"] == key["uid"]), None)
+
+
+def test_create(ann: Person) -> None:
+    """A new key has a uid, its name, its secret in the promised form, and its times."""
+    before = now()
+    key = made(ann.http.post("/auth/api-keys", json={"name": "laptop"}))
+    assert {"uid", "name", "key", "expiresAt", "createdAt"} <= set(key)
+    assert is_uuid7(key["uid"])
+    assert key["name"] == "laptop"
+    assert re.fullmatch(r"srk_[A-Za-z0-9_-]{44,}", key["key"])
+    assert key["expiresAt"] is None
+    assert before - 1000 <= key["createdAt"] <= now() + 1000
+
+
+def test_secrets_differ(ann: Person) -> None:
+    """No two keys share a secret, nor a uid, even under one name."""
+    keys = [ann.key(name="twin") for _ in range(5)]
+    assert len({key["key"] for key in keys}) == len({key["uid"] for key in keys}) == 5
+
+
+def test_list(ann: Person) -> None:
+    """The list shows a key without its secret."""
+    expiry = now() + 3_600_000
+    key = ann.key(name="listed", expiresAt=expiry)
+    answer = ann.http.get("/auth/api-keys")
+    entry = listed(ann, key)
+    assert entry is not None
+    assert {"uid", "name", "expiresAt", "createdAt", "lastUsedAt"} <= set(entry)
+    assert entry["name"] == "listed"
+    assert entry["expiresAt"] == expiry == key["expiresAt"]
+    assert entry["createdAt"] == key["createdAt"]
+    assert entry["lastUsedAt"] is None
+    assert "key" not in entry
+    assert key["key"] not in answer.text
+    assert "srk_" not in answer.text
+
+
+def test_list_is_the_owners(ann: Person, bob: Person) -> None:
+    """A user's list holds no key of another's."""
+    assert listed(bob, ann.key()) is None
+
+
+def test_full_access(ann: Person) -> None:
+    """A key without scopes may do with vaults and documents what its owner may."""
+    http = ann.with_key()
+    vault = made(http.post("/vault", json={"name": f"by key {now()} {ann.id}"}))
+    assert vault in good(ann.http.get("/vault"))["vaults"]
+    document = made(http.post(docs(vault), json={"collection": "a", "data": "QQ"}))
+    changed = good(http.put(docs(vault, document), json={"data": "QR", "version": 1}))
+    assert good(http.get(docs(vault)))["documents"] == [changed]
+    good(http.delete(docs(vault, document)))
+    renamed = good(http.put(f"/vault/{vault['uid']}", json={"name": f"{vault['name']}!", "version": 1}))
+    assert good(http.get(f"/vault/{vault['uid']}"))["name"] == renamed["name"]
+    good(http.delete(f"/vault/{vault['uid']}"))
+
+
+def test_keys_stay_with_their_owner(ann: Person, bob: Person) -> None:
+    """A key opens nothing of another user's."""
+    vault = bob.vault()
+    http = ann.with_key()
+    refused(http.get(f"/vault/{vault['uid']}"), 404, "vault_not_found")
+    refused(http.get(docs(vault)), 404, "vault_not_found")
+
+
+ONLY_USERS = [
+    ("GET", "/auth/api-keys"),
+    ("POST", "/auth/api-keys"),
+    ("DELETE", f"/auth/api-keys/{UNKNOWN}"),
+    ("POST", "/auth/logout"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ONLY_USERS, ids=lambda part: part)
+def test_only_a_user_may(ann: Person, method: str, path: str) -> None:
+    """A key makes no keys, sees no keys, revokes no keys and logs nobody out."""
+    http = ann.with_key()
+    refused(http.request(method, path, json={"name": "child"}), 403, "insufficient_scope")
+
+
+def test_key_does_not_revoke_itself(ann: Person) -> None:
+    """Not even itself can a key revoke."""
+    key = ann.key()
+    http = ann.server.connect(key["key"], fresh_address())
+    refused(http.delete(f"/auth/api-keys/{key['uid']}"), 403, "insufficient_scope")
+    assert listed(ann, key)
+
+
+def test_me(ann: Person) -> None:
+    """A key that asks who it is learns its owner, and its own name, scopes and expiry."""
+    vault, expiry = ann.vault(), now() + 3_600_000
+    scopes = {
+        "permissions": ["read"],
+        "vaultUids": [vault["uid"]],
+        "collections": ["a", "b"],
+        "expiresAt": expiry,
+    }
+    body = good(ann.with_key(name="who", **scopes).get("/auth/me"))
+    assert body["user"]["id"] == ann.id
+    assert body["user"]["email"] == ann.email
+    mine = body["apiKey"]
+    assert mine["name"] == "who"
+    assert mine["expiresAt"] == expiry
+    assert mine["permissions"] == ["read"]
+    assert mine["vaultUids"] == [vault["uid"]]
+    assert sorted(mine["collections"]) == ["a", "b"]
+
+
+def test_me_without_scopes(ann: Person) -> None:
+    """A key without scopes says so."""
+    answer = ann.with_key(name="plain").get("/auth/me")
+    mine = good(answer)["apiKey"]
+    assert mine["name"] == "plain"
+    for scope in ("vaultUids", "collections", "expiresAt"):
+        assert mine.get(scope) is None
+    assert "srk_" not in answer.text
+
+
+def test_last_used(ann: Person) -> None:
+    """Once used, a key shows when, to the minute."""
+    key = ann.key()
+    http = ann.server.connect(key["key"])
+    assert http.get("/vault").status_code == 200
+    used = until(lambda: (listed(ann, key) or {})["lastUsedAt"], "lastUsedAt to be shown", 10)
+    assert type(used) is int
+    assert abs(now() - used) <= 61_000
+
+
+def test_revoke(ann: Person) -> None:
+    """A revoked key is refused from that moment, is listed no more, and is revoked once."""
+    key = ann.key()
+    http = ann.server.connect(key["key"], fresh_address())
+    assert http.get("/vault").status_code == 200
+    assert good(ann.http.delete(f"/auth/api-keys/{key['uid']}"))["success"] is True
+    refused(http.get("/vault"), 401, "unauthorized")
+    assert listed(ann, key) is None
+    refused(ann.http.delete(f"/auth/api-keys/{key['uid']}"), 404, "api_key_not_found")
+
+
+@pytest.mark.parametrize("uid", [UNKNOWN, "not-a-uuid", "%00"])
+def test_revoke_unknown(ann: Person, uid: str) -> None:
+    """A key that does not exist is not revoked."""
+    refused(ann.http.delete(f"/auth/api-keys/{uid}"), 404, "api_key_not_found")
+
+
+def test_revoke_foreign(ann: Person, bob: Person) -> None:
+    """Another user's key cannot be told from an unknown one, and stays good."""
+    key = ann.key()
+    refused(bob.http.delete(f"/auth/api-keys/{key['uid']}"), 404, "api_key_not_found")
+    assert ann.server.connect(key["key"]).get("/vault").status_code == 200
+
+
+def test_expiry(ann: Person) -> None:
+    """A key is good until its time has come, and then no longer."""
+    expiry = now() + 1200
+    http = ann.with_key(expiresAt=expiry)
+    accepted = []
+
+    def expired() -> bool:
+        sent, answer = now(), http.get("/vault")
+        if answer.status_code == 200:
+            accepted.append(sent)
+        return answer.status_code == 401
+
+    until(expired, "the key to expire", 5)
+    refused(http.get("/vault"), 401, "unauthorized")
+    assert accepted
+    assert accepted[-1] <= expiry
+
+
+@pytest.mark.parametrize("place", [4, 10, 25, 40, -3, -1])
+def test_typo(ann: Person, place: int) -> None:
+    """A key with one wrong letter is refused."""
+    letters = list(ann.key()["key"])
+    letters[place] = "A" if letters[place] != "A" else "B"
+    refused(ann.server.connect("".join(letters), fresh_address()).get("/vault"), 401, "unauthorized")
+
+
+def test_cut_and_glued(ann: Person) -> None:
+    """A key that lost its end, its prefix or its manners is refused."""
+    key: str = ann.key()["key"]
+    http = ann.server.connect(address=fresh_address())
+    for wrong in (key[:-1], key[4:], key + "A", key.upper(), key.replace("srk_", "SRK_"), f"{key}.{key}"):
+        refused(http.get("/vault", headers={"Authorization": f"Bearer {wrong}"}), 401, "unauthorized")
+
+
+BAD: dict[str, Json] = {
+    "expiresAt in the past": {"expiresAt": 1_000_000},
+    "expiresAt in seconds": {"expiresAt": 1_900_000_000},
+    "expiresAt negative": {"expiresAt": -1},
+    "expiresAt text": {"expiresAt": "2099-01-01"},
+    "expiresAt fraction": {"expiresAt": 4102444800000.5},
+    "expiresAt true": {"expiresAt": True},
+    "permissions empty": {"permissions": []},
+    "permissions unknown": {"permissions": ["read", "admin"]},
+    "permissions text": {"permissions": "read"},
+    "permissions number": {"permissions": [1]},
+    "vaultUids empty": {"vaultUids": []},
+    "vaultUids text": {"vaultUids": UNKNOWN},
+    "vaultUids number": {"vaultUids": [7]},
+    "collections empty": {"collections": []},
+    "collections text": {"collections": "notes"},
+    "collections number": {"collections": [7]},
+    "collections blank": {"collections": [""]},
+    "collections control": {"collections": ["a\nb"]},
+    "collections long": {"collections": ["x" * 256]},
+}
+
+
+@pytest.mark.parametrize("scopes", BAD.values(), ids=BAD.keys())
+def test_bad_scope(ann: Person, scopes: Json) -> None:
+    """A scope or expiry that makes no sense is a bad field."""
+    answer = ann.http.post("/auth/api-keys", json={"name": "bad"} | scopes)
+    fields = refused(answer, 400, "validation_error")["fields"]
+    assert any(field.startswith(next(iter(scopes))) for field in fields)
+
+
+def test_foreign_vault_in_scope(ann: Person, bob: Person) -> None:
+    """A key is not made for a vault that is not the owner's."""
+    for uid in (UNKNOWN, bob.vault()["uid"]):
+        answer = ann.http.post("/auth/api-keys", json={"name": "x", "vaultUids": [ann.vault()["uid"], uid]})
+        refused(answer, 404, "vault_not_found")
+    answer = ann.http.post("/auth/api-keys", json={"name": "x", "vaultUids": ["malformed"]})
+    assert answer.status_code in (400, 404)
+
+
+def test_null_is_absent(ann: Person) -> None:
+    """A scope or expiry of null is no scope and no expiry."""
+    http = ann.with_key(permissions=None, vaultUids=None, collections=None, expiresAt=None)
+    made(http.post("/vault", json={"name": f"null {now()} {ann.id}"}))
+
+
+def test_name_is_required(ann: Person) -> None:
+    """A key without a name is refused, and so are all bad fields at once."""
+    refused_fields(ann.http.post("/auth/api-keys", json={}), "name")
+    answer = ann.http.post("/auth/api-keys", json={"name": "", "permissions": [], "expiresAt": "x"})
+    refused_fields(answer, "name", "permissions", "expiresAt")

@@ -1,0 +1,133 @@
+"""How large a body may be, and what kind it must be."""
+
+import gzip
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from .checks import UNKNOWN, Json, clean, docs, made, refused
+from .harness import Server, fresh_address
+from .people import Person
+
+LIMIT = 20_000
+DEFAULT = 6 * 1024 * 1024
+
+
+def sized(total: int) -> bytes:
+    """A good document whose body has exactly this many bytes."""
+    frame = b'{"collection":"a","data":"%s"}'
+    return frame % (b"A" * (total - len(frame) + 2))
+
+
+def in_pieces(body: bytes) -> Iterator[bytes]:
+    """The body in pieces, as a client sends it who does not know its length."""
+    for start in range(0, len(body), 1000):
+        yield body[start : start + 1000]
+
+
+@pytest.fixture(scope="module")
+def shelf(tess: Person) -> Json:
+    """A vault on the server with the small limit."""
+    return tess.vault()
+
+
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "chunked"])
+def test_limit(tess: Person, shelf: Json, *, pieces: bool) -> None:
+    """A body of the limit passes, one of a byte more does not, whether its length is announced or not."""
+    headers = {"Content-Type": "application/json"}
+    for size in (LIMIT, LIMIT + 1, 3 * LIMIT):
+        body = sized(size)
+        assert len(body) == size
+        answer = tess.http.post(docs(shelf), content=in_pieces(body) if pieces else body, headers=headers)
+        if size <= LIMIT:
+            made(answer)
+        else:
+            refused(answer, 413, "payload_too_large")
+
+
+def test_default_limit(ann: Person, vault: Json) -> None:
+    """By default a body may have 6 MiB, and not a byte more."""
+    headers = {"Content-Type": "application/json"}
+    document = made(ann.http.post(docs(vault), content=sized(DEFAULT), headers=headers))
+    assert len(ann.read(vault, document)["data"]) > DEFAULT - 100
+    refused(ann.http.post(docs(vault), content=sized(DEFAULT + 1), headers=headers), 413, "payload_too_large")
+
+
+ROADS = [
+    ("POST", "/auth/email/register"),
+    ("POST", "/auth/email/login"),
+    ("POST", "/auth/refresh"),
+    ("POST", "/auth/api-keys"),
+    ("POST", "/vault"),
+    ("PUT", f"/vault/{UNKNOWN}"),
+    ("PUT", f"/vaults/{UNKNOWN}/documents/{UNKNOWN}"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), ROADS, ids=[path for _, path in ROADS])
+def test_limit_on_every_road(tess: Person, method: str, path: str) -> None:
+    """The limit holds on every road that reads a body."""
+    http = tess.server.connect(tess.access, fresh_address())
+    refused(http.request(method, path, json={"x": "x" * LIMIT}), 413, "payload_too_large")
+
+
+def test_announced_body_is_not_awaited(tight: Server, tess: Person) -> None:
+    """A body that is announced too large is refused before any of it is sent."""
+    head = (
+        f"POST /vault HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tess.access}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 1000000000000\r\n\r\n"
+    )
+    refused(tight.exchange(head.encode()), 413, "payload_too_large")
+
+
+def test_endless_body_is_cut_off(tight: Server, tess: Person) -> None:
+    """A body without announced length is refused once it is too large, though it never ends."""
+    head = (
+        f"POST /vault HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tess.access}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    piece = b"3e8\r\n" + b"x" * 1000 + b"\r\n"
+    refused(tight.exchange(head.encode(), *[piece] * 21), 413, "payload_too_large")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "application/json;charset=UTF-8",
+        "APPLICATION/JSON",
+    ],
+)
+def test_json_by_any_name(tess: Person, shelf: Json, kind: str) -> None:
+    """JSON is taken however its type is spelled."""
+    made(tess.http.post(docs(shelf), content=sized(100), headers={"Content-Type": kind}))
+
+
+def test_compressed(tess: Person, shelf: Json) -> None:
+    """A compressed body is not unpacked behind the limit's back."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = tess.http.post(docs(shelf), content=gzip.compress(sized(10 * LIMIT)), headers=headers)
+    clean(answer)
+    assert answer.status_code in (400, 413, 415)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/jsonp",
+        "application/octet-stream",
+        "text/html; application/json",
+        "nonsense",
+    ],
+)
+@pytest.mark.parametrize("path", ["/vault", "/auth/email/login", "/auth/refresh"])
+def test_not_json(tess: Person, path: str, kind: str) -> None:
+    """What does not claim to be JSON is not read, good as it may be."""
+    http: httpx2.Client = tess.server.connect(tess.access, fresh_address())
+    body = b'{"name": "x", "email": "a@b", "password": "x", "refreshToken": "x"}'
+    refused(http.post(path, content=body, headers={"Content-Type": kind}), 415, "unsupported_media_type")

@@ -1,0 +1,149 @@
+"""The generations of a session's refresh tokens."""
+
+import time
+
+import httpx2
+import pytest
+
+from .checks import Json, clean, good, refused, refused_fields
+from .conftest import Reuse
+from .forge import claims
+from .harness import Server, fresh_address, until
+from .people import Person, at_once
+
+
+def refresh(http: httpx2.Client, token: str) -> httpx2.Response:
+    """Present a refresh token."""
+    return http.post("/auth/refresh", json={"refreshToken": token})
+
+
+def renewed(http: httpx2.Client, token: str) -> str:
+    """The refresh token that a good one is exchanged for."""
+    fresh: str = good(refresh(http, token))["refreshToken"]
+    return fresh
+
+
+def dead(http: httpx2.Client, token: str) -> None:
+    """This refresh token is refused."""
+    refused(refresh(http, token), 401, "invalid_refresh_token")
+
+
+def test_answer(newcomer: Person, both: Server) -> None:
+    """A refresh hands out two new tokens of the same session, and the access token opens the door."""
+    body = good(refresh(both.connect(), newcomer.refresh))
+    access, again = claims(body["accessToken"]), claims(body["refreshToken"])
+    assert access["sid"] == again["sid"] == claims(newcomer.access)["sid"]
+    assert access["jti"] != claims(newcomer.access)["jti"]
+    assert again["jti"] != claims(newcomer.refresh)["jti"]
+    me = good(both.connect(body["accessToken"]).get("/auth/me"))
+    assert me["user"]["id"] == newcomer.id
+
+
+def test_needs_no_bearer(newcomer: Person, stranger: httpx2.Client) -> None:
+    """The refresh token alone is enough: an expired or silly bearer beside it does not matter."""
+    good(refresh(stranger, newcomer.refresh))
+    stranger.headers["Authorization"] = "Bearer junk"
+    good(refresh(stranger, newcomer.refresh))
+
+
+def test_client_that_never_rotates(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Whoever always presents the first token, and only uses the access tokens, is never logged out."""
+    for _ in range(6):
+        body = good(refresh(stranger, newcomer.refresh))
+        http = newcomer.server.connect(body["accessToken"])
+        assert http.get("/auth/me").status_code == 200
+
+
+def test_client_that_rotates(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Whoever always presents the newest token walks through the generations, each killing those below it."""
+    tokens = [newcomer.refresh]
+    for _ in range(5):
+        tokens.append(renewed(stranger, tokens[-1]))
+    for token in tokens[:-2]:
+        dead(stranger, token)
+    good(refresh(stranger, tokens[-1]))
+
+
+def test_old_token_lives_until_the_new_one_is_used(newcomer: Person, stranger: httpx2.Client) -> None:
+    """A token dies when its successor is first presented, not when the successor is made."""
+    first = newcomer.refresh
+    second = renewed(stranger, first)
+    good(refresh(stranger, first))
+    good(refresh(stranger, second))
+    dead(stranger, first)
+
+
+def test_access_tokens_do_not_count_as_use(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Using the new access token does not kill the old refresh token."""
+    body = good(refresh(stranger, newcomer.refresh))
+    assert newcomer.server.connect(body["accessToken"]).get("/vault").status_code == 200
+    good(refresh(stranger, newcomer.refresh))
+
+
+def test_siblings(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Two tabs that refresh the same token get siblings, and both live on."""
+    one, other = renewed(stranger, newcomer.refresh), renewed(stranger, newcomer.refresh)
+    good(refresh(stranger, one))
+    good(refresh(stranger, other))
+    good(refresh(stranger, one))
+
+
+def test_siblings_die_together(newcomer: Person, stranger: httpx2.Client) -> None:
+    """A token of the third generation kills every token of the first, siblings included."""
+    one, other = renewed(stranger, newcomer.refresh), renewed(stranger, newcomer.refresh)
+    third = renewed(stranger, one)
+    good(refresh(stranger, third))
+    for token in (newcomer.refresh, one, other):
+        dead(stranger, token)
+    good(refresh(stranger, third))
+
+
+def test_tabs_at_once(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Eight tabs that refresh at the same moment all succeed, and all eight tokens are good."""
+    answers: list[httpx2.Response] = at_once(8, lambda _: refresh(stranger, newcomer.refresh))
+    tokens = {good(answer)["refreshToken"] for answer in answers}
+    assert len(tokens) == 8
+    for token in tokens:
+        good(refresh(stranger, token))
+
+
+def test_early_reuse_is_only_refused(newcomer: Person, stranger: httpx2.Client) -> None:
+    """Within 30 seconds a dead token is refused, and its session goes on."""
+    second = renewed(stranger, newcomer.refresh)
+    third: Json = good(refresh(stranger, second))
+    dead(stranger, newcomer.refresh)
+    dead(stranger, newcomer.refresh)
+    assert newcomer.http.get("/auth/me").status_code == 200
+    assert newcomer.server.connect(third["accessToken"]).get("/auth/me").status_code == 200
+    good(refresh(stranger, third["refreshToken"]))
+
+
+@pytest.mark.late
+def test_late_reuse_ends_the_session(reuse: Reuse, stranger: httpx2.Client) -> None:
+    """After 30 seconds a dead token betrays a thief, and the whole session ends."""
+    http = reuse.person.server.connect(reuse.live["accessToken"], fresh_address())
+    assert http.get("/auth/me").status_code == 200
+    until(lambda: time.monotonic() > reuse.died + 31, "the 30 seconds to pass", 40)
+    other = reuse.person.login()
+    dead(stranger, reuse.dead)
+    dead(stranger, reuse.live["refreshToken"])
+    refused(http.get("/auth/me"), 401, "unauthorized")
+    assert other.http.get("/auth/me").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"refreshToken": None}, {"refreshToken": 7}, {"refreshToken": ["a"]}, {"refresh_token": "a.b.c"}],
+    ids=str,
+)
+def test_missing_token(stranger: httpx2.Client, body: Json) -> None:
+    """A body without a refresh token is told which field it lacks."""
+    refused_fields(stranger.post("/auth/refresh", json=body), "refreshToken")
+
+
+@pytest.mark.parametrize("token", ["", " ", "\0", "é", "x" * 10_000, "srk_x"], ids=range(6))
+def test_nonsense_token(stranger: httpx2.Client, token: str) -> None:
+    """A refresh token that cannot be one is refused cleanly."""
+    answer = refresh(stranger, token)
+    clean(answer)
+    assert answer.status_code in (400, 401)

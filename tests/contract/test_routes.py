@@ -1,0 +1,134 @@
+"""Which roads exist, what they say when taken the wrong way, and how a request is named."""
+
+import httpx2
+import pytest
+
+from .checks import BLOB, UNKNOWN, clean, good, now, refused
+from .people import PASSWORD, Person, unique_email
+
+ALLOWED = {
+    "/health": {"GET"},
+    "/auth/email/register": {"POST"},
+    "/auth/email/login": {"POST"},
+    "/auth/me": {"GET"},
+    "/auth/refresh": {"POST"},
+    "/auth/logout": {"POST"},
+    "/auth/api-keys": {"GET", "POST"},
+    f"/auth/api-keys/{UNKNOWN}": {"DELETE"},
+    "/vault": {"GET", "POST"},
+    f"/vault/{UNKNOWN}": {"GET", "PUT", "DELETE"},
+    "/vault/by-name/work": {"GET"},
+    f"/vaults/{UNKNOWN}/documents": {"GET", "POST"},
+    f"/vault/{UNKNOWN}/documents": {"GET", "POST"},
+    f"/vaults/{UNKNOWN}/documents/{UNKNOWN}": {"GET", "PUT", "DELETE"},
+    f"/vault/{UNKNOWN}/documents/{UNKNOWN}": {"GET", "PUT", "DELETE"},
+}
+
+
+def test_health_tells_the_time(stranger: httpx2.Client) -> None:
+    """Anybody may ask for the health, and learns the server's time in milliseconds."""
+    before = now()
+    body = good(stranger.get("/health"))
+    assert body["status"] == "ok"
+    assert type(body["timestamp"]) is int
+    assert before - 1000 <= body["timestamp"] <= now() + 1000
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/auth", "/auth/email", "/health/more", "/vault/a/b/c"])
+def test_unknown_route(stranger: httpx2.Client, path: str) -> None:
+    """A road that does not exist is a JSON 404, and asks for no credentials."""
+    refused(stranger.get(path), 404)
+    refused(stranger.post(path, json={}), 404)
+
+
+@pytest.mark.parametrize("path", ALLOWED)
+def test_wrong_method(stranger: httpx2.Client, path: str) -> None:
+    """A method that a road does not know is a JSON 405, and Allow names those it knows."""
+    answer = stranger.patch(path, json={})
+    refused(answer, 405)
+    assert ALLOWED[path] <= {method.strip() for method in answer.headers["allow"].split(",")}
+
+
+@pytest.mark.parametrize("path", ALLOWED)
+def test_every_road_exists(ann: Person, path: str) -> None:
+    """Each road of the contract leads somewhere: its 404 is about an object, never about the route."""
+    for method in ALLOWED[path] - {"POST"}:
+        answer = ann.http.request(method, path, json={})
+        clean(answer)
+        if answer.status_code == 404:
+            assert answer.json()["error"]["code"].endswith("_not_found")
+
+
+@pytest.mark.parametrize("path", ["/health", "/vault", "/auth/me", "/auth/api-keys"])
+def test_trailing_slash(ann: Person, path: str) -> None:
+    """A trailing slash changes nothing: the same answer, and no redirect."""
+    plain, slashed = good(ann.http.get(path)), good(ann.http.get(f"{path}/"))
+    assert set(plain) == set(slashed)
+
+
+def test_trailing_slash_on_writes(ann: Person) -> None:
+    """A trailing slash changes nothing where something is written either."""
+    email = unique_email()
+    body = {"email": email, "password": PASSWORD}
+    assert ann.http.post("/auth/email/register/", json=body).status_code == 201
+    assert ann.http.post("/auth/email/login/", json=body).status_code == 200
+    vault = ann.http.post("/vault/", json={"name": email}).json()
+    path = f"/vaults/{vault['uid']}/documents/"
+    document = ann.http.post(path, json={"collection": "a", "data": "QQ"}).json()
+    assert good(ann.http.get(path))["documents"] == [document]
+    assert good(ann.http.get(f"{path}{document['uid']}/")) == document
+    assert good(ann.http.get(f"/vault/by-name/{email}/"))["uid"] == vault["uid"]
+    assert ann.http.delete(f"/vault/{vault['uid']}/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/health", "/vault", "/auth/me"])
+def test_head(ann: Person, path: str) -> None:
+    """HEAD is GET without the body."""
+    answer = ann.http.head(path)
+    assert answer.status_code == 200
+    assert answer.content == b""
+
+
+def test_head_needs_a_token_too(stranger: httpx2.Client) -> None:
+    """HEAD is no way around the token."""
+    assert stranger.head("/vault").status_code == 401
+
+
+def test_every_answer_has_an_id(ann: Person) -> None:
+    """Every answer carries a request id, and no two answers carry the same."""
+    answers = [
+        ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")
+    ]
+    assert len({answer.headers["x-request-id"] for answer in answers}) == len(answers)
+
+
+@pytest.mark.parametrize("path", ["/health", "/nowhere", f"/vault/{UNKNOWN}"])
+def test_incoming_id_is_kept(ann: Person, path: str) -> None:
+    """A caller who names the request finds that name in the answer."""
+    answer = ann.http.get(path, headers={"X-Request-Id": "caller-7f3a"})
+    assert answer.headers["x-request-id"] == "caller-7f3a"
+    clean(answer)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"x" * 4000, b"a b\tc", "é".encode(), b'"quoted"', b"<script>", b""],
+    ids=["long", "spaces", "latin", "quotes", "markup", "empty"],
+)
+def test_odd_incoming_id(ann: Person, name: bytes) -> None:
+    """An odd request id does no harm: the answer has one id, in the header and in the body."""
+    refused(ann.http.get(f"/vault/{UNKNOWN}", headers=[(b"X-Request-Id", name)]), 404, "vault_not_found")
+
+
+@pytest.mark.parametrize(
+    "uid",
+    ["not-a-uuid", "%00", "%F0%9F%92%A5", "x" * 3000, "%FF", "0", "null", "%20", "..%2F..%2Fetc"],
+    ids=["word", "nul", "emoji", "long", "no utf-8", "zero", "null", "space", "dots"],
+)
+def test_malformed_uid(ann: Person, uid: str) -> None:
+    """A uid that cannot be one is simply not found, on every road that takes one."""
+    vault = ann.vault(**BLOB)
+    for path in (f"/vault/{uid}", f"/vaults/{uid}/documents", f"/vaults/{vault['uid']}/documents/{uid}"):
+        refused(ann.http.get(path), 404)
+    for path in (f"/vault/{uid}", f"/vaults/{vault['uid']}/documents/{uid}", f"/auth/api-keys/{uid}"):
+        refused(ann.http.delete(path), 404)
