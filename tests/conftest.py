@@ -15,6 +15,7 @@ import pytest
 
 from strongroom import create_server
 from strongroom.store import Database, open_database
+from tests.postgres import postgres
 
 START = 1_731_600_000_000
 SECRET = "a secret of the tests, 32 bytes or more"
@@ -39,10 +40,16 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place for a new database, on each engine in turn."""
+    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().fresh()
+
+
 @pytest.fixture
-def open_db(tmp_path: Path, clock: Clock) -> Callable[[], Database]:
+def open_db(where: str, clock: Clock) -> Callable[[], Database]:
     """Open the database of this test; again after a close, it is the same one."""
-    return lambda: open_database(str(tmp_path / "vault.db"), clock)
+    return lambda: open_database(where, clock)
 
 
 class Person:
@@ -101,12 +108,13 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture
-def house(tmp_path: Path, clock: Clock) -> Open:
+def house(where: str, clock: Clock) -> Open:
     """Opens a house, of which `async with` makes a block."""
 
     @asynccontextmanager
     async def open_house(address: str = "127.0.0.1", **settings: Any) -> AsyncIterator[House]:
-        server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "house.db"), clock=clock, **settings)
+        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+        server = create_server(jwt_secret=SECRET, clock=clock, **place, **settings)
         transport = httpx2.ASGITransport(app=server, client=(address, 5), raise_app_exceptions=False)
         try:
             async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:

@@ -13,6 +13,11 @@ class Option(NamedTuple):
     default: str
     meaning: str
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether its option names a file: what stands on a command line stands in everybody's list of processes."""
+        return self.option.endswith("-file")
+
 
 TABLE: Final = (
     Option(
@@ -32,6 +37,13 @@ TABLE: Final = (
     ),
     Option("JWT_REFRESH_EXPIRY", "--jwt-refresh-expiry", "7d", "Lifetime of a refresh token, in the same notation"),
     Option("DB_PATH", "--db-path", "./data/vault.db", "The database file"),
+    Option(
+        "DATABASE_URL",
+        "--database-url-file",
+        "",
+        "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file that holds it",
+    ),
+    Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
     Option("HOST", "--host", "127.0.0.1", "Address to listen on"),
     Option("PORT", "--port", "3000", "Port to listen on; 0 takes a free one"),
     Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),

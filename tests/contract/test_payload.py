@@ -1,6 +1,8 @@
 """How large a body may be, and what kind it must be."""
 
+import contextlib
 import gzip
+import socket
 from collections.abc import Iterator
 
 import httpx2
@@ -103,6 +105,24 @@ def test_endless_body_is_cut_off(tight: Server, tess: Person) -> None:
 def test_json_by_any_name(tess: Person, shelf: Json, kind: str) -> None:
     """JSON is taken however its type is spelled."""
     made(tess.http.post(docs(shelf), content=sized(100), headers={"Content-Type": kind}))
+
+
+@pytest.mark.parametrize("size", [0, 10 * LIMIT], ids=["small", "too large"])
+def test_refused_body_is_not_the_next_request(tight: Server, size: int) -> None:
+    """A body that was refused unread is never taken for a request of its own."""
+    body = b"GET /smuggled HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n" + b"x" * size
+    head = f"POST /vault HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    last = b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    heard = b""
+    with socket.create_connection(("127.0.0.1", tight.port), timeout=20) as wire:
+        with contextlib.suppress(ConnectionError):
+            wire.sendall(head + body + last)
+        with contextlib.suppress(ConnectionError):
+            while piece := wire.recv(65_536):
+                heard += piece
+    assert heard.startswith(b"HTTP/1.1 401 ")
+    assert b"smuggled" not in heard
+    assert heard.count(b"HTTP/1.1 ") <= 2
 
 
 def test_compressed(tess: Person, shelf: Json) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -117,10 +118,11 @@ async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
     for n in range(5):
         await db.write(add, f"d{n}", "A" * 100_000)
     seen: list[str] = []
+    numbers = itertools.count()
     async with db.snapshot() as tx:
         async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100):
             seen += [document.uid for document in page]
-            await db.write(add, f"late{len(seen)}")
+            await db.write(add, f"late{next(numbers)}")
             moment = await db.write(store.vaults.advance, "u", "v") or 0
             await db.write(store.documents.replace, "u", "v", moment, "d4", "BB", None, 1)
     assert seen == ["d0", "d1", "d2", "d3", "d4"]
@@ -154,17 +156,6 @@ async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> No
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert sum(isinstance(outcome, Document) for outcome in outcomes) == 19
     assert {document.uid for document in await everything(db)} >= {f"d{n}" for n in range(20) if n != 3}
-    await db.close()
-
-
-@runs
-async def test_long_and_short_writes_keep_their_order(open_db: OpenDb) -> None:
-    """A long write runs elsewhere, but in its turn."""
-    db = open_db()
-    await owner(db)
-    await vault(db)
-    await asyncio.gather(*((db.write_long if n % 4 == 0 else db.write)(add, f"d{n:02}") for n in range(24)))
-    assert [document.uid for document in await everything(db)] == [f"d{n:02}" for n in range(24)]
     await db.close()
 
 

@@ -17,6 +17,7 @@ from strongroom.errors import Unavailable
 from strongroom.store import CannotOpen, Tx, open_database
 from strongroom.store.sqlite import SqliteDatabase, has_wal_fault
 from tests.conftest import Clock, runs
+from tests.store.test_engine import add, everything, owner, vault
 
 
 @pytest.mark.parametrize(
@@ -230,4 +231,15 @@ async def test_another_process_that_writes_is_waited_for(tmp_path: Path, clock: 
     other.execute("COMMIT")
     assert await waiting is not None
     other.close()
+    await db.close()
+
+
+@runs
+async def test_long_and_short_writes_keep_their_order(tmp_path: Path, clock: Clock) -> None:
+    """A long write runs elsewhere, but in its turn."""
+    db = open_database(str(tmp_path / "x.db"), clock)
+    await owner(db)
+    await vault(db)
+    await asyncio.gather(*((db.write_long if n % 4 == 0 else db.write)(add, f"d{n:02}") for n in range(24)))
+    assert [document.uid for document in await everything(db)] == [f"d{n:02}" for n in range(24)]
     await db.close()

@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             setting.option,
             dest=setting.variable,
-            metavar="FILE" if setting.variable == "JWT_SECRET" else "VALUE",
+            metavar="FILE" if setting.is_secret else "VALUE",
             help=f"{setting.meaning}{default} [{setting.variable}]".replace("%", "%%"),
         )
 

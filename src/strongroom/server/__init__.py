@@ -74,7 +74,7 @@ class Server:
 
 def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
-    db = open_database(settings.db_path, clock)
+    db = open_database(settings.database_url or settings.db_path, clock, pool=settings.db_pool)
     return Server(Room(settings, db, clock, log or Silent()))
 
 

@@ -62,12 +62,20 @@ def _text(text: str) -> str:
     return text
 
 
+def _database_url(text: str) -> str:
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError("an address like postgresql://user:password@host/name")
+    return text
+
+
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
     "JWT_ISSUER": _text,
     "JWT_ACCESS_EXPIRY": _duration,
     "JWT_REFRESH_EXPIRY": _duration,
     "DB_PATH": _text,
+    "DATABASE_URL": _database_url,
+    "DB_POOL": _whole(1, 1_000),
     "HOST": _text,
     "PORT": _whole(0, 65_535),
     "VAULT_VARIANT": _variant,
@@ -84,6 +92,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     jwt_access_expiry: Lifetime
     jwt_refresh_expiry: Lifetime
     db_path: str
+    database_url: str
+    db_pool: int
     host: str
     port: int
     vault_variant: Variant
@@ -91,7 +101,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     cors_origins: tuple[str, ...]
 
     def __repr__(self) -> str:
-        where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"
+        where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
         return f"Settings({where}, variant={self.vault_variant.value!r})"
 
 
@@ -102,8 +112,8 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
     for setting in TABLE:
         given = options.get(setting.option)
         name = setting.variable if given is None else setting.option
-        if given is not None and setting.variable == "JWT_SECRET":
-            given = _secret_file(given)
+        if given is not None and setting.is_secret:
+            given = _secret_file(setting.option, given)
         text = (environment.get(setting.variable) or setting.default) if given is None else given
         if setting.variable == "JWT_SECRET" and not text:
             raise BadSetting(
@@ -113,7 +123,7 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
         try:
             values[setting.variable.lower()] = _PARSERS[setting.variable](text)
         except ValueError as error:
-            shown = "" if setting.variable == "JWT_SECRET" else f", not {text!r}"
+            shown = "" if setting.is_secret else f", not {text!r}"
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
@@ -121,9 +131,9 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
     return Settings(**values)
 
 
-def _secret_file(path: str) -> str:
+def _secret_file(option: str, path: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise BadSetting(f"Cannot read the file {path} that --jwt-secret-file names: {reason}.") from None
+        raise BadSetting(f"Cannot read the file {path} that {option} names: {reason}.") from None

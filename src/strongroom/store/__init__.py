@@ -26,8 +26,12 @@ __all__ = [
 ]
 
 
-def open_database(path: str, clock: Callable[[], int]) -> Database:
-    """Open the database at this path, and bring its schema up to date."""
+def open_database(where: str, clock: Callable[[], int], *, pool: int = 10) -> Database:
+    """Open the database at this path or URL, and bring its schema up to date."""
+    if where.startswith(("postgresql://", "postgres://")):
+        from strongroom.store.postgres import PostgresDatabase
+
+        return PostgresDatabase(where, clock, pool)
     from strongroom.store.sqlite import SqliteDatabase
 
-    return SqliteDatabase(path, clock)
+    return SqliteDatabase(where, clock)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
+
+ALL: Final = 2**63 - 1  # a limit that does not limit
 
 _NAMED = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
 
@@ -77,8 +79,12 @@ class Tx(Protocol):
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         """Run the statement; how many rows it changed."""
 
-    def pages(self, kind: type[T], sql: Sql, /, **parameters: Any) -> AsyncIterator[list[T]]:
-        """All rows in pages of bounded bytes. Each page is read when it is asked for; the last may be empty."""
+    def pages(self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any) -> AsyncIterator[list[T]]:
+        """All rows in pages of bounded bytes, each read when it is asked for; the last may be empty.
+
+        The statement is ordered by the column `by` and takes a `limit`; an engine that reads page by page goes on with
+        the last row's `by` as the parameter `after`.
+        """
 
 
 class Database(Protocol):
@@ -89,7 +95,7 @@ class Database(Protocol):
         """Where the data lies, in a few words for the operator."""
 
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
-        """Run an action that only reads, at one moment of the database."""
+        """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
 
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""

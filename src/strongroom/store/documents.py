@@ -112,4 +112,14 @@ def after(
     """The documents that changed after `since`, in order, in pages."""
     named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
     statement = _list(len(named), tombstones=tombstones)
-    return tx.pages(Document, statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=limit, **named)
+    return tx.pages(
+        Document,
+        statement,
+        after="since",
+        by="updated_at",
+        user_id=user_id,
+        vault_uid=vault_uid,
+        since=since,
+        limit=limit,
+        **named,
+    )

@@ -77,7 +77,11 @@ class _Tx:
         self._rows(sql, parameters)
         return self._connection.changes()
 
-    async def pages(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> AsyncIterator[list[Any]]:
+    async def pages(
+        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
+    ) -> AsyncIterator[list[Any]]:
+        """Pages of one open statement: it shows one moment by itself, and needs no key to go on."""
+        del after, by
         cursor = self._connection.execute(sql.sqlite, parameters)
         try:
             while True:
@@ -201,12 +205,7 @@ class SqliteDatabase:
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a short read, here and now."""
-        connection = self._reader
-        connection.execute("BEGIN")
-        try:
-            return _at_once(action(_Tx(connection, self._clock()), *args, **keywords))
-        finally:
-            connection.execute(_COMMIT)
+        return _at_once(action(_Tx(self._reader, self._clock()), *args, **keywords))
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[_Tx]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Vault
-from strongroom.store.db import Sql, columns
+from strongroom.store.db import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,8 +26,9 @@ _INSERT = Sql(f"""
 _GET = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _CLOCK = Sql("SELECT updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND name = :name")
-_LIST = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id ORDER BY created_at, uid")
-_LIST_BARE = Sql(f"SELECT {_BARE} FROM vaults WHERE user_id = :user_id ORDER BY created_at, uid")
+_LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
+_LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
+_LIST_BARE = Sql(f"SELECT {_BARE}, NULL AS data, NULL AS salt {_LISTED}")
 # Proves the owner, takes the vault's lock until commit, and draws the next time, in one statement.
 _ADVANCE = Sql(f"UPDATE vaults SET updated_at = {_NEXT} WHERE user_id = :user_id AND uid = :uid RETURNING updated_at")
 _CHANGE = Sql(f"""
@@ -62,8 +63,9 @@ async def by_name(tx: Tx, user_id: str, name: str) -> Vault | None:
 
 
 def of_user(tx: Tx, user_id: str, *, blobs: bool) -> AsyncIterator[list[Vault]]:
-    """The vaults of an account, oldest first, with or without their blobs."""
-    return tx.pages(Vault, _LIST if blobs else _LIST_BARE, user_id=user_id)
+    """The vaults of an account in the order of their uids, with or without their blobs."""
+    statement = _LIST if blobs else _LIST_BARE
+    return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
 
 
 async def advance(tx: Tx, user_id: str, uid: str) -> int | None:

