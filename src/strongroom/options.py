@@ -46,6 +46,7 @@ TABLE: Final = (
     Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
     Option("HOST", "--host", "127.0.0.1", "Address to listen on"),
     Option("PORT", "--port", "3000", "Port to listen on; 0 takes a free one"),
+    Option("WORKERS", "--workers", "1", "Processes that serve; more than one help on PostgreSQL, seldom on a file"),
     Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),
     Option("MAX_BODY_BYTES", "--max-body-bytes", "6291456", "Largest request body, in bytes"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),

@@ -45,6 +45,10 @@ def serve(options: argparse.Namespace) -> int:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
             )
+        if settings.workers > 1:
+            from strongroom.server import workers
+
+            return workers.run(settings)
         open_server(settings, log=to_stderr()).listen()
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None

@@ -40,16 +40,21 @@ class Server:
 
     def listen(self, port: int | None = None, host: str | None = None) -> None:
         """Serve until a signal or `close`; requests in hand are finished first."""
-        from strongroom.server.run import Runner
+        from strongroom.server import run
 
         settings = self._room.settings
-        self._runner = Runner(self, settings.host if host is None else host, settings.port if port is None else port)
+        bound = run.bind(settings.host if host is None else host, settings.port if port is None else port)
+        self._runner = run.Runner(self, bound, lambda: run.announce(settings, self.data_lies_in, run.url_of(bound)))
         self._runner.run()
 
     def close(self) -> None:
         """Ask a listening server to finish; safe to call from another thread."""
         if self._runner is not None:
             self._runner.stop()
+
+    async def release(self) -> None:
+        """Let go of the database; for a server that was opened and never listened."""
+        await self._room.close()
 
     @property
     def settings(self) -> Settings:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from strongroom.server import Server
+    from strongroom.server.settings import Settings
 
 
 class _Uvicorn(uvicorn.Server):
@@ -40,14 +41,14 @@ class _Uvicorn(uvicorn.Server):
 
 
 class Runner:
-    """One listening server."""
+    """One process that serves."""
 
-    def __init__(self, server: Server, host: str, port: int) -> None:
+    def __init__(self, server: Server, bound: socket.socket, on_started: Callable[[], None]) -> None:
         self._server = server
-        self._socket = _bind(host, port)
-        bound = self._socket.getsockname()
-        self.url = f"http://[{bound[0]}]:{bound[1]}" if ":" in bound[0] else f"http://{bound[0]}:{bound[1]}"
+        self._socket = bound
+        self.url = url_of(bound)
         self.started = threading.Event()
+        self._on_started = on_started
         config = uvicorn.Config(
             server,
             http="httptools",
@@ -65,7 +66,7 @@ class Runner:
 
     def _started(self) -> None:
         self.started.set()
-        _announce(self._server, self.url)
+        self._on_started()
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -90,23 +91,30 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _announce(server: Server, url: str) -> None:
+def announce(settings: Settings, data: str, url: str) -> None:
+    """Tell where it listens, what it serves, where the data lies and where the documentation is."""
     serves = {
         "both": "document vaults and blob vaults",
         "document": "document vaults (Variant A)",
         "blob": "blob vaults (Variant B)",
-    }[server.settings.vault_variant.value]
+    }[settings.vault_variant.value]
     lines = (
         f"strongroom listens on {url}",
         f"  serves  {serves}",
-        f"  data    {server.data_lies_in}",
+        f"  data    {data}",
         f"  docs    {url}/docs",
     )
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def url_of(bound: socket.socket) -> str:
+    """The address of a bound socket."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def bind(host: str, port: int) -> socket.socket:
     """Bind now, so that a taken port is a sentence and not a traceback."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

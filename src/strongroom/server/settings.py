@@ -78,6 +78,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "DB_POOL": _whole(1, 1_000),
     "HOST": _text,
     "PORT": _whole(0, 65_535),
+    "WORKERS": _whole(1, 64),
     "VAULT_VARIANT": _variant,
     "MAX_BODY_BYTES": _whole(1_024, 2**30),
     "CORS_ORIGINS": _origins,
@@ -96,6 +97,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     db_pool: int
     host: str
     port: int
+    workers: int
     vault_variant: Variant
     max_body_bytes: int
     cors_origins: tuple[str, ...]

@@ -1,0 +1,108 @@
+"""Several processes that serve one address and one database. They share the socket and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from strongroom.server import open_server
+from strongroom.server.observe import to_stderr
+from strongroom.server.run import Runner, announce, bind, url_of
+
+if TYPE_CHECKING:
+    import socket
+    from types import FrameType
+
+    from strongroom.server.settings import Settings
+
+_TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
+
+
+class _Workers:
+    """The processes, and the one that watches them."""
+
+    def __init__(self, settings: Settings, bound: socket.socket, data: str) -> None:
+        self._settings = settings
+        self._data = data
+        self._socket = bound
+        self._started: dict[int, float] = {}
+        self._stopping = False
+        self._ready_read, self._ready_write = os.pipe()
+        self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
+
+    def run(self) -> int:
+        """Start them, keep their number, end when told to; the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        for _ in range(self._settings.workers):
+            self._fork()
+        ready = 0
+        while ready < self._settings.workers and not self._stopping and self._started:
+            ready += len(os.read(self._ready_read, self._settings.workers))
+        if ready == self._settings.workers:
+            announce(self._settings, self._data, url_of(self._socket))
+        return self._watch()
+
+    def _watch(self) -> int:
+        code = 0
+        while self._started:
+            pid, status = os.wait()
+            began = self._started.pop(pid)
+            if self._stopping:
+                continue
+            to_stderr().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
+            if time.monotonic() - began < _TOO_SOON:
+                code = 1
+                self._stop()
+            else:
+                self._fork()
+        return code
+
+    def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        self._stopping = True
+        for pid in self._started:
+            os.kill(pid, signal.SIGTERM)
+
+    def _fork(self) -> None:
+        pid = os.fork()
+        if pid:
+            self._started[pid] = time.monotonic()
+            return
+        code = 1
+        try:
+            self._serve()
+            code = 0
+        finally:
+            os._exit(code)
+
+    def _tell_ready(self) -> None:
+        os.write(self._ready_write, b".")
+
+    def _serve(self) -> None:
+        """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
+        os.setpgid(0, 0)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        os.close(self._life_write)
+        server = open_server(self._settings, log=to_stderr())
+        runner = Runner(server, self._socket, self._tell_ready)
+
+        def follow() -> None:
+            """End with the one that watches, however that ended."""
+            os.read(self._life_read, 1)
+            runner.stop()
+
+        threading.Thread(target=follow, daemon=True).start()
+        runner.run()
+
+
+def run(settings: Settings) -> int:
+    """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
+    server = open_server(settings)
+    data = server.data_lies_in
+    asyncio.run(server.release())
+    return _Workers(settings, bind(settings.host, settings.port), data).run()
