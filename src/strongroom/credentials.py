@@ -131,7 +131,9 @@ class Tokens:
             claims = _decode_claims(_unb64(payload))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        return claims if claims.iss == self._issuer else None
+        if claims.iss != self._issuer or "\0" in claims.sub + claims.sid + claims.jti:
+            return None  # no engine is asked for a name that it cannot store
+        return claims
 
     def _signature(self, text: bytes) -> bytes:
         return _b64(hmac.digest(self._secret, text, "sha256"))

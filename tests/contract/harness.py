@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 import httpx2
+import pytest
 
+from tests.postgres import postgres
+
+ENGINE = os.environ.get("CONTRACT_ENGINE", "sqlite")
 SECRET = "a secret of the contract tests, long enough to sign with"
+on_a_file = pytest.mark.skipif(ENGINE != "sqlite", reason="about the database file")
 _SOURCE = Path(__file__).parents[2] / "src"
 _ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
 _SETTINGS = {
@@ -26,6 +31,9 @@ _SETTINGS = {
     "JWT_ACCESS_EXPIRY",
     "JWT_REFRESH_EXPIRY",
     "DB_PATH",
+    "DATABASE_URL",
+    "DB_POOL",
+    "WORKERS",
     "PORT",
     "HOST",
     "VAULT_VARIANT",
@@ -79,6 +87,8 @@ class Server:
             "HOST": "127.0.0.1",
             "PORT": "0",
         } | settings
+        if ENGINE == "postgres":
+            self.settings.setdefault("DATABASE_URL", postgres().fresh())
         self.port = 0
         self.process: subprocess.Popen[bytes]
         self._clients: list[httpx2.Client] = []

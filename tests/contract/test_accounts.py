@@ -99,9 +99,7 @@ def test_wrong_password_and_unknown_email_take_the_same_time(both: Server, ann: 
     assert 0.3 < unknown / known < 3
 
 
-@pytest.mark.parametrize(
-    "password", ["short", "x" * 1025, " ", "ключ"], ids=["short", "long", "space", "unicode"]
-)
+@pytest.mark.parametrize("password", ["short", "x" * 1025, " ", "ключ"], ids=["short", "long", "space", "unicode"])
 def test_login_checks_presence_only(stranger: httpx2.Client, password: str) -> None:
     """At login a password is right or wrong; its form is no subject."""
     answer = stranger.post(LOGIN, json={"email": unique_email(), "password": password})

@@ -115,9 +115,7 @@ def test_delete(keeper: Person) -> None:
 def test_blob_updates_at_once(keeper: Person) -> None:
     """Of many updates of one version exactly one wins, and the others learn which."""
     vault = keeper.vault(**BLOB)
-    answers: list[httpx2.Response] = at_once(
-        12, lambda n: put(keeper, vault, data=f"by {n}", salt="", version=1)
-    )
+    answers: list[httpx2.Response] = at_once(12, lambda n: put(keeper, vault, data=f"by {n}", salt="", version=1))
     stored = good(keeper.http.get(f"/vault/{vault['uid']}"))
     assert [a.json() for a in answers if a.status_code == 200] == [stored]
     for answer in answers:
@@ -131,9 +129,7 @@ def test_last_writers_at_once(keeper: Person) -> None:
     stored: list[Json] = at_once(10, lambda n: good(put(keeper, vault, data=f"by {n}", salt="")))
     assert sorted(answer["version"] for answer in stored) == list(range(2, 12))
     assert len({answer["updatedAt"] for answer in stored}) == 10
-    assert good(keeper.http.get(f"/vault/{vault['uid']}")) == max(
-        stored, key=lambda answer: int(answer["version"])
-    )
+    assert good(keeper.http.get(f"/vault/{vault['uid']}")) == max(stored, key=lambda answer: int(answer["version"]))
 
 
 def test_bad_blobs_are_named(keeper: Person) -> None:

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from .checks import BLOB, Json, docs, good, refused
-from .harness import Server, fresh_address, until
+from .harness import Server, fresh_address, on_a_file, until
 from .people import PASSWORD, Person
 
 
@@ -112,6 +112,7 @@ def test_change_of_variant(lone: Server) -> None:
     assert server.end() == 0
 
 
+@on_a_file
 def test_secrets_are_not_on_disk(lone: Server) -> None:
     """Neither the password nor an API key nor a token is found in the files of the database."""
     server = lone.start()

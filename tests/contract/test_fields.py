@@ -176,9 +176,7 @@ def test_key_name(owner: Person, value: object, *, fits: bool) -> None:
 @rows(TEXTS)
 def test_collection(owner: Person, shelf: Json, value: object, *, fits: bool) -> None:
     """A collection has 1 to 255 characters, none of them a control character."""
-    judged(
-        owner.http.post(docs(shelf), json={"collection": value, "data": "QQ"}), "collection", value, fits=fits
-    )
+    judged(owner.http.post(docs(shelf), json={"collection": value, "data": "QQ"}), "collection", value, fits=fits)
 
 
 @rows(DATA)

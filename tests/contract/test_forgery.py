@@ -146,6 +146,4 @@ def test_no_header(stranger: httpx2.Client) -> None:
 def test_scheme_in_any_case(ann: Person, stranger: httpx2.Client) -> None:
     """The name of the scheme has no case, as in all of HTTP."""
     for scheme in ("bearer", "BEARER"):
-        assert (
-            stranger.get("/auth/me", headers={"Authorization": f"{scheme} {ann.access}"}).status_code == 200
-        )
+        assert stranger.get("/auth/me", headers={"Authorization": f"{scheme} {ann.access}"}).status_code == 200

@@ -62,13 +62,9 @@ CASES = {
     "413 open road, 400": Case("nobody", "POST /auth/email/register", 413, "payload_too_large", HUGE),
     "415, 400": Case("owner", "POST /vault", 415, "unsupported_media_type", BROKEN, TEXT),
     "415, 404": Case("owner", f"POST {NOWHERE}", 415, "unsupported_media_type", DOCUMENT, TEXT),
-    "415 open road, 400": Case(
-        "nobody", "POST /auth/email/login", 415, "unsupported_media_type", BROKEN, TEXT
-    ),
+    "415 open road, 400": Case("nobody", "POST /auth/email/login", 415, "unsupported_media_type", BROKEN, TEXT),
     "400, 403 collection": Case("clerk", "POST {documents}", 400, "validation_error", NOT_SEALED),
-    "400 list, 403 collection": Case(
-        "clerk", "GET {documents}?collection=closed&limit=0", 400, "validation_error"
-    ),
+    "400 list, 403 collection": Case("clerk", "GET {documents}?collection=closed&limit=0", 400, "validation_error"),
     "400, 404": Case("owner", f"POST {NOWHERE}", 400, "validation_error", NOT_SEALED),
     "400 list, 404": Case("owner", f"GET {NOWHERE}?since=x", 400, "validation_error"),
     "400 sync, 404": Case("owner", f"GET {NOWHERE}/sync?since=x", 400, "validation_error"),
@@ -84,12 +80,8 @@ CASES = {
     ),
     "403 collection, 404": Case("clerk", f"POST {NOWHERE}", 403, "insufficient_scope", DOCUMENT),
     "403 list collection, 404": Case("clerk", f"GET {NOWHERE}?collection=closed", 403, "insufficient_scope"),
-    "404, 412": Case(
-        "owner", f"DELETE {NOWHERE}/{UNKNOWN}", 404, "vault_not_found", headers={"If-Match": '"stale"'}
-    ),
-    "404 scope, 409": Case(
-        "clerk", "PUT {document}", 404, "document_not_found", b'{"data": "QQ", "version": 7}'
-    ),
+    "404, 412": Case("owner", f"DELETE {NOWHERE}/{UNKNOWN}", 404, "vault_not_found", headers={"If-Match": '"stale"'}),
+    "404 scope, 409": Case("clerk", "PUT {document}", 404, "document_not_found", b'{"data": "QQ", "version": 7}'),
 }
 
 

@@ -83,9 +83,7 @@ def test_empty_change(keeper: Person) -> None:
 def test_renames_at_once(ann: Person) -> None:
     """Of many renames of one version exactly one wins."""
     vault = ann.vault()
-    answers: list[httpx2.Response] = at_once(
-        10, lambda n: rename(ann, vault, name=f"{vault['uid']} {n}", version=1)
-    )
+    answers: list[httpx2.Response] = at_once(10, lambda n: rename(ann, vault, name=f"{vault['uid']} {n}", version=1))
     stored = good(ann.http.get(f"/vault/{vault['uid']}"))
     assert [a.json() for a in answers if a.status_code == 200] == [stored]
     for answer in answers:

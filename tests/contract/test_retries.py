@@ -103,9 +103,7 @@ def test_document_retry_without_hmac(ann: Person, vault: Json, body: Json) -> No
     good(ann.http.post(docs(vault), json=bare | {"hmac": None}))
 
 
-@pytest.mark.parametrize(
-    "change", [{"data": "WFla"}, {"collection": "else"}, {"hmac": "x"}, {"hmac": None}], ids=str
-)
+@pytest.mark.parametrize("change", [{"data": "WFla"}, {"collection": "else"}, {"hmac": "x"}, {"hmac": None}], ids=str)
 def test_document_uid_is_taken(ann: Person, vault: Json, body: Json, change: Json) -> None:
     """The same uid with other content is a conflict, and the stored document stays."""
     document = made(ann.http.post(docs(vault), json=body))

@@ -96,9 +96,7 @@ def test_head_needs_a_token_too(stranger: httpx2.Client) -> None:
 
 def test_every_answer_has_an_id(ann: Person) -> None:
     """Every answer carries a request id, and no two answers carry the same."""
-    answers = [
-        ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")
-    ]
+    answers = [ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")]
     assert len({answer.headers["x-request-id"] for answer in answers}) == len(answers)
 
 

@@ -44,9 +44,7 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "method", "path", "body"), ROADS, ids=[f"{m} {p}" for _, m, p, _ in ROADS]
-)
+@pytest.mark.parametrize(("wanted", "method", "path", "body"), ROADS, ids=[f"{m} {p}" for _, m, p, _ in ROADS])
 def test_permission(
     owner: Person, keys: dict[str, httpx2.Client], wanted: str, method: str, path: str, body: Json | None
 ) -> None:
@@ -138,9 +136,7 @@ def test_lists_show_what_is_in_scope(clerk: httpx2.Client, shelf: Shelf, road: s
     assert good(clerk.get(f"{docs(vault)}{road}"))["documents"] == opened[:3]
 
 
-@pytest.mark.parametrize(
-    "road", ["?since=0", "/sync", "/sync?since=0&collection=open", "?includeDeleted=true"]
-)
+@pytest.mark.parametrize("road", ["?since=0", "/sync", "/sync?since=0&collection=open", "?includeDeleted=true"])
 def test_tombstones_in_scope(clerk: httpx2.Client, shelf: Shelf, road: str) -> None:
     """Tombstones outside the scope do not show either, and `next` is that of what is shown."""
     vault, opened, _ = shelf
@@ -162,9 +158,7 @@ def test_pages_count_what_is_in_scope(clerk: httpx2.Client, shelf: Shelf) -> Non
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("place", [0, 3], ids=["live", "tombstone"])
-def test_by_uid_out_of_scope(
-    owner: Person, clerk: httpx2.Client, shelf: Shelf, method: str, place: int
-) -> None:
+def test_by_uid_out_of_scope(owner: Person, clerk: httpx2.Client, shelf: Shelf, method: str, place: int) -> None:
     """A document outside the key's collections is not found by its uid, dead or alive."""
     vault, _, closed = shelf
     path = docs(vault, closed[place])
@@ -181,9 +175,7 @@ def test_etag_out_of_scope(owner: Person, clerk: httpx2.Client, shelf: Shelf) ->
     refused(clerk.get(path, headers=headers), 404, "document_not_found")
 
 
-@pytest.mark.parametrize(
-    "road", ["?collection=closed", "?since=0&collection=closed", "/sync?collection=closed"]
-)
+@pytest.mark.parametrize("road", ["?collection=closed", "?since=0&collection=closed", "/sync?collection=closed"])
 def test_named_collection_out_of_scope(clerk: httpx2.Client, shelf: Shelf, road: str) -> None:
     """To ask for a collection by a name outside the scope is a 403, whether it exists or not."""
     vault, _, _ = shelf

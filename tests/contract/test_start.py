@@ -8,7 +8,7 @@ import pytest
 
 from .checks import BLOB, good, made, refused
 from .forge import claims, verifies
-from .harness import SECRET, Server, launch
+from .harness import SECRET, Server, launch, on_a_file
 from .people import Person
 
 GOOD = {"JWT_SECRET": SECRET, "HOST": "127.0.0.1", "PORT": "0"}
@@ -83,6 +83,7 @@ def test_short_secret_is_a_warning(lone: Server) -> None:
     assert server.end() == 0
 
 
+@on_a_file
 def test_bare_start(lone: Server) -> None:
     """With nothing but a secret in `.env`, the server keeps its database in `./data/vault.db`."""
     (lone.home / ".env").write_text(f'JWT_SECRET="{SECRET}"\n')

@@ -113,9 +113,7 @@ def test_relabelled_access_token(newcomer: Person, both: Server) -> None:
 
 def test_token_travels_in_the_header_only(ann: Person, stranger: httpx2.Client) -> None:
     """A token in a cookie, in the query or in the body is no authority."""
-    refused(
-        stranger.get("/vault", params={"token": ann.access, "access_token": ann.access}), 401, "unauthorized"
-    )
+    refused(stranger.get("/vault", params={"token": ann.access, "access_token": ann.access}), 401, "unauthorized")
     cookie = {"Cookie": f"token={ann.access}; accessToken={ann.access}"}
     refused(stranger.get("/vault", headers=cookie), 401, "unauthorized")
     refused(stranger.post("/vault", json={"name": "x", "accessToken": ann.access}), 401, "unauthorized")

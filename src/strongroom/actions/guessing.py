@@ -35,16 +35,24 @@ async def room_for(tx: Tx, address: str, account: str) -> int:
     return GUESSES_PER_ACCOUNT - await store.failures.count_of_account(tx, address, account, after)
 
 
-async def failed(tx: Tx, address: str, account: str = "") -> None:
-    """Note a failure, and forget those that are too old to count."""
-    await store.failures.add(tx, address, account)
-    await store.failures.purge(tx, tx.now - GUESS_WINDOW)
+async def failed(tx: Tx, address: str, account: str) -> None:
+    """Note a wrong password. Refuses in other words if others, on other nodes, have used up the tries meanwhile."""
+    await store.failures.take_turns(tx, address)
+    await room_for(tx, address, account)
+    await _add(tx, address, account)
 
 
 async def failed_secret(tx: Tx, address: str) -> None:
     """Note that a token or key was wrong; refuses in other words once the address has failed too often."""
+    await store.failures.take_turns(tx, address)
     await admit_address(tx, address)
-    await failed(tx, address)
+    await _add(tx, address, "")
+
+
+async def _add(tx: Tx, address: str, account: str) -> None:
+    """Count it, and forget those that are too old to count."""
+    await store.failures.add(tx, address, account)
+    await store.failures.purge(tx, tx.now - GUESS_WINDOW)
 
 
 def _wait(tx: Tx, full: int) -> int:

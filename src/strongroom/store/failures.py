@@ -9,6 +9,8 @@ from strongroom.store.db import Sql
 if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
+# SQLite has one writer; on PostgreSQL those who count the same address take turns.
+_TAKE_TURNS = Sql(sqlite="SELECT :address", postgres="SELECT pg_advisory_xact_lock(hashtext(:address))")
 _ADD = Sql("INSERT INTO failures (address, account, failed_at) VALUES (:address, :account, :now)")
 # The time of the failure that makes the limit full, counted back from the newest: None while it is not full.
 _NTH_OF_ACCOUNT = Sql("""
@@ -24,6 +26,11 @@ _COUNT_OF_ACCOUNT = Sql("""
 """)
 _CLEAR = Sql("DELETE FROM failures WHERE address = :address AND account = :account")
 _PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
+
+
+async def take_turns(tx: Tx, address: str) -> None:
+    """Until commit, nobody else counts failures of this address."""
+    await tx.value(_TAKE_TURNS, address=address)
 
 
 async def add(tx: Tx, address: str, account: str) -> None:

@@ -1,0 +1,1 @@
+"""Kills, failing disks, races: what must not lose a byte."""

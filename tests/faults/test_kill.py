@@ -1,0 +1,167 @@
+"""A 2xx is on disk: kill the server, or the database under it, and look."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from tests.conftest import runs
+from tests.contract.harness import Server
+from tests.faults.crowd import SHORT_ANSWER, Writer, lost, rounds, stored
+from tests.postgres import Postgres
+
+WRITERS = 64
+
+
+def settle_in(server: Server) -> tuple[str, str, str]:
+    """Register somebody with a vault: the address, a token, the vault."""
+    with server.connect() as http:
+        signed_in = http.post("/auth/email/register", json={"email": "a@b.c", "password": "correct horse"}).json()
+        token: str = signed_in["accessToken"]
+        vault = http.post("/vault", json={"name": "v"}, headers={"authorization": f"Bearer {token}"}).json()
+    return f"http://127.0.0.1:{server.port}", token, vault["uid"]
+
+
+@runs
+async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    """SIGKILL under 64 writers, again and again on one file."""
+    server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d")
+    server.settings.pop("DATABASE_URL", None)
+    server.start()
+    acknowledged: dict[str, int] = {}
+    _, token, vault = settle_in(server)
+    try:
+        for _ in range(rounds(4, 100)):
+            url = f"http://127.0.0.1:{server.port}"
+            writers = [Writer(url, token, vault) for _ in range(WRITERS)]
+            alive = True
+            work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))  # noqa: B023
+            await asyncio.sleep(random.uniform(0.2, 0.7))  # noqa: S311
+            server.process.send_signal(signal.SIGKILL)
+            server.process.wait()
+            alive = False
+            await work
+            for writer in writers:
+                acknowledged.update(writer.acknowledged)
+            server.start()
+            held = await stored(f"http://127.0.0.1:{server.port}", token, vault)
+            assert lost(acknowledged, held) == {}
+        assert len(acknowledged) > 100
+        assert server.end() == 0
+        connection = apsw.Connection(str(tmp_path / "vault.db"))
+        assert connection.pragma("integrity_check") == "ok"
+        connection.close()
+        print(f"acknowledged {len(acknowledged)}, lost 0")  # noqa: T201
+    finally:
+        server.abandon()
+
+
+@runs
+async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """`pg_ctl -m immediate` under writers: each request is answered or refused in time, and every 2xx is there."""
+    postgres = Postgres()
+    server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d", DATABASE_URL=postgres.fresh()).start()
+    url, token, vault = settle_in(server)
+    writers = [Writer(url, token, vault) for _ in range(16)]
+    alive = True
+    work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))
+    try:
+        for _ in range(rounds(2, 20)):
+            await asyncio.sleep(random.uniform(0.3, 0.8))  # noqa: S311
+            await asyncio.to_thread(postgres.crash)
+            await asyncio.sleep(random.uniform(0.0, 0.5))  # noqa: S311
+            await asyncio.to_thread(postgres.restart)
+            before = sum(len(writer.acknowledged) for writer in writers)
+            deadline = time.monotonic() + 20
+            while sum(len(writer.acknowledged) for writer in writers) <= before + 50:
+                assert time.monotonic() < deadline, "writes did not come back after the database did"
+                await asyncio.sleep(0.02)
+        alive = False
+        await work
+        acknowledged = {uid: version for writer in writers for uid, version in writer.acknowledged.items()}
+        assert lost(acknowledged, await stored(url, token, vault)) == {}
+        assert {status for writer in writers for status in writer.refused} <= {409, 503}
+        assert max(writer.slowest for writer in writers) < SHORT_ANSWER
+        refused = sum(sum(writer.refused.values()) for writer in writers)
+        slowest = max(writer.slowest for writer in writers)
+        print(f"acknowledged {len(acknowledged)}, lost 0, refused {refused}, slowest {slowest:.2f} s")  # noqa: T201
+        assert server.end() == 0
+    finally:
+        alive = False
+        server.abandon()
+        postgres.stop()
+
+
+# A file system whose fsync fails from the moment that a certain file exists.
+_FAILING_DISK = """
+import os, sys, apsw
+class File(apsw.VFSFile):
+    def __init__(self, name, flags):
+        super().__init__("unix", name, flags)
+    def xSync(self, flags):
+        if os.path.exists("fail"):
+            raise apsw.IOError("the disk says no")
+        super().xSync(flags)
+class Disk(apsw.VFS):
+    def __init__(self):
+        super().__init__("failing", "unix", makedefault=True)
+    def xOpen(self, name, flags):
+        return File(name, flags)
+disk = Disk()
+from strongroom.cli import main
+sys.exit(main(["serve"]))
+"""
+
+
+@runs
+async def test_a_failing_fsync_stops_the_process_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
+    """After a failed fsync nobody knows what the disk holds: no answer says yes, and the process ends."""
+    server = Server(tmp_path)
+    server.settings.pop("DATABASE_URL", None)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
+            command = [sys.executable, "-c", _FAILING_DISK]
+            started.append(subprocess.Popen(command, cwd=tmp_path, env=_environment(server), stdout=out, stderr=err))
+        server.process = started[-1]
+        server.port = _until_listening(server)
+
+    await asyncio.to_thread(start)
+    url, token, vault = settle_in(server)
+    writers = [Writer(url, token, vault) for _ in range(16)]
+    try:
+        work = asyncio.gather(*(writer.run(lambda: started[-1].poll() is None) for writer in writers))
+        await asyncio.sleep(0.5)
+        (tmp_path / "fail").touch()
+        await work
+        assert started[-1].returncode == 1
+        assert "stopping so that nothing is lost" in (tmp_path / "stderr").read_text()
+        (tmp_path / "fail").unlink()
+        acknowledged = {uid: version for writer in writers for uid, version in writer.acknowledged.items()}
+        assert acknowledged
+        server.start()
+        assert lost(acknowledged, await stored(f"http://127.0.0.1:{server.port}", token, vault)) == {}
+    finally:
+        server.abandon()
+
+
+def _environment(server: Server) -> dict[str, str]:
+    import os
+
+    return {**os.environ, **server.settings}
+
+
+def _until_listening(server: Server) -> int:
+    from tests.contract.harness import until
+
+    port: Any = until(server._listening, "the server's address")
+    return int(port)
