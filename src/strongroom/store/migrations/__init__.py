@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from strongroom.store.db import CannotOpen
@@ -48,19 +50,47 @@ def load() -> list[Migration]:
 
 
 def migrate_sqlite(connection: apsw.Connection, now: int) -> None:
-    """Bring a SQLite file up to date, each step in a transaction of its own."""
+    """Bring a SQLite file up to date, each step in a transaction of its own, after a copy of what is there.
+
+    Several processes may start at once: whoever comes second waits for the lock, and finds the step done.
+    """
     connection.execute(_RECORD.format(**_SQLITE))
     known = load()
     applied: dict[int, str] = dict(connection.execute("SELECT number, checksum FROM schema_migrations"))
     check(known, applied)
-    for step in known:
-        if step.number in applied:
-            continue
-        with connection:
-            connection.execute(step.template.format(**_SQLITE))
-            connection.execute(
-                "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", (step.number, step.name, step.checksum, now)
-            )
+    missing = [step for step in known if step.number not in applied]
+    if applied and missing:
+        _keep_copy(connection, max(applied))
+    for step in missing:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not connection.execute("SELECT 1 FROM schema_migrations WHERE number = ?", (step.number,)).fetchall():
+                connection.execute(step.template.format(**_SQLITE))
+                connection.execute(
+                    "INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", (step.number, step.name, step.checksum, now)
+                )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _keep_copy(connection: apsw.Connection, number: int) -> None:
+    """Copy the file as it is beside itself, unless an earlier start did; only a whole copy gets the name."""
+    kept = Path(f"{connection.db_filename('main')}.schema-{number:04}")
+    if kept.exists():
+        return
+    half = Path(f"{kept}.{os.getpid()}.half")
+    os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    target = type(connection)(str(half))
+    with target.backup("main", connection, "main") as backup:
+        while not backup.done:
+            backup.step(1_000)
+    target.close()
+    with half.open("rb+") as file:
+        os.fsync(file.fileno())
+    half.replace(kept)
 
 
 async def migrate_postgres(connection: asyncpg.Connection, now: int) -> None:

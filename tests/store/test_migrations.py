@@ -1,0 +1,150 @@
+"""Migrations: once each, recorded, safe to be killed in, safe to be run by many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+import pytest
+
+from strongroom import store
+from strongroom.store import migrations, open_database
+from strongroom.store.migrations import Migration
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+
+NEXT = Migration(2, "0002_next", "CREATE TABLE next_thing (id {bigint} PRIMARY KEY){strict};")
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program with one step more."""
+    known = migrations.load()[:1]
+    monkeypatch.setattr(migrations, "load", lambda: [*known, NEXT])
+
+
+@pytest.fixture
+def first_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    known = migrations.load()[:1]
+    monkeypatch.setattr(migrations, "load", lambda: known)
+    return monkeypatch
+
+
+@runs
+async def test_a_copy_is_kept_before_a_step_and_the_data_stays(
+    tmp_path: Path, clock: Clock, first_only: pytest.MonkeyPatch
+) -> None:
+    """The copy is whole, readable by its owner only, and of the schema before."""
+    path = tmp_path / "vault.db"
+    db = open_database(str(path), clock)
+    await db.write(store.accounts.insert, "u", "e@x", "hash")
+    await db.close()
+    assert not list(tmp_path.glob("*.schema-*"))
+    known = migrations.load()
+    first_only.setattr(migrations, "load", lambda: [*known, NEXT])
+    db = open_database(str(path), clock)
+    assert await db.read(store.accounts.by_email, "e@x") is not None
+    await db.close()
+    [kept] = tmp_path.glob("*.schema-*")
+    assert kept.name == "vault.db.schema-0001"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    copy = apsw.Connection(str(kept))
+    assert copy.execute("SELECT email FROM users").fetchall() == [("e@x",)]
+    assert copy.execute("SELECT max(number) FROM schema_migrations").fetchall() == [(1,)]
+    assert copy.pragma("integrity_check") == "ok"
+    copy.close()
+
+
+def test_a_step_that_fails_leaves_nothing_of_itself(
+    tmp_path: Path, clock: Clock, first_only: pytest.MonkeyPatch
+) -> None:
+    """Half a step is no step."""
+    path = str(tmp_path / "vault.db")
+    asyncio.run(open_database(path, clock).close())
+    known = migrations.load()
+    bad = Migration(2, "0002_bad", "CREATE TABLE half (id INTEGER);\nCREATE TABLE users (id INTEGER);")
+    first_only.setattr(migrations, "load", lambda: [*known, bad])
+    with pytest.raises(store.CannotOpen):
+        open_database(path, clock)
+    connection = apsw.Connection(path)
+    assert connection.execute("SELECT name FROM sqlite_schema WHERE name = 'half'").fetchall() == []
+    connection.close()
+    first_only.setattr(migrations, "load", lambda: [*known, NEXT])
+    asyncio.run(open_database(path, clock).close())
+
+
+_KILLED = """
+import os, signal, sys, apsw
+from strongroom.store import migrations, open_database
+known = migrations.load()[:1]
+steps = "".join(f"CREATE TABLE extra_{n} (id {{bigint}} PRIMARY KEY){{strict}};\\n" for n in range(20))
+migrations.load = lambda: [*known, migrations.Migration(2, "0002_extra", steps)]
+seen = 0
+def watch(cursor, sql, bindings):
+    global seen
+    seen += 1
+    if seen == int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return True
+apsw.connection_hooks.append(lambda connection: setattr(connection, "exec_trace", watch))
+open_database(sys.argv[1], lambda: 0)
+print(seen)
+"""
+
+
+def test_killed_at_any_statement_and_started_again_it_finishes(tmp_path: Path) -> None:
+    """The process is killed before every single statement of the start, in turn."""
+    path = tmp_path / "vault.db"
+
+    def start(kill_at: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", _KILLED, str(path), str(kill_at)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    at = 0
+    while True:
+        at += 5
+        done = start(at)
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    assert at > 30
+    connection = apsw.Connection(str(path))
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE 'extra%' AND type = 'table'")
+    assert tables.fetchall() == [(20,)]
+    assert connection.pragma("integrity_check") == "ok"
+    connection.close()
+
+
+def _open(where: str, results: multiprocessing.queues.Queue[str]) -> None:
+    try:
+        asyncio.run(open_database(where, lambda: 0).close())
+        results.put("opened")
+    except BaseException as error:  # noqa: BLE001 - the parent wants to know
+        results.put(repr(error))
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_ten_nodes_may_start_at_once(tmp_path: Path, engine: str) -> None:
+    """One migrates, the others wait, all come up."""
+    where = str(tmp_path / "vault.db") if engine == "sqlite" else postgres().fresh()
+    context = multiprocessing.get_context("spawn")
+    results: multiprocessing.queues.Queue[str] = context.Queue()
+    nodes = [context.Process(target=_open, args=(where, results)) for _ in range(10)]
+    for node in nodes:
+        node.start()
+    outcomes = [results.get(timeout=60) for _ in nodes]
+    for node in nodes:
+        node.join()
+    assert outcomes == ["opened"] * 10
+
+
+@pytest.mark.usefixtures("newer")
+def test_no_half_copy_is_left(tmp_path: Path, clock: Clock) -> None:
+    """A start without anything to keep keeps nothing."""
+    asyncio.run(open_database(str(tmp_path / "vault.db"), clock).close())
+    assert [file.name for file in tmp_path.iterdir()] == ["vault.db"]
