@@ -75,7 +75,6 @@ class Actor(Struct, frozen=True):
     """Who is asking: an account through a session, or through an API key, or neither on a public route."""
 
     user_id: str
-    email: str
     session_id: str | None = None
     key: ApiKey | None = None
 

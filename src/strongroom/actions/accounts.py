@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from strongroom import store
 from strongroom.actions import sessions
-from strongroom.errors import EmailAlreadyExists
+from strongroom.errors import EmailAlreadyExists, Unauthorized
 
 if TYPE_CHECKING:
     from strongroom.credentials import Pair
-    from strongroom.model import Login, User
+    from strongroom.model import Actor, Login, User
     from strongroom.store import Tx
 
 
@@ -26,6 +26,14 @@ async def register(tx: Tx, user_id: str, email: str, password_hash: str, pair: P
     if user is None:
         raise EmailAlreadyExists
     await sessions.open_(tx, user_id, password_hash, pair)
+    return user
+
+
+async def me(tx: Tx, actor: Actor) -> User:
+    """The actor's account."""
+    user = await store.accounts.get(tx, actor.user_id)
+    if user is None:
+        raise Unauthorized
     return user
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from strongroom import store
 from strongroom.errors import InvalidCredentials, Unauthorized
 from strongroom.model import Actor, User
-from strongroom.rules import REUSE_GRACE
+from strongroom.rules import GUESS_WINDOW, REUSE_GRACE
 
 if TYPE_CHECKING:
     from strongroom.credentials import Claims, Pair
@@ -29,10 +29,9 @@ async def log_in(tx: Tx, user: User, password_hash: str, pair: Pair, address: st
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
     """Who presents this access token; refused if its session has ended."""
-    user = await store.sessions.user(tx, claims.sub, claims.sid)
-    if user is None:
+    if not await store.sessions.is_open(tx, claims.sub, claims.sid):
         raise Unauthorized
-    return Actor(user.id, user.email, claims.sid)
+    return Actor(claims.sub, claims.sid)
 
 
 async def refresh(tx: Tx, claims: Claims, pair: Pair) -> bool:
@@ -59,5 +58,6 @@ async def log_out(tx: Tx, actor: Actor) -> None:
 
 
 async def purge(tx: Tx) -> None:
-    """Forget sessions and tokens that have expired."""
+    """Forget sessions and tokens that have expired, and failures that are too old to count."""
     await store.sessions.purge(tx)
+    await store.failures.purge(tx, tx.now - GUESS_WINDOW)

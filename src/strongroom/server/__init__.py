@@ -6,6 +6,7 @@ import time
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from strongroom.options import TABLE
 from strongroom.server.app import App
 from strongroom.server.observe import Log, Silent
 from strongroom.server.room import Room
@@ -94,6 +95,9 @@ def create_server(
 ) -> Server:
     """A server from Python. Further settings go by their variables in lower case: `max_body_bytes=1_000_000`."""
     given = {name.upper(): _spelled(value) for name, value in settings.items()}
+    unknown = sorted(given.keys() - {option.variable for option in TABLE})
+    if unknown:
+        raise TypeError(f"create_server has no setting {unknown[0].lower()!r}")
     environment = {**given, "JWT_SECRET": jwt_secret, "DB_PATH": str(db_path), "VAULT_VARIANT": str(variant)}
     return open_server(resolve(environment), log=log, clock=clock)
 

@@ -199,14 +199,18 @@ class Call(Request):
         if not _JSON.fullmatch(value.strip()):
             raise UnsupportedMediaType
 
-    def expected(self, version: int | None) -> Expected | None:
-        """Which version the client expects, from the body and from If-Match together."""
+    def expected(self, version: int | None, *, of_vault: bool = False) -> Expected | None:
+        """Which version the client expects, from the body and from If-Match together.
+
+        A vault's ETag covers its clock too; what is locked is its version, so only that part of the tag counts.
+        """
+        ours = _VAULT_TAG if of_vault else _DOCUMENT_TAG
         given = self.header(b"if-match")
         if given is None:
             return None if version is None else Expected((version,))
         if given.strip() == "*":
             return Expected(None if version is None else (version,), by_header=True)
-        versions = tuple(int(tag.partition("-")[0]) for tag in _tags(given, "If-Match") if _OURS.fullmatch(tag))
+        versions = tuple(int(tag.partition("-")[0]) for tag in _tags(given, "If-Match") if ours.fullmatch(tag))
         if version is None:
             return Expected(versions, by_header=True)
         if version not in versions:
@@ -237,10 +241,11 @@ class Call(Request):
         return found
 
 
-NOBODY: Final = Actor("", "")
+NOBODY: Final = Actor("")
 _JSON = re.compile(r"application/json(?:\s*;\s*(?:charset\s*=\s*\"?utf-?8\"?)?)*", re.IGNORECASE)
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
-_OURS = re.compile(r"[1-9][0-9]{0,17}(?:-[0-9]{1,18})?")  # one spelling: "02" is not "2"
+_DOCUMENT_TAG = re.compile(r"[1-9][0-9]{0,17}")  # one spelling: "02" is not "2"
+_VAULT_TAG = re.compile(r"[1-9][0-9]{0,17}(?:-[0-9]{1,18})?")
 
 
 def _tags(header: str, name: str, *, weak: bool = False) -> list[str]:

@@ -16,12 +16,18 @@ _INSERT = Sql(f"""
     ON CONFLICT (email) DO NOTHING
     RETURNING {columns(User)}
 """)
+_GET = Sql(f"SELECT {columns(User)} FROM users WHERE id = :id")
 _BY_EMAIL = Sql(f"SELECT {columns(Login)} FROM users WHERE email = :email")
 
 
 async def insert(tx: Tx, user_id: str, email: str, password_hash: str) -> User | None:
     """Add an account; None if the email is taken."""
     return await tx.one(User, _INSERT, id=user_id, email=email, password_hash=password_hash, now=tx.now)
+
+
+async def get(tx: Tx, user_id: str) -> User | None:
+    """The account with this id."""
+    return await tx.one(User, _GET, id=user_id)
 
 
 async def by_email(tx: Tx, email: str) -> Login | None:

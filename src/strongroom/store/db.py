@@ -54,10 +54,9 @@ class Sql:
         return f"Sql({self.sqlite!r})"
 
 
-def columns(kind: type[Struct], table: str = "") -> str:
+def columns(kind: type[Struct]) -> str:
     """A struct's fields as a list of columns: rows come back in the order in which the struct takes them."""
-    prefix = f"{table}." if table else ""
-    return ", ".join(prefix + name for name in kind.__struct_fields__)
+    return ", ".join(kind.__struct_fields__)
 
 
 class Tx(Protocol):

@@ -31,7 +31,6 @@ class _Held(_Row, frozen=True):
     """A key with its holder."""
 
     user_id: str
-    email: str
 
 
 _INSERT = Sql(f"""
@@ -41,10 +40,7 @@ _INSERT = Sql(f"""
 """)
 _LIST = Sql(f"SELECT {columns(_Row)} FROM api_keys WHERE user_id = :user_id ORDER BY created_at, uid")
 _DELETE = Sql("DELETE FROM api_keys WHERE user_id = :user_id AND uid = :uid")
-_BY_HASH = Sql(f"""
-    SELECT {columns(_Row, "k")}, k.user_id, u.email FROM api_keys k JOIN users u ON u.id = k.user_id
-     WHERE k.key_hash = :key_hash
-""")
+_BY_HASH = Sql(f"SELECT {columns(_Held)} FROM api_keys WHERE key_hash = :key_hash")
 _TOUCH = Sql("""
     UPDATE api_keys SET last_used_at = :now
      WHERE user_id = :user_id AND uid = :uid AND (last_used_at IS NULL OR last_used_at < :now)
@@ -103,7 +99,7 @@ async def delete(tx: Tx, user_id: str, uid: str) -> bool:
 async def actor(tx: Tx, key_hash: str) -> Actor | None:
     """Who holds the key with this hash."""
     held = await tx.one(_Held, _BY_HASH, key_hash=key_hash)
-    return None if held is None else Actor(user_id=held.user_id, email=held.email, key=_key(held))
+    return None if held is None else Actor(user_id=held.user_id, key=_key(held))
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:

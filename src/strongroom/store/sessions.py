@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.model import RefreshToken, User
+from strongroom.model import RefreshToken
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
@@ -20,10 +20,7 @@ _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
-_USER = Sql(f"""
-    SELECT {columns(User, "u")} FROM sessions s JOIN users u ON u.id = s.user_id
-     WHERE s.user_id = :user_id AND s.id = :id
-""")
+_IS_OPEN = Sql("SELECT 1 FROM sessions WHERE user_id = :user_id AND id = :id")
 _TOKEN = Sql(f"""
     SELECT {columns(RefreshToken)} FROM refresh_tokens
      WHERE user_id = :user_id AND jti = :jti AND session_id = :session_id
@@ -66,9 +63,9 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
     )
 
 
-async def user(tx: Tx, user_id: str, session_id: str) -> User | None:
-    """Whose session this is; None if it has ended."""
-    return await tx.one(User, _USER, user_id=user_id, id=session_id)
+async def is_open(tx: Tx, user_id: str, session_id: str) -> bool:
+    """Whether this account has this session; one that has ended is gone."""
+    return await tx.value(_IS_OPEN, user_id=user_id, id=session_id) is not None
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
-PAGE_ROWS: Final = 256
 BATCH: Final = 256  # writes that share one transaction at most
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 IDLE_READERS: Final = 16
@@ -82,6 +81,7 @@ class _Tx:
     ) -> AsyncIterator[list[Any]]:
         """Pages of one open statement: it shows one moment by itself, and needs no key to go on."""
         del after, by
+        heavy = kind.__struct_fields__.index("data")
         cursor = self._connection.execute(sql.sqlite, parameters)
         try:
             while True:
@@ -89,8 +89,8 @@ class _Tx:
                 size = 0
                 for row in cursor:
                     page.append(kind(*row))
-                    size += sum(len(value) for value in row if isinstance(value, str))
-                    if size >= PAGE_BYTES or len(page) >= PAGE_ROWS:
+                    size += 200 + len(row[heavy] or "")
+                    if size >= PAGE_BYTES:
                         break
                 else:
                     yield page
@@ -183,20 +183,7 @@ class SqliteDatabase:
         return str(self._path)
 
     def _connect(self, *, read_only: bool = False) -> apsw.Connection:
-        connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
-        connection.set_busy_timeout(BUSY_MS)
-        for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-            "trusted_schema = OFF",
-            "cell_size_check = ON",
-            "mmap_size = 0",
-            "temp_store = MEMORY",
-            "secure_delete = ON",
-            f"journal_size_limit = {64 * 1024 * 1024}",
-        ):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
+        connection = connect(self._path)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
         return connection
@@ -369,6 +356,25 @@ class SqliteDatabase:
         for connection in (*self._readers, self._reader, self._writer):
             connection.close()
         self._readers.clear()
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection with every setting that durability and safety rest on."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    connection.set_busy_timeout(BUSY_MS)
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "trusted_schema = OFF",
+        "cell_size_check = ON",
+        "mmap_size = 0",
+        "temp_store = MEMORY",
+        "secure_delete = ON",
+        f"journal_size_limit = {64 * 1024 * 1024}",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
 
 
 def _call(jobs: Sequence[_Job], method: Callable[..., None], *args: Any) -> None:

@@ -6,7 +6,6 @@ from typing import Final
 
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts
-from strongroom.model import User
 from strongroom.server.http import Access, Answer, Call, Endpoint, answer
 
 
@@ -26,11 +25,11 @@ async def register(call: Call) -> Answer:
 
 async def me(call: Call) -> Answer:
     """Who is calling, and with which key."""
-    actor, key = call.actor, call.actor.key
-    about = None
+    user = await call.room.db.read(accounts.me, call.actor)
+    key, about = call.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    return answer(wire.Me(User(actor.user_id, actor.email), about))
+    return answer(wire.Me(user, about))
 
 
 ENDPOINTS: Final = (

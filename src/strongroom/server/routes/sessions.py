@@ -6,7 +6,7 @@ from typing import Final
 
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, guessing, sessions
-from strongroom.errors import InvalidCredentials, InvalidRefreshToken
+from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
 from strongroom.server.authenticate import address_of
 from strongroom.server.http import Access, Answer, Call, Endpoint, answer
@@ -35,7 +35,11 @@ async def log_in(call: Call) -> Answer:
 async def refresh(call: Call) -> Answer:
     """Exchange a refresh token for a new pair."""
     room = call.room
-    given = await call.read(wire.Refresh)
+    try:
+        given = await call.read(wire.Refresh)
+    except Refusal:
+        await room.db.read(guessing.admit_address, address_of(call))  # 429 comes before what is wrong with the body
+        raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
     if claims is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,6 +16,7 @@ from strongroom.server.http import Answer, Call, Endpoint, answer, streamed
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+_CHUNK: Final = 64 * 1024
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
     Variant.BOTH: wire.CreateVault,
     Variant.DOCUMENT: wire.CreateContainer,
@@ -56,10 +58,8 @@ async def _listed(call: Call) -> AsyncIterator[bytes]:
             if len(out) > _CHUNK:
                 yield bytes(out)
                 out.clear()
+                await asyncio.sleep(0)  # others get their turn between two pages
         yield bytes(out + b"]}")
-
-
-_CHUNK = 64 * 1024
 
 
 async def create(call: Call) -> Answer:
@@ -82,7 +82,7 @@ async def by_name(call: Call) -> Answer:
 async def put(call: Call) -> Answer:
     """Set a vault's blob, or its name, or both."""
     wanted = await call.read(_PUT[call.room.variant])
-    expected = call.expected(wanted.version)
+    expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
     vault = await call.room.db.write(vaults.change, call.actor, call.uid("uid"), wanted, expected)
@@ -91,7 +91,7 @@ async def put(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """Delete a vault and all its documents."""
-    expected = call.expected(None)
+    expected = call.expected(None, of_vault=True)
     await call.room.db.write_long(vaults.delete, call.actor, call.uid("uid"), expected)
     return answer(wire.Done())
 

@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 """
 _SQLITE = {"bigint": "INTEGER", "strict": " STRICT", "text": "TEXT"}
 _POSTGRES = {"bigint": "BIGINT", "strict": "", "text": "BYTEA"}
+HALF_COPIED = 0  # recorded like a step for as long as `strongroom db copy` has not finished with a database
 _LOCK = 0x5354524F4E47  # the advisory lock under which one node migrates while the others wait
 
 
@@ -115,6 +116,8 @@ async def migrate_postgres(connection: asyncpg.Connection, now: int) -> None:
 def check(known: list[Migration], applied: dict[int, str]) -> None:
     """Refuse a database that a newer program, or another one, has written."""
     newest = known[-1].number
+    if HALF_COPIED in applied:
+        raise CannotOpen("The database is half of a copy; run the same 'strongroom db copy' again to finish it.")
     if applied and max(applied) > newest:
         raise CannotOpen(
             f"The database has schema {max(applied)}, this program knows up to {newest}; install a newer strongroom."
