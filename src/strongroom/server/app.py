@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from strongroom.server.room import Room
 
-_SANE_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _PURGE_SECONDS: Final = 600
 
 
@@ -67,14 +64,8 @@ class App:
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        request_id, origin = b"", None
-        for name, value in scope["headers"]:
-            if name == b"x-request-id" and _SANE_ID.fullmatch(value):
-                request_id = value
-            elif name == b"origin":
-                origin = value
-        request_id = request_id or os.urandom(12).hex().encode()
-        call = Call(scope, receive, self.room, request_id.decode())
+        call = Call(scope, receive, self.room)
+        origin = call.given.get(b"origin")
         endpoint: Endpoint | None = None
         try:
             endpoint, call.parts = self._table.find(scope["method"], _raw_path(scope))
@@ -93,7 +84,7 @@ class App:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
             self.room.log.fault(error, call.request_id)
             answer = refusal_answer(InternalError(), call.request_id)
-        answer.headers.append((b"x-request-id", request_id))
+        answer.headers.append((b"x-request-id", call.request_id.encode()))
         if origin is not None:
             have = {name for name, _ in answer.headers}
             answer.headers += [header for header in self._cors.headers(origin) if header[0] not in have]

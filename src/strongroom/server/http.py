@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -146,17 +148,19 @@ def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
 class Call(Request):
     """One request on its way through: who calls, what for, with which parts of the path."""
 
-    def __init__(self, scope: Scope, receive: Receive, room: Room, request_id: str) -> None:
+    def __init__(self, scope: Scope, receive: Receive, room: Room) -> None:
         super().__init__(scope, receive)
         self.room = room
-        self.request_id = request_id
         self.parts: dict[str, str] = {}
         self.actor: Actor = NOBODY
+        self.given = _joined(scope["headers"])
+        incoming = self.given.get(b"x-request-id")
+        self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
 
     def header(self, name: bytes) -> str | None:
-        """A header's value; several of one name are joined, as HTTP says."""
-        found = [value for key, value in self.scope["headers"] if key == name]
-        return b", ".join(found).decode("latin-1") if found else None
+        """A header's value."""
+        value = self.given.get(name)
+        return None if value is None else value.decode("latin-1")
 
     def uid(self, name: str) -> str:
         """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
@@ -242,6 +246,29 @@ class Call(Request):
 
 
 NOBODY: Final = Actor("")
+_SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+
+
+def _request_ids() -> Iterator[str]:
+    """Ids that differ between processes by chance and within one by counting."""
+    prefix = os.urandom(8).hex()
+    for number in count(1):
+        yield f"{prefix}-{number:x}"
+
+
+_ids = _request_ids()
+
+
+def _joined(headers: list[Header]) -> dict[bytes, bytes]:
+    """The headers by name; several of one name are joined, as HTTP says."""
+    found = dict(headers)
+    if len(found) != len(headers):
+        found = {}
+        for name, value in headers:
+            found[name] = found[name] + b", " + value if name in found else value
+    return found
+
+
 _JSON = re.compile(r"application/json(?:\s*;\s*(?:charset\s*=\s*\"?utf-?8\"?)?)*", re.IGNORECASE)
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
 _DOCUMENT_TAG = re.compile(r"[1-9][0-9]{0,17}")  # one spelling: "02" is not "2"
@@ -329,7 +356,26 @@ class Table:
     def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
         """The endpoint and the parts of the path; a literal segment wins over a variable one."""
         path = raw_path[1:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path[1:]
-        segments = [unquote_to_bytes(part) if b"%" in part else part for part in path.split(b"/")]
+        segments = path.split(b"/")
+        if b"%" in path:
+            segments = [unquote_to_bytes(part) for part in segments]
+        return self._straight(method, segments) or self._around(method, segments)
+
+    def _straight(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]] | None:
+        """The way without a turning back, which almost every request takes."""
+        node, values = self._root, []
+        for segment in segments:
+            following = node.literal.get(segment)
+            if following is None:
+                if not segment or node.variable is None or node.rest is not None:
+                    return None
+                following = node.variable
+                values.append(_text(segment))
+            node = following
+        found = node.endpoints.get(method)
+        return None if found is None else (found[0], dict(zip(found[1], values, strict=True)))
+
+    def _around(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]]:
         allowed: dict[str, None] = {}
         for node, values in _matches(self._root, segments, 0):
             found = node.endpoints.get("GET" if method == "HEAD" else method)
