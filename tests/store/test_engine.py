@@ -124,7 +124,9 @@ async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
             seen += [document.uid for document in page]
             await db.write(add, f"late{next(numbers)}")
             moment = await db.write(store.vaults.advance, "u", "v") or 0
-            await db.write(store.documents.replace, "u", "v", moment, "d4", "BB", None, 1)
+            stored = await db.read(store.documents.get, "u", "v", "d4")
+            assert stored is not None
+            await db.write(store.documents.replace, "u", stored, moment, "BB", None)
     assert seen == ["d0", "d1", "d2", "d3", "d4"]
     await db.close()
 

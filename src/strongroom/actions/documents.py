@@ -64,12 +64,16 @@ async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
     raise DocumentNotFound
 
 
+async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
+    """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
+    rules.collections_of(actor, wanted.collection)
+    return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
+
+
 async def list_(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> AsyncIterator[list[Document]]:
     """The documents that changed after `since`, in pages; one more than `limit`, to tell if there are more."""
     collections = rules.collections_of(actor, wanted.collection)
-    rules.require_vault(actor, vault_uid)
-    if await store.vaults.clock(tx, actor.user_id, vault_uid) is None:
-        raise VaultNotFound
+    await _clock(tx, actor, vault_uid)
     return store.documents.after(
         tx,
         actor.user_id,
@@ -86,9 +90,7 @@ async def put(tx: Tx, actor: Actor, vault_uid: str, uid: str, wanted: PutDocumen
     moment = await _advance(tx, actor, vault_uid)
     stored = await _stored(tx, actor, vault_uid, uid)
     if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        document = await store.documents.replace(
-            tx, actor.user_id, vault_uid, moment, uid, wanted.data, wanted.hmac, stored.version
-        )
+        document = await store.documents.replace(tx, actor.user_id, stored, moment, wanted.data, wanted.hmac)
         if document is not None:
             return document
     if (
@@ -111,6 +113,15 @@ async def delete(tx: Tx, actor: Actor, vault_uid: str, uid: str, expected: Expec
         if document is not None:
             return document
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
+
+
+async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:
+    """The vault's time, which proves that the actor may look into it."""
+    rules.require_vault(actor, vault_uid)
+    clock = await store.vaults.clock(tx, actor.user_id, vault_uid)
+    if clock is None:
+        raise VaultNotFound
+    return clock
 
 
 async def _advance(tx: Tx, actor: Actor, vault_uid: str) -> int:

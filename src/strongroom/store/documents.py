@@ -21,15 +21,13 @@ _INSERT = Sql(f"""
     SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :now, :now, NULL
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
-    RETURNING {_COLUMNS}
 """)
 _GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid")
 _HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
-_REPLACE = Sql(f"""
+_REPLACE = Sql("""
     UPDATE documents
        SET data = :data, hmac = :hmac, version = version + 1, updated_at = :moment, deleted_at = NULL
      WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version = :version
- RETURNING {_COLUMNS}
 """)
 _BURY = Sql(f"""
     UPDATE documents SET version = version + 1, updated_at = :moment, deleted_at = :moment
@@ -54,8 +52,7 @@ async def insert(
     tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, collection: str, data: str, hmac: str | None
 ) -> Document | None:
     """Add a document at this moment of its vault; None if this owner uses the uid already."""
-    return await tx.one(
-        Document,
+    added = await tx.run(
         _INSERT,
         user_id=user_id,
         uid=uid,
@@ -65,6 +62,7 @@ async def insert(
         hmac=hmac,
         now=moment,
     )
+    return Document(uid, vault_uid, collection, data, hmac, 1, moment, moment, None) if added else None
 
 
 async def get(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Document | None:
@@ -77,21 +75,22 @@ async def holder(tx: Tx, user_id: str, uid: str) -> Document | None:
     return await tx.one(Document, _HOLDER, user_id=user_id, uid=uid)
 
 
-async def replace(
-    tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, data: str, hmac: str | None, version: int
-) -> Document | None:
-    """Replace a document, or revive a deleted one; None if it is not at the version that the client saw."""
-    return await tx.one(
-        Document,
+async def replace(tx: Tx, user_id: str, stored: Document, moment: int, data: str, hmac: str | None) -> Document | None:
+    """Replace a document, or revive a deleted one; None if it is not at the stored version any more."""
+    replaced = await tx.run(
         _REPLACE,
         user_id=user_id,
-        uid=uid,
-        vault_uid=vault_uid,
+        uid=stored.uid,
+        vault_uid=stored.vault_uid,
         data=data,
         hmac=hmac,
-        version=version,
+        version=stored.version,
         moment=moment,
     )
+    if not replaced:
+        return None
+    version, created = stored.version + 1, stored.created_at
+    return Document(stored.uid, stored.vault_uid, stored.collection, data, hmac, version, created, moment, None)
 
 
 async def bury(tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, version: int) -> Document | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
-IDLE_READERS: Final = 16
+IDLE_READERS: Final = 8
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
 _FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
@@ -49,15 +49,16 @@ def has_wal_fault(version: str) -> bool:
 class _Tx:
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
-    __slots__ = ("_connection", "now")
+    __slots__ = ("_connection", "_execute", "now")
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
         self._connection = connection
+        self._execute = connection.cursor().execute
         self.now = now
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(sql.sqlite, parameters).fetchall()
+            return self._execute(sql.sqlite, parameters).fetchall()
         except apsw.ConstraintError as error:
             raise Duplicate(str(error)) from None
 
@@ -182,10 +183,11 @@ class SqliteDatabase:
         """Where the data lies."""
         return str(self._path)
 
-    def _connect(self, *, read_only: bool = False) -> apsw.Connection:
+    def _connect(self, *, read_only: bool = False, cache_kib: int = 4_096) -> apsw.Connection:
         connection = connect(self._path)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
+            connection.execute(f"PRAGMA cache_size = {-cache_kib}")
         return connection
 
     # Reading
@@ -197,7 +199,7 @@ class SqliteDatabase:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[_Tx]:
         """One moment of the database, on a connection of its own, for a read that takes its time."""
-        connection = self._readers.pop() if self._readers else self._connect(read_only=True)
+        connection = self._readers.pop() if self._readers else self._connect(read_only=True, cache_kib=256)
         try:
             connection.execute("BEGIN")
             yield _Tx(connection, self._clock())
@@ -362,6 +364,8 @@ def connect(path: Path) -> apsw.Connection:
     """A connection with every setting that durability and safety rest on."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
     connection.set_busy_timeout(BUSY_MS)
+    # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",

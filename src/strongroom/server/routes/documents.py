@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 _CHUNK: Final = 64 * 1024
+_HEAD: Final = b'{"documents":['
 
 
 def _answer(call: Call, document: Document, status: int = 200) -> Answer:
@@ -61,12 +62,21 @@ async def delete(call: Call) -> Answer:
 
 async def list_(call: Call) -> Answer:
     """The documents of a vault, all or those that changed after `since`."""
-    return await streamed(_listed(call, _wanted(call)))
+    return await _list(call, _wanted(call))
 
 
 async def sync(call: Call) -> Answer:
     """The list with `since`, as published clients of this API call it."""
-    return await streamed(_listed(call, _wanted(call, since=0), synced=True))
+    return await _list(call, _wanted(call, since=0), synced=True)
+
+
+async def _list(call: Call, wanted: Changes, *, synced: bool = False) -> Answer:
+    """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
+    if wanted.since is not None and await call.room.db.read(
+        documents.nothing_new, call.actor, call.uid("vaultUid"), wanted
+    ):
+        return Answer(_HEAD + _tail(wanted.since, more=False, synced=synced))
+    return await streamed(_listed(call, wanted, synced=synced))
 
 
 def _wanted(call: Call, since: int | None = None) -> Changes:
@@ -95,11 +105,16 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
     return Changes(since, limit, collection, tombstones)
 
 
+def _tail(last: int, *, more: bool, synced: bool) -> bytes:
+    tail = b'],"hasMore":%s,"next":%d' % (b"true" if more else b"false", last)
+    return tail + (b',"syncedAt":%d}' % last if synced else b"}")
+
+
 async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> AsyncIterator[bytes]:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
     async with call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
-        out, count, last, more = bytearray(b'{"documents":['), 0, wanted.since or 0, False
+        out, count, last, more = bytearray(_HEAD), 0, wanted.since or 0, False
         async for page in pages:
             if wanted.limit is not None and count + len(page) > wanted.limit:
                 more = True
@@ -112,8 +127,7 @@ async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Async
                 yield bytes(out)
                 out.clear()
                 await asyncio.sleep(0)  # others get their turn between two pages
-        out += b'],"hasMore":%s,"next":%d' % (b"true" if more else b"false", last)
-        yield bytes(out + (b',"syncedAt":%d}' % last if synced else b"}"))
+        yield bytes(out + _tail(last, more=more, synced=synced))
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
