@@ -12,7 +12,9 @@ from strongroom import identifiers, rules
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission, User, Vault
 
-encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+encode_into = _encoder.encode_into
 T = TypeVar("T", bound="Body")
 
 # What a field is, and the sentence that explains it when it is wrong. Patterns end in \Z: in Python, `$` lets a

@@ -66,13 +66,13 @@ class Answer:
 
     def __init__(
         self,
-        body: bytes = b"",
+        body: bytes | bytearray = b"",
         status: int = 200,
         *,
         etag: str | None = None,
         headers: Sequence[Header] = (),
         content_type: bytes = b"application/json",
-        chunks: AsyncIterator[bytes] | None = None,
+        chunks: AsyncIterator[bytes | bytearray] | None = None,
     ) -> None:
         self.status = status
         self.body = body
@@ -108,7 +108,18 @@ def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
     return Answer(wire.encode(value), status, etag=etag)
 
 
-async def streamed(chunks: AsyncIterator[bytes]) -> Answer:
+def append_items(out: bytearray, items: list[Any], *, first: bool) -> None:
+    """Append items to a JSON array that is being written, without copying them once more."""
+    at = len(out)
+    wire.encode_into(items, out, at)
+    del out[-1:]
+    if first:
+        del out[at : at + 1]
+    else:
+        out[at : at + 1] = b","
+
+
+async def streamed(chunks: AsyncIterator[bytes | bytearray]) -> Answer:
     """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
@@ -117,7 +128,9 @@ async def streamed(chunks: AsyncIterator[bytes]) -> Answer:
     return Answer(chunks=_chain((first, second), chunks))
 
 
-async def _chain(begun: Sequence[bytes], rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _chain(
+    begun: Sequence[bytes | bytearray], rest: AsyncIterator[bytes | bytearray]
+) -> AsyncIterator[bytes | bytearray]:
     try:
         for chunk in begun:
             yield chunk

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
-IDLE_READERS: Final = 8
+KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
 _FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
@@ -101,6 +101,25 @@ class _Tx:
             cursor.close()
 
 
+class _Look(_Tx):
+    """What short reads share: nothing of it lasts from one to the next."""
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, connection: apsw.Connection, clock: Callable[[], int]) -> None:
+        super().__init__(connection, 0)
+        self._clock = clock
+
+    @property
+    def now(self) -> int:
+        """The moment, asked for when it matters."""
+        return self._clock()
+
+    @now.setter
+    def now(self, _moment: int) -> None:
+        pass
+
+
 class _Job:
     """One write that waits for its turn, and then for the disk."""
 
@@ -163,6 +182,7 @@ class SqliteDatabase:
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._readers: list[apsw.Connection] = []
+        self._lists = 0
         self._broken = False
         self.on_fatal: Callable[[BaseException], None] = _stop_process
         try:
@@ -170,6 +190,7 @@ class SqliteDatabase:
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock())
             self._reader = self._connect(read_only=True)
+            self._look = _Look(self._reader, clock)
         except apsw.NotADBError:
             raise CannotOpen(f"{self._path} is not a database of strongroom.") from None
         except apsw.CorruptError:
@@ -194,19 +215,24 @@ class SqliteDatabase:
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a short read, here and now."""
-        return _at_once(action(_Tx(self._reader, self._clock()), *args, **keywords))
+        return _at_once(action(self._look, *args, **keywords))
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[_Tx]:
         """One moment of the database, on a connection of its own, for a read that takes its time."""
-        connection = self._readers.pop() if self._readers else self._connect(read_only=True, cache_kib=256)
+        if self._readers:
+            connection = self._readers.pop()  # the one used last: its cache is warm
+        else:
+            connection = self._connect(read_only=True, cache_kib=2_048 if self._lists < KEPT_READERS else 128)
+        self._lists += 1
         try:
             connection.execute("BEGIN")
             yield _Tx(connection, self._clock())
         finally:
+            self._lists -= 1
             if connection.in_transaction:
                 connection.execute(_COMMIT)
-            if len(self._readers) < IDLE_READERS:
+            if len(self._readers) < KEPT_READERS:
                 self._readers.append(connection)
             else:
                 connection.close()

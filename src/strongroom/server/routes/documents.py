@@ -10,7 +10,7 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.http import Answer, Call, Endpoint, answer, integer, streamed
+from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, integer, streamed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,7 +110,7 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> AsyncIterator[bytes]:
+async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> AsyncIterator[bytes | bytearray]:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
     async with call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
@@ -120,14 +120,14 @@ async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Async
                 more = True
                 del page[wanted.limit - count :]
             if page:
-                out += (b"," if count else b"") + wire.encode(page)[1:-1]
+                append_items(out, page, first=not count)
                 count += len(page)
                 last = page[-1].updated_at
             if len(out) > _CHUNK:
-                yield bytes(out)
-                out.clear()
+                yield out
+                out = bytearray()
                 await asyncio.sleep(0)  # others get their turn between two pages
-        yield bytes(out + _tail(last, more=more, synced=synced))
+        yield out + _tail(last, more=more, synced=synced)
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"

@@ -11,7 +11,7 @@ from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.http import Answer, Call, Endpoint, answer, streamed
+from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, streamed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,18 +48,18 @@ async def list_(call: Call) -> Answer:
     return await streamed(_listed(call))
 
 
-async def _listed(call: Call) -> AsyncIterator[bytes]:
+async def _listed(call: Call) -> AsyncIterator[bytes | bytearray]:
     async with call.room.db.snapshot() as tx:
         out, begun = bytearray(b'{"vaults":['), False
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
-                out += (b"," if begun else b"") + wire.encode(page)[1:-1]
+                append_items(out, page, first=not begun)
                 begun = True
             if len(out) > _CHUNK:
-                yield bytes(out)
-                out.clear()
+                yield out
+                out = bytearray()
                 await asyncio.sleep(0)  # others get their turn between two pages
-        yield bytes(out + b"]}")
+        yield out + b"]}"
 
 
 async def create(call: Call) -> Answer:
