@@ -1,7 +1,9 @@
 # strongroom: `make` alone prints this menu.
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
-#   make test     the whole test suite
+#   make test     the whole test suite, the contract on SQLite and on PostgreSQL
+#   make soak     the long versions of the tests that kill, race and fill disks (about 15 minutes)
+#   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm)
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
@@ -13,7 +15,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test check format lock clean
+.PHONY: help serve test soak bench check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -37,6 +39,10 @@ serve: .venv/.serve
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(PARALLEL) $(PYTEST)
+	CONTRACT_ENGINE=postgres $(BIN)/python -m pytest --numprocesses $(PARALLEL) tests/contract
+
+soak: .venv/.dev
+	SOAK=1 $(BIN)/python -m pytest --capture=no --verbose tests/faults
 
 check: .venv/.dev
 	$(BIN)/ruff check .
