@@ -26,14 +26,21 @@ Kind = Literal["access", "refresh"]
 # Passwords: Argon2id with OWASP's parameters.
 _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32
 
+_PARAMETERS: Final = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p={_LANES}$"
+
 # A hash that no password matches, with the parameters of a real one: an unknown email costs the same work.
-NOBODY: Final = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p={_LANES}$" + "bm9ib2R5LW5vYm9keS0xNg" + "$" + "A" * 43
+NOBODY: Final = f"{_PARAMETERS}bm9ib2R5LW5vYm9keS0xNg$" + "A" * 43
 
 
 def hash_password(password: str) -> str:
     """A PHC string for this password."""
     kdf = Argon2id(salt=os.urandom(_SALT), length=_LENGTH, iterations=_PASSES, lanes=_LANES, memory_cost=_MEMORY)
     return kdf.derive_phc_encoded(password.encode())
+
+
+def is_outdated(phc: str) -> bool:
+    """Whether a hash was made with other parameters than today's, and is to be made anew at the next login."""
+    return not phc.startswith(_PARAMETERS)
 
 
 def password_matches(password: str, phc: str) -> bool:
@@ -86,8 +93,8 @@ _decode_claims = msgspec.json.Decoder(Claims).decode
 class Tokens:
     """Signs tokens and checks them; remembers those that were good until they expire."""
 
-    def __init__(self, secret: bytes, issuer: str) -> None:
-        self._secret = secret
+    def __init__(self, secret: bytes, issuer: str, previous: bytes = b"") -> None:
+        self._secrets = (secret, previous) if previous else (secret,)
         self._issuer = issuer
         self._good: dict[str, Claims] = {}
 
@@ -97,7 +104,7 @@ class Tokens:
     def sign(self, claims: Claims) -> str:
         """The token that says these claims."""
         text = _HEADER_TEXT + b"." + _b64(_encode(claims))
-        return (text + b"." + self._signature(text)).decode()
+        return (text + b"." + _signature(self._secrets[0], text)).decode()
 
     def claims(self, token: str, kind: Kind, now: int) -> Claims | None:
         """What a token says, if we signed it, it is of this kind, and it has not expired at `now` (milliseconds)."""
@@ -122,7 +129,7 @@ class Tokens:
         if not _SHAPE.fullmatch(raw):
             return None
         text, _, signature = raw.rpartition(b".")
-        if not hmac.compare_digest(signature, self._signature(text)):
+        if not any(hmac.compare_digest(signature, _signature(secret, text)) for secret in self._secrets):
             return None
         header, _, payload = text.partition(b".")
         try:
@@ -135,8 +142,9 @@ class Tokens:
             return None  # no engine is asked for a name that it cannot store
         return claims
 
-    def _signature(self, text: bytes) -> bytes:
-        return _b64(hmac.digest(self._secret, text, "sha256"))
+
+def _signature(secret: bytes, text: bytes) -> bytes:
+    return _b64(hmac.digest(secret, text, "sha256"))
 
 
 class Lifetime(NamedTuple):

@@ -21,10 +21,13 @@ class Option(NamedTuple):
 
 TABLE: Final = (
     Option(
-        "JWT_SECRET",
-        "--jwt-secret-file",
+        "JWT_SECRET", "--jwt-secret-file", "", "Secret that signs the tokens; required. The option names a file with it"
+    ),
+    Option(
+        "JWT_SECRET_PREVIOUS",
+        "--jwt-secret-previous-file",
         "",
-        "Secret that signs the tokens; required. The option names a file that holds it",
+        "The secret before a change: tokens that it signed stay good. The option names a file with it",
     ),
     Option(
         "JWT_ISSUER", "--jwt-issuer", "strongroom", "Issuer named in the tokens; strongbox where the variant is blob"
@@ -41,7 +44,7 @@ TABLE: Final = (
         "DATABASE_URL",
         "--database-url-file",
         "",
-        "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file that holds it",
+        "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file with it",
     ),
     Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
     Option("HOST", "--host", "127.0.0.1", "Address to listen on"),
@@ -49,5 +52,16 @@ TABLE: Final = (
     Option("WORKERS", "--workers", "1", "Processes that serve; more than one help on PostgreSQL, seldom on a file"),
     Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),
     Option("MAX_BODY_BYTES", "--max-body-bytes", "6291456", "Largest request body, in bytes"),
+    Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
+    Option("PUBLIC_URL", "--public-url", "", "The address that people use, like https://vault.example.com"),
+    Option(
+        "TRUSTED_PROXIES", "--trusted-proxies", "", "Addresses or networks whose X-Forwarded-For counts; else nobody's"
+    ),
+    Option("SIGNUPS", "--signups", "open", "Whether people may register by themselves: open or closed"),
+    Option("SIGNUP_LIMIT", "--signup-limit", "1000", "Registrations from one address in an hour; 0 does not limit"),
+    Option(
+        "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"
+    ),
+    Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
 )

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from strongroom.server.throttle import Gate, counted_address
+from strongroom.server.address import counted_address
+from strongroom.server.throttle import Gate
 from tests.conftest import Open, runs
 
 

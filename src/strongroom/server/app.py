@@ -98,6 +98,7 @@ class App:
     async def _answer(self, call: Call, endpoint: Endpoint) -> Answer:
         if endpoint.access is not Access.PUBLIC:
             actor = call.actor = await authenticate(call)
+            self.room.meter.count(actor.user_id, self.room.clock())
             if actor.key is not None:
                 if endpoint.access is Access.USER:
                     raise InsufficientScope("An API key cannot do this; log in as a user.")

@@ -8,17 +8,11 @@ from strongroom import credentials
 from strongroom.actions import guessing, keys, sessions
 from strongroom.errors import StorageFull, Unauthorized, Unavailable
 from strongroom.rules import MINUTE
-from strongroom.server.throttle import counted_address
+from strongroom.server.address import counted
 
 if TYPE_CHECKING:
     from strongroom.model import Actor, ApiKey
     from strongroom.server.http import Call
-
-
-def address_of(call: Call) -> str:
-    """The address whose failures count together."""
-    client = call.scope.get("client")
-    return counted_address(client[0]) if client else "unknown"
 
 
 async def authenticate(call: Call) -> Actor:
@@ -41,7 +35,7 @@ async def _by_key(call: Call, key: str) -> Actor:
     key_hash = credentials.api_key_hash(key) if room.variant.has_documents else None
     actor = await room.db.read(keys.holder, key_hash) if key_hash is not None else None
     if actor is None or actor.key is None:
-        await room.db.write(guessing.failed_secret, address_of(call))
+        await room.db.write(guessing.failed_secret, counted(call))
         raise Unauthorized
     await _note_use(call, actor.user_id, actor.key)
     return actor

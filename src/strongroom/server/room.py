@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
-from strongroom.server.throttle import Gate
+from strongroom.server.throttle import Gate, Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,10 @@ class Room:
         self.db = db
         self.clock = clock
         self.log = log
-        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer)
+        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
         self.gate = Gate()
+        self.meter = Meter(settings.rate_limit)
         self._hashing = credentials.hashing_pool()
 
     @property

@@ -13,6 +13,7 @@ import uvicorn
 
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
+from strongroom.server.transport import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ class Runner:
         self._on_started = on_started
         config = uvicorn.Config(
             server,
-            http="httptools",
+            http=protocol(server.settings.max_connections),
             ws="none",
             lifespan="on",
             log_config=None,

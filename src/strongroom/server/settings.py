@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from msgspec import Struct
 from strongroom.credentials import Lifetime
 from strongroom.model import Variant
 from strongroom.options import TABLE
+from strongroom.server.address import Network
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
@@ -68,8 +70,28 @@ def _database_url(text: str) -> str:
     return text
 
 
+def _public_url(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^/\s]+(?:/[^\s]*)?", text.strip()):
+        raise ValueError("an address like https://vault.example.com")
+    return text.strip().rstrip("/")
+
+
+def _networks(text: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise ValueError("addresses or networks separated by commas, like 10.0.0.5 or 192.168.0.0/24") from None
+
+
+def _signups(text: str) -> bool:
+    if text.strip() not in {"open", "closed"}:
+        raise ValueError("open or closed")
+    return text.strip() == "open"
+
+
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
+    "JWT_SECRET_PREVIOUS": str,
     "JWT_ISSUER": _text,
     "JWT_ACCESS_EXPIRY": _duration,
     "JWT_REFRESH_EXPIRY": _duration,
@@ -82,6 +104,13 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "VAULT_VARIANT": _variant,
     "MAX_BODY_BYTES": _whole(1_024, 2**30),
     "CORS_ORIGINS": _origins,
+    "PUBLIC_URL": _public_url,
+    "TRUSTED_PROXIES": _networks,
+    "MAX_CONNECTIONS": _whole(1, 1_000_000),
+    "SIGNUPS": _signups,
+    "SIGNUP_LIMIT": _whole(0, 1_000_000_000),
+    "RATE_LIMIT": _whole(0, 1_000_000_000),
+    "EVENT_DAYS": _whole(1, 36_500),
 }
 
 
@@ -89,6 +118,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What a server runs with."""
 
     jwt_secret: bytes
+    jwt_secret_previous: bytes
     jwt_issuer: str
     jwt_access_expiry: Lifetime
     jwt_refresh_expiry: Lifetime
@@ -101,6 +131,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     vault_variant: Variant
     max_body_bytes: int
     cors_origins: tuple[str, ...]
+    public_url: str
+    trusted_proxies: tuple[Network, ...]
+    max_connections: int
+    signups: bool
+    signup_limit: int
+    rate_limit: int
+    event_days: int
 
     def __repr__(self) -> str:
         where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
@@ -129,7 +166,8 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
-    values["jwt_secret"] = values["jwt_secret"].encode()
+    for name in ("jwt_secret", "jwt_secret_previous"):
+        values[name] = values[name].encode()
     return Settings(**values)
 
 

@@ -1,30 +1,16 @@
-"""Whose failures count together, and how many passwords of one account may be tried at the same moment."""
+"""How many passwords of one account may be tried at once, and how many requests it may make in a minute."""
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import deque
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from strongroom.errors import RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-
-@lru_cache(maxsize=4096)
-def counted_address(host: str) -> str:
-    """The address that failures count for: an IPv6 customer has a whole /64, so that counts as one."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return "unknown"
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return str(address.ipv4_mapped)
-        return str(ipaddress.IPv6Network((address.packed[:8] + bytes(8), 64)))
-    return str(address)
 
 
 class Gate:
@@ -69,3 +55,24 @@ class Gate:
                 break
         if waiting is not None and not waiting:
             self._waiting.pop(name, None)
+
+
+class Meter:
+    """Counts an account's requests of the current minute, in this process."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._minute = 0
+        self._counts: dict[str, int] = {}
+
+    def count(self, name: str, now: int) -> None:
+        """One more; refused when the minute's share is used up."""
+        if not self._most:
+            return
+        minute, into = divmod(now, 60_000)
+        if minute != self._minute:
+            self._minute, self._counts = minute, {}
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        if count > self._most:
+            wait = -(-(60_000 - into) // 1000)
+            raise RateLimited(wait, f"This account may make {self._most} requests a minute; wait and try again.")

@@ -8,13 +8,13 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.authenticate import address_of
+from strongroom.server.address import counted
 from strongroom.server.http import Access, Answer, Call, Endpoint, answer
 
 
 async def log_in(call: Call) -> Answer:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    db, address = call.room.db, address_of(call)
+    db, address = call.room.db, counted(call)
     await db.read(guessing.admit_address, address)
     given = await call.read(wire.LogIn)
     email = rules.normal_email(given.email)
@@ -38,7 +38,7 @@ async def refresh(call: Call) -> Answer:
     try:
         given = await call.read(wire.Refresh)
     except Refusal:
-        await room.db.read(guessing.admit_address, address_of(call))  # 429 comes before what is wrong with the body
+        await room.db.read(guessing.admit_address, counted(call))  # 429 comes before what is wrong with the body
         raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
@@ -46,7 +46,7 @@ async def refresh(call: Call) -> Answer:
         pair = room.mint.pair(claims.sub, claims.sid, now)
         if await room.db.write(sessions.refresh, claims, pair):
             return answer(wire.Tokens(pair.access_token, pair.refresh_token))
-    await room.db.write(guessing.failed_secret, address_of(call))
+    await room.db.write(guessing.failed_secret, counted(call))
     raise InvalidRefreshToken
 
 

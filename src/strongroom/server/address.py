@@ -1,0 +1,62 @@
+"""Where a request comes from. Nobody's X-Forwarded-For counts, but that of a proxy which the operator names."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from strongroom.server.http import Call
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def address_of(call: Call) -> str:
+    """The caller's address, as far as it can be trusted."""
+    client = call.scope.get("client")
+    if not client:
+        return "unknown"
+    trusted = call.room.settings.trusted_proxies
+    if not trusted:
+        return str(client[0])
+    return _forwarded(client[0], call.header(b"x-forwarded-for") or "", trusted)
+
+
+def _forwarded(peer: str, header: str, trusted: tuple[Network, ...]) -> str:
+    """The last hop that is not a proxy of ours: what stands left of it, anyone may have written."""
+    address = peer
+    for hop in reversed([part.strip() for part in header.split(",") if part.strip()]):
+        if not _is_one_of(address, trusted):
+            break
+        address = hop.strip("[]") if hop.count(":") != 1 else hop.partition(":")[0]
+    return address
+
+
+def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return any(parsed in network for network in networks if network.version == parsed.version)
+
+
+def counted(call: Call) -> str:
+    """The address that failures count for."""
+    return counted_address(address_of(call))
+
+
+@lru_cache(maxsize=4096)
+def counted_address(host: str) -> str:
+    """An IPv6 customer has a whole /64, so that counts as one."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return "unknown"
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.IPv6Network((address.packed[:8] + bytes(8), 64)))
+    return str(address)

@@ -1,0 +1,126 @@
+"""What a connection may take: how long its headers and its silence may last, how many there may be.
+
+uvicorn parses and sends; this adds the limits that keep slow or many clients from starving the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from strongroom import wire
+
+HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of its headers
+HEADER_BYTES: Final = 64 * 1024
+LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
+STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
+_STATUS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}
+
+
+def protocol(most_connections: int) -> type[HttpToolsProtocol]:
+    """The protocol with these limits."""
+    return type("Limited", (_Limited,), {"most_connections": most_connections})
+
+
+class _Limited(HttpToolsProtocol):
+    """One connection."""
+
+    most_connections = 0
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
+        self._head = 0  # bytes of the headers so far; -1 once they are complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take the connection, unless there are too many."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most_connections:
+            self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
+        else:
+            self._expect(HEADER_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget its timers."""
+        self._cancel()
+        if self._stall is not None:
+            self._stall.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, if the headers are not too long by now."""
+        if self.transport.is_closing():
+            return
+        if self._head >= 0:
+            self._head += len(data)
+            if self._head > HEADER_BYTES and not self._in_body(data):
+                self._refuse(431, "headers_too_large", f"The headers are larger than {HEADER_BYTES} bytes.")
+                return
+        super().data_received(data)
+
+    def _in_body(self, data: bytes) -> bool:
+        """Whether the headers end within these bytes, so that what follows is a body."""
+        return b"\r\n\r\n" in data[: max(0, HEADER_BYTES - (self._head - len(data))) + 4]
+
+    def on_message_begin(self) -> None:
+        """A request begins: its headers have a time to arrive."""
+        self._head = max(self._head, 0)
+        self._expect(HEADER_SECONDS)
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """They have arrived."""
+        self._head = -1
+        self._cancel()
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """An answer is out; a client that still sends the body has a little time to finish."""
+        super().on_response_complete()
+        if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:
+            self._expect(LEFTOVER_SECONDS, answer=False)
+
+    def on_message_complete(self) -> None:
+        """The whole request is here."""
+        self._cancel()
+        if self.cycle is not None:
+            self.cycle.more_body = False
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as we send."""
+        super().pause_writing()
+        self._stall = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+        super().resume_writing()
+
+    def _expect(self, seconds: float, *, answer: bool = True) -> None:
+        self._cancel()
+        self._deadline = self.loop.call_later(seconds, self._late if answer else self.transport.close)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _late(self) -> None:
+        if self._head == 0:
+            self.transport.close()  # it never said a word: nothing to answer
+        else:
+            self._refuse(408, "request_timeout", "The request took too long to arrive.")
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Answer below HTTP's usual ways, in the shape of every other refusal, and close."""
+        body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
+        head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
+        retry = b"retry-after: 1\r\n" if status == 503 else b""
+        self.transport.write(head % (status, _STATUS[status], len(body)) + retry + b"\r\n" + body)
+        self.transport.close()
