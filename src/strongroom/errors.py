@@ -6,10 +6,12 @@
     ├── InvalidCredentials      invalid_credentials      wrong email or password
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
     ├── InsufficientScope       insufficient_scope       the API key may not do this
+    ├── SignupsClosed           signups_closed           people cannot register by themselves here
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
-    │   └── ApiKeyNotFound      api_key_not_found
+    │   ├── ApiKeyNotFound      api_key_not_found
+    │   └── SessionNotFound     session_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
     │   ├── EmailAlreadyExists  email_already_exists
@@ -83,6 +85,13 @@ class InsufficientScope(Refusal):
     sentence = "This API key is not allowed to do that."
 
 
+class SignupsClosed(Refusal):
+    """People cannot register by themselves on this server."""
+
+    code = "signups_closed"
+    sentence = "This server does not take registrations; ask its operator for an account."
+
+
 class NotFound(Refusal):
     """There is no such route."""
 
@@ -109,6 +118,13 @@ class ApiKeyNotFound(NotFound):
 
     code = "api_key_not_found"
     sentence = "You have no such API key."
+
+
+class SessionNotFound(NotFound):
+    """No open session of this owner has that id."""
+
+    code = "session_not_found"
+    sentence = "You have no such session."
 
 
 class MethodNotAllowed(Refusal):

@@ -51,6 +51,46 @@ class Login(Struct, frozen=True):
         return f"Login(id={self.id!r})"
 
 
+class Origin(Struct, frozen=True):
+    """Where a request came from, for the owner to see."""
+
+    address: str
+    user_agent: str
+
+
+class Session(Struct, frozen=True, rename="camel"):
+    """A session as its owner sees it."""
+
+    id: str
+    created_at: int
+    last_used_at: int
+    address: str | None
+    user_agent: str | None
+
+
+class EventType(StrEnum):
+    """What an account's log speaks of."""
+
+    REGISTERED = "registered"
+    LOGIN = "login"
+    LOGIN_FAILED = "login_failed"
+    REFRESH_REUSE = "refresh_reuse"
+    PASSWORD_CHANGED = "password_changed"  # noqa: S105
+    KEY_CREATED = "key_created"
+    KEY_REVOKED = "key_revoked"
+    SESSION_ENDED = "session_ended"
+
+
+class Event(Struct, frozen=True, rename="camel"):
+    """A line of an account's log."""
+
+    id: str
+    type: str
+    created_at: int
+    address: str
+    user_agent: str
+
+
 class RefreshToken(Struct, frozen=True):
     """A refresh token's record: its place in the session's succession, and when it was superseded."""
 
@@ -76,6 +116,7 @@ class Actor(Struct, frozen=True):
 
     user_id: str
     session_id: str | None = None
+    last_used_at: int = 0
     key: ApiKey | None = None
 
 

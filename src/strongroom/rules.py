@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 MINUTE: Final = 60_000
 GUESS_WINDOW: Final = 15 * MINUTE
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
 GUESSES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
 GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
+SESSIONS_PER_ACCOUNT: Final = 100
+EVENTS_PER_ACCOUNT: Final = 1_000
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
 

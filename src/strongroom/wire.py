@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from strongroom import identifiers, rules
 from strongroom.errors import Invalid
-from strongroom.model import Document, Permission, User, Vault
+from strongroom.model import Document, Event, Permission, User, Vault
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -29,6 +29,7 @@ def _meta(says: str, **limits: Any) -> Meta:
 
 Email = Annotated[str, _meta("must be an email address of 3 to 254 characters with one @")]
 NewPassword = Annotated[str, _meta("must be 8 to 1024 characters", min_length=8, max_length=1024)]
+Flag = Annotated[bool, _meta("must be true or false")]
 Text = Annotated[str, _meta("must be a string")]
 Name = Annotated[
     str,
@@ -111,7 +112,22 @@ class Refresh(Body, frozen=True):
 
 
 class LogOut(Body, frozen=True):
-    """Nothing is required to log out."""
+    """Nothing is required to log out; `everywhere` ends all sessions."""
+
+    everywhere: Flag = False
+
+
+class ChangePassword(Body, frozen=True):
+    """The password that is, and the one that shall be."""
+
+    current_password: Text
+    new_password: NewPassword
+
+
+class DeleteAccount(Body, frozen=True):
+    """The password, as proof."""
+
+    password: Text
 
 
 def _blob_whole(given: dict[str, Any]) -> dict[str, str]:
@@ -359,6 +375,30 @@ class ApiKeys(Struct, frozen=True):
     """The active API keys of the current user."""
 
     keys: list[ListedApiKey]
+
+
+class ListedSession(Struct, frozen=True, rename="camel"):
+    """A session; `current` is the one that asks."""
+
+    id: str
+    created_at: int
+    last_used_at: int
+    address: str | None
+    user_agent: str | None
+    current: bool
+
+
+class Sessions(Struct, frozen=True):
+    """The open sessions of the current user, the one used last first."""
+
+    sessions: list[ListedSession]
+
+
+class Events(Struct, frozen=True, rename="camel"):
+    """Lines of the account's log, newest first. `before` of the next request is the last one's id."""
+
+    events: list[Event]
+    has_more: bool
 
 
 class Fault(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -1,16 +1,17 @@
-"""Accounts: register, look up for a login."""
+"""Accounts: register, look up for a login, change the password, delete."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from strongroom import store
-from strongroom.actions import sessions
-from strongroom.errors import EmailAlreadyExists, Unauthorized
+from strongroom.actions import events, guessing, sessions
+from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
+from strongroom.model import EventType
 
 if TYPE_CHECKING:
     from strongroom.credentials import Pair
-    from strongroom.model import Actor, Login, User
+    from strongroom.model import Actor, Login, Origin, User
     from strongroom.store import Tx
 
 
@@ -20,12 +21,22 @@ async def require_free(tx: Tx, email: str) -> None:
         raise EmailAlreadyExists
 
 
-async def register(tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair) -> User:
-    """Make an account and open its first session."""
+async def add(tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin) -> User:
+    """Make an account."""
     user = await store.accounts.insert(tx, user_id, email, password_hash)
     if user is None:
         raise EmailAlreadyExists
-    await sessions.open_(tx, user_id, password_hash, pair)
+    await events.note(tx, user_id, EventType.REGISTERED, origin)
+    return user
+
+
+async def register(
+    tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin, address: str, most: int
+) -> User:
+    """Make an account and open its first session; `most` registrations an hour from one address."""
+    await guessing.admit_signup(tx, address, most)
+    user = await add(tx, user_id, email, password_hash, origin)
+    await sessions.open_(tx, user_id, password_hash, pair, origin)
     return user
 
 
@@ -40,3 +51,25 @@ async def me(tx: Tx, actor: Actor) -> User:
 async def for_login(tx: Tx, email: str) -> Login | None:
     """What a login with this email is checked against."""
     return await store.accounts.by_email(tx, email)
+
+
+async def for_proof(tx: Tx, actor: Actor) -> Login:
+    """What the actor's own password is checked against."""
+    login = await store.accounts.with_hash(tx, actor.user_id)
+    if login is None:
+        raise Unauthorized
+    return login
+
+
+async def change_password(tx: Tx, actor: Actor, old_hash: str, new_hash: str, origin: Origin) -> None:
+    """Replace the password that was checked; every other session ends."""
+    if actor.session_id is None or not await store.accounts.change_hash(tx, actor.user_id, old_hash, new_hash):
+        raise InvalidCredentials
+    await store.sessions.end_others(tx, actor.user_id, actor.session_id)
+    await events.note(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
+
+
+async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:
+    """Delete the account whose password was checked, and everything of it."""
+    if not await store.accounts.delete(tx, actor.user_id, password_hash):
+        raise InvalidCredentials

@@ -6,10 +6,13 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from strongroom import store
+from strongroom.actions import events
 from strongroom.errors import RateLimited
-from strongroom.rules import GUESS_WINDOW, GUESSES_PER_ACCOUNT, GUESSES_PER_ADDRESS
+from strongroom.model import EventType
+from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT, GUESSES_PER_ADDRESS, HOUR
 
 if TYPE_CHECKING:
+    from strongroom.model import Origin
     from strongroom.store import Tx
 
 
@@ -20,26 +23,31 @@ def account_label(email: str) -> str:
 
 async def admit_address(tx: Tx, address: str) -> None:
     """Refuse an address that has failed too often, whatever it asks for now."""
-    full = await store.failures.nth_of_address(tx, address, tx.now - GUESS_WINDOW, GUESSES_PER_ADDRESS)
+    lately = await store.failures.count_of_address(tx, address, tx.now - DAY)
+    window = _window(lately, GUESSES_PER_ADDRESS)
+    full = await store.failures.nth_of_address(tx, address, tx.now - window, GUESSES_PER_ADDRESS)
     if full is not None:
-        raise RateLimited(_wait(tx, full))
+        raise RateLimited(_wait(tx, full + window))
 
 
 async def room_for(tx: Tx, address: str, account: str) -> int:
     """How many more failures this account may have from this address; refuses when there is room for none."""
     await admit_address(tx, address)
-    after = tx.now - GUESS_WINDOW
-    full = await store.failures.nth_of_account(tx, address, account, after, GUESSES_PER_ACCOUNT)
+    lately = await store.failures.count_of_account(tx, address, account, tx.now - DAY)
+    window = _window(lately, GUESSES_PER_ACCOUNT)
+    full = await store.failures.nth_of_account(tx, address, account, tx.now - window, GUESSES_PER_ACCOUNT)
     if full is not None:
-        raise RateLimited(_wait(tx, full))
-    return GUESSES_PER_ACCOUNT - await store.failures.count_of_account(tx, address, account, after)
+        raise RateLimited(_wait(tx, full + window))
+    return GUESSES_PER_ACCOUNT - await store.failures.count_of_account(tx, address, account, tx.now - window)
 
 
-async def failed(tx: Tx, address: str, account: str) -> None:
+async def failed(tx: Tx, address: str, account: str, user_id: str | None, origin: Origin) -> None:
     """Note a wrong password. Refuses in other words if others, on other nodes, have used up the tries meanwhile."""
     await store.failures.take_turns(tx, address)
     await room_for(tx, address, account)
     await _add(tx, address, account)
+    if user_id is not None:
+        await events.note(tx, user_id, EventType.LOGIN_FAILED, origin)
 
 
 async def failed_secret(tx: Tx, address: str) -> None:
@@ -49,12 +57,32 @@ async def failed_secret(tx: Tx, address: str) -> None:
     await _add(tx, address, "")
 
 
+async def admit_signup(tx: Tx, address: str, most: int) -> None:
+    """Count a registration; refused when the address has made too many in an hour. No limit if `most` is 0."""
+    if not most:
+        return
+    await store.failures.take_turns(tx, address)
+    full = await store.signups.nth(tx, address, tx.now - HOUR, most)
+    if full is not None:
+        raise RateLimited(_wait(tx, full + HOUR), "Too many registrations from this address; try again later.")
+    await store.signups.add(tx, address)
+
+
+async def purge(tx: Tx) -> None:
+    """Forget what is too old to count."""
+    await store.failures.purge(tx, tx.now - DAY)
+    await store.signups.purge(tx, tx.now - HOUR)
+
+
 async def _add(tx: Tx, address: str, account: str) -> None:
-    """Count it, and forget those that are too old to count."""
     await store.failures.add(tx, address, account)
-    await store.failures.purge(tx, tx.now - GUESS_WINDOW)
 
 
-def _wait(tx: Tx, full: int) -> int:
-    """Whole seconds until the failure that fills the count is too old to count."""
-    return max(1, -(-(full + GUESS_WINDOW - tx.now) // 1000))
+def _window(lately: int, limit: int) -> int:
+    """How long failures count: a quarter of an hour, and longer for who goes on, up to four hours. Never for ever."""
+    return GUESS_WINDOW << min(4, max(0, lately // limit - 1))
+
+
+def _wait(tx: Tx, until: int) -> int:
+    """Whole seconds until then."""
+    return max(1, -(-(until - tx.now) // 1000))

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import identifiers, store
+from strongroom.actions import events
 from strongroom.errors import ApiKeyNotFound, Invalid, VaultNotFound
-from strongroom.model import ApiKey
+from strongroom.model import ApiKey, EventType
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor
+    from strongroom.model import Actor, Origin
     from strongroom.store import Tx
     from strongroom.wire import CreateApiKey
 
 
-async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str) -> ApiKey:
+async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, origin: Origin) -> ApiKey:
     """Make a key with these scopes for the actor."""
     if wanted.expires_at is not None and wanted.expires_at <= tx.now:
         raise Invalid({"expiresAt": "must be in the future, in Unix milliseconds"})
@@ -34,7 +35,9 @@ async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str) -> A
         created_at=tx.now,
         last_used_at=None,
     )
-    return await store.keys.insert(tx, actor.user_id, key_hash, key)
+    made = await store.keys.insert(tx, actor.user_id, key_hash, key)
+    await events.note(tx, actor.user_id, EventType.KEY_CREATED, origin)
+    return made
 
 
 async def list_(tx: Tx, actor: Actor) -> list[ApiKey]:
@@ -42,10 +45,11 @@ async def list_(tx: Tx, actor: Actor) -> list[ApiKey]:
     return await store.keys.of_user(tx, actor.user_id)
 
 
-async def revoke(tx: Tx, actor: Actor, uid: str) -> None:
+async def revoke(tx: Tx, actor: Actor, uid: str, origin: Origin) -> None:
     """Revoke a key: it is refused from now on."""
     if not await store.keys.delete(tx, actor.user_id, uid):
         raise ApiKeyNotFound
+    await events.note(tx, actor.user_id, EventType.KEY_REVOKED, origin)
 
 
 async def holder(tx: Tx, key_hash: str) -> Actor | None:

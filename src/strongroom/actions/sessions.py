@@ -1,40 +1,54 @@
-"""Sessions: open, recognise, refresh, end."""
+"""Sessions: open, recognise, refresh, list, end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from strongroom import store
-from strongroom.errors import InvalidCredentials, Unauthorized
-from strongroom.model import Actor, User
-from strongroom.rules import GUESS_WINDOW, REUSE_GRACE
+from strongroom.actions import events, guessing
+from strongroom.errors import InvalidCredentials, SessionNotFound, Unauthorized
+from strongroom.model import Actor, EventType, Login
+from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 
 if TYPE_CHECKING:
     from strongroom.credentials import Claims, Pair
+    from strongroom.model import Origin, Session
     from strongroom.store import Tx
 
 
-async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair) -> None:
+async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
     """Open a session for an account whose password was checked against this hash."""
-    if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at):
+    if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin):
         raise InvalidCredentials
     await store.sessions.add_token(tx, user_id, pair.session_id, pair.jti, 0, pair.refresh_expires_at)
+    await store.sessions.trim(tx, user_id, SESSIONS_PER_ACCOUNT)
 
 
-async def log_in(tx: Tx, user: User, password_hash: str, pair: Pair, address: str, account: str) -> None:
-    """Open a session after a correct password, and clear the count of wrong ones."""
-    await open_(tx, user.id, password_hash, pair)
+async def log_in(
+    tx: Tx, login: Login, checked: str, new_hash: str | None, pair: Pair, origin: Origin, address: str, account: str
+) -> None:
+    """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
+    if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
+        checked = new_hash
+    await open_(tx, login.id, checked, pair, origin)
     await store.failures.clear(tx, address, account)
+    await events.note(tx, login.id, EventType.LOGIN, origin)
 
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
     """Who presents this access token; refused if its session has ended."""
-    if not await store.sessions.is_open(tx, claims.sub, claims.sid):
+    last_used = await store.sessions.last_used(tx, claims.sub, claims.sid)
+    if last_used is None:
         raise Unauthorized
-    return Actor(claims.sub, claims.sid)
+    return Actor(claims.sub, claims.sid, last_used)
 
 
-async def refresh(tx: Tx, claims: Claims, pair: Pair) -> bool:
+async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
+    """Note that a session was used."""
+    await store.sessions.touch(tx, user_id, session_id, origin)
+
+
+async def refresh(tx: Tx, claims: Claims, pair: Pair, origin: Origin) -> bool:
     """Exchange a refresh token for a pair of the next generation; False if it is refused.
 
     Presenting generation n kills all below n. A dead token that comes back later than two tabs would explain is in
@@ -46,18 +60,37 @@ async def refresh(tx: Tx, claims: Claims, pair: Pair) -> bool:
     if not await store.sessions.present(tx, claims.sub, claims.sid, token.generation, pair.session_expires_at):
         if token.superseded_at is not None and tx.now - token.superseded_at > REUSE_GRACE:
             await store.sessions.end(tx, claims.sub, claims.sid)
+            await events.note(tx, claims.sub, EventType.REFRESH_REUSE, origin)
         return False
     await store.sessions.add_token(tx, claims.sub, claims.sid, pair.jti, token.generation + 1, pair.refresh_expires_at)
+    await store.sessions.touch(tx, claims.sub, claims.sid, origin)
     return True
 
 
-async def log_out(tx: Tx, actor: Actor) -> None:
-    """End the session: its refresh tokens and its access tokens are refused from now on."""
-    if actor.session_id is not None:
-        await store.sessions.end(tx, actor.user_id, actor.session_id)
+async def list_(tx: Tx, actor: Actor) -> list[Session]:
+    """The actor's sessions, the one used last first."""
+    return await store.sessions.of_user(tx, actor.user_id)
 
 
-async def purge(tx: Tx) -> None:
-    """Forget sessions and tokens that have expired, and failures that are too old to count."""
+async def end(tx: Tx, actor: Actor, session_id: str, origin: Origin) -> None:
+    """End one of the actor's sessions: its tokens are refused from now on."""
+    if not await store.sessions.end(tx, actor.user_id, session_id):
+        raise SessionNotFound
+    await events.note(tx, actor.user_id, EventType.SESSION_ENDED, origin)
+
+
+async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> None:
+    """End the actor's session, or all of them."""
+    if actor.session_id is None:
+        return
+    await store.sessions.end(tx, actor.user_id, actor.session_id)
+    if everywhere:
+        await store.sessions.end_others(tx, actor.user_id, actor.session_id)
+    await events.note(tx, actor.user_id, EventType.SESSION_ENDED, origin)
+
+
+async def purge(tx: Tx, event_days: int) -> None:
+    """Forget what has expired: sessions, tokens, old lines of logs, failures that count no more."""
     await store.sessions.purge(tx)
-    await store.failures.purge(tx, tx.now - GUESS_WINDOW)
+    await store.events.purge(tx, tx.now - event_days * DAY)
+    await guessing.purge(tx)

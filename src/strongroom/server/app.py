@@ -14,7 +14,7 @@ from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed
 from strongroom.server import routes
 from strongroom.server.authenticate import authenticate
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Access, Answer, Call, Endpoint, refusal_answer
+from strongroom.server.http import NOBODY, Access, Answer, Call, Endpoint, Header, refusal_answer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -31,6 +31,8 @@ class App:
         self.room = room
         self._table = routes.table(room.variant)
         self._cors = Cors(room.settings.cors_origins)
+        https = room.settings.public_url.startswith("https://")
+        self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
         self._purging: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +58,8 @@ class App:
         """Forget expired sessions now and then."""
         while True:
             try:
-                await self.room.db.write_long(sessions.purge)
+                await self.room.db.write_long(sessions.purge, self.room.settings.event_days)
+                await self.room.db.fold()
             except Refusal:
                 pass  # the disk is full or busy: there is always a next time
             except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
@@ -85,6 +88,7 @@ class App:
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
             self.room.log.fault(error, call.request_id)
             answer = refusal_answer(InternalError(), call.request_id)
+        answer.headers += self._always
         answer.headers.append((b"x-request-id", call.request_id.encode()))
         if origin is not None:
             have = {name for name, _ in answer.headers}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from strongroom import credentials
 from strongroom.actions import guessing, keys, sessions
@@ -11,7 +11,9 @@ from strongroom.rules import MINUTE
 from strongroom.server.address import counted
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor, ApiKey
+    from collections.abc import Awaitable, Callable
+
+    from strongroom.model import Actor
     from strongroom.server.http import Call
 
 
@@ -26,7 +28,10 @@ async def authenticate(call: Call) -> Actor:
     claims = call.room.tokens.claims(token, "access", call.room.clock())
     if claims is None:
         raise Unauthorized
-    return await call.room.db.read(sessions.actor, claims)
+    actor = await call.room.db.read(sessions.actor, claims)
+    if call.room.clock() - actor.last_used_at >= MINUTE:
+        await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)
+    return actor
 
 
 async def _by_key(call: Call, key: str) -> Actor:
@@ -37,15 +42,15 @@ async def _by_key(call: Call, key: str) -> Actor:
     if actor is None or actor.key is None:
         await room.db.write(guessing.failed_secret, counted(call))
         raise Unauthorized
-    await _note_use(call, actor.user_id, actor.key)
+    used = actor.key.last_used_at
+    if used is None or room.clock() - used >= MINUTE:
+        await _note(call, keys.touch, actor.user_id, actor.key.uid)
     return actor
 
 
-async def _note_use(call: Call, user_id: str, key: ApiKey) -> None:
-    """Note the use, once a minute at most; a disk that is full is no reason to refuse a read."""
-    if key.last_used_at is not None and call.room.clock() - key.last_used_at < MINUTE:
-        return
+async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
+    """Note a use, once a minute at most; a disk that is full is no reason to refuse a read."""
     try:
-        await call.room.db.write(keys.touch, user_id, key.uid)
+        await call.room.db.write(touch, *args)
     except (StorageFull, Unavailable):
         return

@@ -36,13 +36,19 @@ _DOCUMENT: Final = {
 }
 _SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "collections": None}
 _KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
+_FROM: Final = {"address": "192.0.2.7", "userAgent": "curl/8.9"}
+_SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Register: _LOGIN,
     wire.LogIn: _LOGIN,
     wire.Refresh: {"refreshToken": _REFRESH},
-    wire.LogOut: {},
+    wire.LogOut: {"everywhere": False},
+    wire.ChangePassword: {"currentPassword": "correct horse battery staple", "newPassword": "a better one"},
+    wire.DeleteAccount: {"password": "correct horse battery staple"},
+    wire.Sessions: {"sessions": [_SESSION]},
+    wire.Events: {"events": [{"id": _UID, "type": "login", "createdAt": _NOW, **_FROM}], "hasMore": False},
     wire.CreateVault: {"name": "personal"},
     wire.CreateContainer: {"name": "personal"},
     wire.CreateBlob: {"name": "personal", "data": _VAULT["data"], "salt": _VAULT["salt"]},

@@ -15,7 +15,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from strongroom import errors, identifiers, wire
 from strongroom.errors import Invalid, MethodNotAllowed, NotFound, PayloadTooLarge, Refusal, UnsupportedMediaType
-from strongroom.model import Actor, Expected, Permission
+from strongroom.model import Actor, Expected, Origin, Permission
+from strongroom.server.address import address_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -32,10 +33,12 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.InvalidCredentials: 401,
     errors.InvalidRefreshToken: 401,
     errors.InsufficientScope: 403,
+    errors.SignupsClosed: 403,
     errors.NotFound: 404,
     errors.VaultNotFound: 404,
     errors.DocumentNotFound: 404,
     errors.ApiKeyNotFound: 404,
+    errors.SessionNotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.EmailAlreadyExists: 409,
     errors.VaultAlreadyExists: 409,
@@ -59,6 +62,15 @@ class Access(Enum):
     ANY = "any"  # a session or an API key
 
 
+# On every answer: nothing of it is cached, guessed at, framed, or told to the next site.
+_ALWAYS: Final = (
+    (b"cache-control", b"no-store"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; style-src 'self'; frame-ancestors 'none'"),
+)
+
+
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
@@ -77,11 +89,7 @@ class Answer:
         self.status = status
         self.body = body
         self.chunks = chunks
-        self.headers: list[Header] = [
-            (b"cache-control", b"no-store"),
-            (b"x-content-type-options", b"nosniff"),
-            *headers,
-        ]
+        self.headers: list[Header] = [*_ALWAYS, *headers]
         if status not in {204, 304}:
             self.headers.append((b"content-type", content_type))
             if chunks is None:
@@ -175,6 +183,11 @@ class Call(Request):
         value = self.given.get(name)
         return None if value is None else value.decode("latin-1")
 
+    @property
+    def origin(self) -> Origin:
+        """Where the request comes from, as the owner of the account will see it."""
+        return Origin(address_of(self), (self.header(b"user-agent") or "")[:_AGENT].replace("\0", ""))
+
     def uid(self, name: str) -> str:
         """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
         return identifiers.canonical(self.parts[name]) or ""
@@ -259,6 +272,7 @@ class Call(Request):
 
 
 NOBODY: Final = Actor("")
+_AGENT: Final = 256  # as much of a user agent as is kept
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 

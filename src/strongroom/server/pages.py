@@ -6,20 +6,12 @@ import json
 from functools import lru_cache
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from strongroom.server import openapi
 
 if TYPE_CHECKING:
     from strongroom.model import Variant
-
-HEADERS: Final = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"referrer-policy", b"no-referrer"),
-]
 
 
 @lru_cache

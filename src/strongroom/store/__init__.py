@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store import accounts, documents, failures, keys, sessions, vaults
+from strongroom.store import accounts, documents, events, failures, keys, sessions, signups, vaults
 from strongroom.store.db import CannotOpen, Database, Duplicate, Tx, Undo
 
 if TYPE_CHECKING:
@@ -18,10 +18,12 @@ __all__ = [
     "Undo",
     "accounts",
     "documents",
+    "events",
     "failures",
     "keys",
     "open_database",
     "sessions",
+    "signups",
     "vaults",
 ]
 

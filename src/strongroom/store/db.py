@@ -105,5 +105,8 @@ class Database(Protocol):
     def snapshot(self) -> AbstractAsyncContextManager[Tx]:
         """A transaction that only reads, and shows one moment for as long as it is open."""
 
+    async def fold(self) -> None:
+        """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""
+
     async def close(self) -> None:
         """Finish what is under way and let go of the database."""

@@ -24,6 +24,7 @@ _NTH_OF_ADDRESS = Sql("""
 _COUNT_OF_ACCOUNT = Sql("""
     SELECT count(*) FROM failures WHERE address = :address AND account = :account AND failed_at > :after
 """)
+_COUNT_OF_ADDRESS = Sql("SELECT count(*) FROM failures WHERE address = :address AND failed_at > :after")
 _CLEAR = Sql("DELETE FROM failures WHERE address = :address AND account = :account")
 _PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
 
@@ -53,6 +54,12 @@ async def nth_of_address(tx: Tx, address: str, after: int, n: int) -> int | None
 async def count_of_account(tx: Tx, address: str, account: str, after: int) -> int:
     """How many failures of this account from this address there are since `after`."""
     count: int = await tx.value(_COUNT_OF_ACCOUNT, address=address, account=account, after=after)
+    return count
+
+
+async def count_of_address(tx: Tx, address: str, after: int) -> int:
+    """How many failures from this address there are since `after`."""
+    count: int = await tx.value(_COUNT_OF_ADDRESS, address=address, after=after)
     return count
 
 

@@ -346,6 +346,9 @@ class PostgresDatabase:
             raise _Unknown from None
         return result
 
+    async def fold(self) -> None:
+        """PostgreSQL keeps its own log, and its own time to forget."""
+
     async def close(self) -> None:
         """Let go of the connections."""
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.model import RefreshToken
-from strongroom.store.db import Sql, columns
+from strongroom.model import Origin, RefreshToken, Session
+from strongroom.store.db import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.
-_OPEN = Sql("""
-    INSERT INTO sessions (user_id, id, generation, created_at, expires_at)
-    SELECT id, :id, 0, :now, :expires_at FROM users WHERE id = :user_id AND password_hash = :password_hash
-    RETURNING id
+_OPENED = """
+    INSERT INTO sessions (user_id, id, generation, created_at, last_used_at, expires_at, address, user_agent)
+    SELECT id, :id, 0, :now, :now, :expires_at, :address, :user_agent
+      FROM users WHERE id = :user_id AND password_hash = :password_hash
+"""
+_OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
+# The oldest unused ends first.
+_TRIM = Sql("""
+    DELETE FROM sessions WHERE user_id = :user_id AND id IN (
+        SELECT id FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC LIMIT :all OFFSET :keep)
 """)
+_LIST = Sql(f"SELECT {columns(Session)} FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC")
+_TOUCH = Sql("""
+    UPDATE sessions SET last_used_at = :now, address = :address, user_agent = :user_agent
+     WHERE user_id = :user_id AND id = :id AND last_used_at < :now
+""")
+_END_OTHERS = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id <> :id")
 _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
-_IS_OPEN = Sql("SELECT 1 FROM sessions WHERE user_id = :user_id AND id = :id")
+_LAST_USED = Sql("SELECT last_used_at FROM sessions WHERE user_id = :user_id AND id = :id")
 _TOKEN = Sql(f"""
     SELECT {columns(RefreshToken)} FROM refresh_tokens
      WHERE user_id = :user_id AND jti = :jti AND session_id = :session_id
@@ -42,12 +54,41 @@ _PURGE_TOKENS = Sql("DELETE FROM refresh_tokens WHERE expires_at <= :now")
 _PURGE_SESSIONS = Sql("DELETE FROM sessions WHERE expires_at <= :now")
 
 
-async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expires_at: int) -> bool:
+async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expires_at: int, origin: Origin) -> bool:
     """Open a session; False if the account or its password has changed since it was checked."""
     opened = await tx.value(
-        _OPEN, user_id=user_id, id=session_id, password_hash=password_hash, now=tx.now, expires_at=expires_at
+        _OPEN,
+        user_id=user_id,
+        id=session_id,
+        password_hash=password_hash,
+        now=tx.now,
+        expires_at=expires_at,
+        address=origin.address,
+        user_agent=origin.user_agent,
     )
     return opened is not None
+
+
+async def trim(tx: Tx, user_id: str, keep: int) -> int:
+    """End the sessions that are too many; how many those were."""
+    return await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Session]:
+    """The sessions of an account, the one used last first."""
+    return await tx.all(Session, _LIST, user_id=user_id)
+
+
+async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
+    """Note that a session was used."""
+    await tx.run(
+        _TOUCH,
+        user_id=user_id,
+        id=session_id,
+        now=tx.now,
+        address=origin.address,
+        user_agent=origin.user_agent,
+    )
 
 
 async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation: int, expires_at: int) -> None:
@@ -63,9 +104,10 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
     )
 
 
-async def is_open(tx: Tx, user_id: str, session_id: str) -> bool:
-    """Whether this account has this session; one that has ended is gone."""
-    return await tx.value(_IS_OPEN, user_id=user_id, id=session_id) is not None
+async def last_used(tx: Tx, user_id: str, session_id: str) -> int | None:
+    """When this session was last used; None if it has ended, for then it is gone."""
+    moment: int | None = await tx.value(_LAST_USED, user_id=user_id, id=session_id)
+    return moment
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
@@ -85,6 +127,11 @@ async def present(tx: Tx, user_id: str, session_id: str, generation: int, expire
 async def end(tx: Tx, user_id: str, session_id: str) -> bool:
     """End a session; False if there is none."""
     return await tx.run(_END, user_id=user_id, id=session_id) > 0
+
+
+async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
+    """End all sessions of an account but this one; how many those were."""
+    return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 
 async def purge(tx: Tx) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
+FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
@@ -126,7 +127,12 @@ class _Job:
     __slots__ = ("action", "args", "error", "future", "keywords", "long", "loop", "result")
 
     def __init__(
-        self, action: Callable[..., Awaitable[Any]], args: tuple[Any, ...], keywords: dict[str, Any], *, long: bool
+        self,
+        action: Callable[..., Awaitable[Any]] | None,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        *,
+        long: bool,
     ) -> None:
         self.action = action
         self.args = args
@@ -140,6 +146,7 @@ class _Job:
     def run(self, tx: _Tx) -> None:
         """Run the action; what comes of it is kept until the commit is done."""
         try:
+            assert self.action is not None  # noqa: S101 - folding the log runs no action
             self.result = _at_once(self.action(tx, *self.args, **self.keywords))
         except Undo as undo:
             self.result = undo.result
@@ -247,6 +254,10 @@ class SqliteDatabase:
         """Run a write that may take long: its statements run on the writer's thread too."""
         return await self._submit(_Job(action, args, keywords, long=True))
 
+    async def fold(self) -> None:
+        """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other."""
+        await self._submit(_Job(None, (), {}, long=True))
+
     def _submit(self, job: _Job) -> asyncio.Future[Any]:
         if self._broken:
             raise Unavailable(1)
@@ -293,6 +304,12 @@ class SqliteDatabase:
             _call(jobs, self._run_here, jobs)
 
     def _run_there(self, jobs: list[_Job]) -> None:
+        if jobs[0].action is None:
+            self._writer.set_busy_timeout(FOLD_MS)
+            with suppress(apsw.BusyError):  # somebody reads from the log: another time
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            _call(jobs, self._settle, jobs)
+            return
         if self._begin_wait(jobs) and self._run_all(jobs):
             self._commit(jobs)
 

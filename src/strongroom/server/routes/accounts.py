@@ -1,25 +1,40 @@
-"""Register, and ask who one is."""
+"""Register, ask who one is, change the password, leave."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Final
 
 from strongroom import errors, identifiers, rules, wire
-from strongroom.actions import accounts
-from strongroom.server.http import Access, Answer, Call, Endpoint, answer
+from strongroom.actions import accounts, events, guessing
+from strongroom.errors import Invalid, InvalidCredentials, SignupsClosed
+from strongroom.server.address import counted
+from strongroom.server.http import Access, Answer, Call, Endpoint, answer, integer
 
 
 async def register(call: Call) -> Answer:
     """Make an account and open its first session."""
-    wanted = await call.read(wire.Register)
     room = call.room
+    if not room.settings.signups:
+        raise SignupsClosed
+    wanted = await call.read(wire.Register)
     email = rules.normal_email(wanted.email)
     await room.db.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()
     user_id = identifiers.new_uid(now)
     pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
-    user = await room.db.write(accounts.register, user_id, email, password_hash, pair)
+    user = await room.db.write(
+        accounts.register,
+        user_id,
+        email,
+        password_hash,
+        pair,
+        call.origin,
+        counted(call),
+        room.settings.signup_limit,
+    )
     return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
 
 
@@ -32,6 +47,52 @@ async def me(call: Call) -> Answer:
     return answer(wire.Me(user, about))
 
 
+@asynccontextmanager
+async def _proven(call: Call, password: str) -> AsyncIterator[str]:
+    """Check the caller's own password, as slowly as at login; the hash that it matched."""
+    db, address = call.room.db, counted(call)
+    login = await db.read(accounts.for_proof, call.actor)
+    account = guessing.account_label(login.email)
+    async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
+        if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
+            await db.write(guessing.failed, address, account, login.id, call.origin)
+            raise InvalidCredentials("The password is wrong.")
+        yield login.password_hash
+
+
+async def change_password(call: Call) -> Answer:
+    """Change the password; every other session ends."""
+    wanted = await call.read(wire.ChangePassword)
+    async with _proven(call, wanted.current_password) as checked:
+        new_hash = await call.room.hash_password(wanted.new_password)
+        await call.room.db.write(accounts.change_password, call.actor, checked, new_hash, call.origin)
+    return answer(wire.Done())
+
+
+async def delete(call: Call) -> Answer:
+    """Delete the account and everything of it, at once and for good."""
+    given = await call.read(wire.DeleteAccount)
+    async with _proven(call, given.password) as checked:
+        await call.room.db.write_long(accounts.delete, call.actor, checked)
+    await call.room.db.fold()
+    return answer(wire.Done())
+
+
+async def log(call: Call) -> Answer:
+    """The account's log: registration, logins, failed ones, changes of password, keys and sessions."""
+    query = call.query()
+    limit = integer(query.get("limit", "100"), 1)
+    if limit is None:
+        raise Invalid({"limit": "must be an integer from 1"})
+    before = query.get("before", "~")  # after every id
+    if before != "~" and identifiers.canonical(before) is None:
+        raise Invalid({"before": "must be the id of an event"})
+    found, more = await call.room.db.read(
+        events.list_, call.actor, before.lower(), min(limit, rules.EVENTS_PER_ACCOUNT)
+    )
+    return answer(wire.Events(found, more))
+
+
 ENDPOINTS: Final = (
     Endpoint(
         method="POST",
@@ -42,7 +103,7 @@ ENDPOINTS: Final = (
         takes=wire.Register,
         answers=wire.SignedIn,
         status=201,
-        refusals=(errors.EmailAlreadyExists,),
+        refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
     ),
     Endpoint(
         method="GET",
@@ -50,5 +111,37 @@ ENDPOINTS: Final = (
         handler=me,
         summary="The current user, and the API key if one is presented",
         answers=wire.Me,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/auth/me",
+        handler=delete,
+        summary="Delete the account and everything of it",
+        access=Access.USER,
+        takes=wire.DeleteAccount,
+        answers=wire.Done,
+        refusals=(errors.InvalidCredentials,),
+    ),
+    Endpoint(
+        method="PUT",
+        path="/auth/password",
+        handler=change_password,
+        summary="Change the password; every other session ends",
+        access=Access.USER,
+        takes=wire.ChangePassword,
+        answers=wire.Done,
+        refusals=(errors.InvalidCredentials,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/auth/events",
+        handler=log,
+        summary="The account's log, newest first",
+        access=Access.USER,
+        answers=wire.Events,
+        query=(
+            ("limit", "integer", "At most this many lines; 100 if absent"),
+            ("before", "string", "Only lines older than the one with this id"),
+        ),
     ),
 )

@@ -15,7 +15,7 @@ async def create(call: Call) -> Answer:
     secret = credentials.new_api_key()
     key_hash = credentials.api_key_hash(secret)
     assert key_hash is not None  # noqa: S101 - a key of our own making has the right form
-    key = await call.room.db.write(keys.create, call.actor, wanted, key_hash)
+    key = await call.room.db.write(keys.create, call.actor, wanted, key_hash, call.origin)
     made = wire.NewApiKey(
         uid=key.uid,
         name=key.name,
@@ -36,7 +36,7 @@ async def list_(call: Call) -> Answer:
 
 async def revoke(call: Call) -> Answer:
     """Revoke a key."""
-    await call.room.db.write(keys.revoke, call.actor, call.uid("uid"))
+    await call.room.db.write(keys.revoke, call.actor, call.uid("uid"), call.origin)
     return answer(wire.Done())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, identifiers, rules, wire
+from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
@@ -14,21 +14,22 @@ from strongroom.server.http import Access, Answer, Call, Endpoint, answer
 
 async def log_in(call: Call) -> Answer:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    db, address = call.room.db, counted(call)
+    room, db, address = call.room, call.room.db, counted(call)
     await db.read(guessing.admit_address, address)
     given = await call.read(wire.LogIn)
     email = rules.normal_email(given.email)
     account = guessing.account_label(email)
-    async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
+    async with room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
         login = await db.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
-        if not await call.room.password_matches(given.password, phc) or login is None or phc is None:
-            await db.write(guessing.failed, address, account)
+        if not await room.password_matches(given.password, phc) or login is None or phc is None:
+            await db.write(guessing.failed, address, account, login.id if login else None, call.origin)
             raise InvalidCredentials
-        now = call.room.clock()
-        pair = call.room.mint.pair(login.id, identifiers.new_uid(now), now)
-        user = User(login.id, login.email)
-        await db.write(sessions.log_in, user, phc, pair, address, account)
+        anew = await room.hash_password(given.password) if credentials.is_outdated(phc) else None
+        now = room.clock()
+        pair = room.mint.pair(login.id, identifiers.new_uid(now), now)
+        await db.write(sessions.log_in, login, phc, anew, pair, call.origin, address, account)
+    user = User(login.id, login.email)
     return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
 
@@ -44,16 +45,39 @@ async def refresh(call: Call) -> Answer:
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
     if claims is not None:
         pair = room.mint.pair(claims.sub, claims.sid, now)
-        if await room.db.write(sessions.refresh, claims, pair):
+        if await room.db.write(sessions.refresh, claims, pair, call.origin):
             return answer(wire.Tokens(pair.access_token, pair.refresh_token))
     await room.db.write(guessing.failed_secret, counted(call))
     raise InvalidRefreshToken
 
 
 async def log_out(call: Call) -> Answer:
-    """End the session of the presented access token."""
-    await call.read(wire.LogOut)
-    await call.room.db.write(sessions.log_out, call.actor)
+    """End the session of the presented access token, or all sessions of the account."""
+    wanted = await call.read(wire.LogOut)
+    await call.room.db.write(sessions.log_out, call.actor, call.origin, everywhere=wanted.everywhere)
+    return answer(wire.Done())
+
+
+async def list_(call: Call) -> Answer:
+    """The open sessions: where each was opened and last used, and which one this is."""
+    found = await call.room.db.read(sessions.list_, call.actor)
+    shown = [
+        wire.ListedSession(
+            session.id,
+            session.created_at,
+            session.last_used_at,
+            session.address,
+            session.user_agent,
+            session.id == call.actor.session_id,
+        )
+        for session in found
+    ]
+    return answer(wire.Sessions(shown))
+
+
+async def end(call: Call) -> Answer:
+    """End one session."""
+    await call.room.db.write(sessions.end, call.actor, call.uid("sid"), call.origin)
     return answer(wire.Done())
 
 
@@ -82,9 +106,26 @@ ENDPOINTS: Final = (
         method="POST",
         path="/auth/logout",
         handler=log_out,
-        summary="End the session: its access and refresh tokens are refused from now on",
+        summary="End the session, or all of them: their tokens are refused from now on",
         access=Access.USER,
         takes=wire.LogOut,
         answers=wire.Done,
+    ),
+    Endpoint(
+        method="GET",
+        path="/auth/sessions",
+        handler=list_,
+        summary="List the open sessions",
+        access=Access.USER,
+        answers=wire.Sessions,
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/auth/sessions/{sid}",
+        handler=end,
+        summary="End a session",
+        access=Access.USER,
+        answers=wire.Done,
+        refusals=(errors.SessionNotFound,),
     ),
 )

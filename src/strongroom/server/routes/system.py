@@ -21,9 +21,7 @@ async def description(call: Call) -> Answer:
 
 async def documentation(call: Call) -> Answer:
     """The API as a page to read."""
-    return Answer(
-        pages.documentation(call.room.variant), content_type=b"text/html; charset=utf-8", headers=pages.HEADERS
-    )
+    return Answer(pages.documentation(call.room.variant), content_type=b"text/html; charset=utf-8")
 
 
 async def stylesheet(_call: Call) -> Answer:

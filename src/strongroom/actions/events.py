@@ -1,0 +1,23 @@
+"""An account's log, for its owner to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import identifiers, store
+from strongroom.rules import EVENTS_PER_ACCOUNT
+
+if TYPE_CHECKING:
+    from strongroom.model import Actor, Event, EventType, Origin
+    from strongroom.store import Tx
+
+
+async def note(tx: Tx, user_id: str, kind: EventType, origin: Origin) -> None:
+    """Write a line."""
+    await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_PER_ACCOUNT)
+
+
+async def list_(tx: Tx, actor: Actor, before: str, limit: int) -> tuple[list[Event], bool]:
+    """The newest lines before this one, and whether there are older ones."""
+    found = await store.events.newest(tx, actor.user_id, before, limit + 1)
+    return found[:limit], len(found) > limit

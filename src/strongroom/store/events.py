@@ -1,0 +1,49 @@
+"""An account's log: what happened to it, when, and from where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.model import Event, Origin
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+_ADD = Sql("""
+    INSERT INTO events (user_id, id, type, created_at, address, user_agent)
+    VALUES (:user_id, :id, :type, :now, :address, :user_agent)
+""")
+_NEWEST = Sql(f"""
+    SELECT {columns(Event)} FROM events WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
+""")
+# Whoever guesses at an account must not be able to fill the disk with its log.
+_TRIM = Sql("""
+    DELETE FROM events WHERE user_id = :user_id AND id <= (
+        SELECT id FROM events WHERE user_id = :user_id ORDER BY id DESC LIMIT 1 OFFSET :keep)
+""")
+_PURGE = Sql("DELETE FROM events WHERE created_at <= :before")
+
+
+async def add(tx: Tx, user_id: str, event_id: str, kind: str, origin: Origin, keep: int) -> None:
+    """Note an event, and keep no more than so many of this account."""
+    await tx.run(
+        _ADD,
+        user_id=user_id,
+        id=event_id,
+        type=kind,
+        now=tx.now,
+        address=origin.address,
+        user_agent=origin.user_agent,
+    )
+    await tx.run(_TRIM, user_id=user_id, keep=keep)
+
+
+async def newest(tx: Tx, user_id: str, before: str, limit: int) -> list[Event]:
+    """The newest events before this one, newest first."""
+    return await tx.all(Event, _NEWEST, user_id=user_id, before=before, limit=limit)
+
+
+async def purge(tx: Tx, before: int) -> None:
+    """Forget what is older than the log is kept."""
+    await tx.run(_PURGE, before=before)

@@ -1,0 +1,33 @@
+"""Registrations by address, so that one address cannot make accounts without end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.store.db import Sql
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+_ADD = Sql("INSERT INTO signups (address, signed_up_at) VALUES (:address, :now)")
+_NTH = Sql("""
+    SELECT signed_up_at FROM signups WHERE address = :address AND signed_up_at > :after
+     ORDER BY signed_up_at DESC LIMIT 1 OFFSET :skip
+""")
+_PURGE = Sql("DELETE FROM signups WHERE signed_up_at <= :before")
+
+
+async def add(tx: Tx, address: str) -> None:
+    """Note a registration."""
+    await tx.run(_ADD, address=address, now=tx.now)
+
+
+async def nth(tx: Tx, address: str, after: int, n: int) -> int | None:
+    """When the n-th newest registration from this address was, if there are n since `after`."""
+    moment: int | None = await tx.value(_NTH, address=address, after=after, skip=n - 1)
+    return moment
+
+
+async def purge(tx: Tx, before: int) -> None:
+    """Forget what is too old to count."""
+    await tx.run(_PURGE, before=before)
