@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "wire",
     },
     "client": {"", "client", "errors", "identifiers", "model", "rules", "wire"},
-    "cli": {"", "cli", "client", "options", "server", "store"},
+    "cli": {"", "cli", "client", "errors", "options", "server", "store"},
 }
 # Where a library may be imported. Authenticated encryption belongs to the client alone.
 ONLY_IN: dict[str, set[str]] = {

@@ -20,6 +20,7 @@
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
     │   └── VaultConflict       vault_conflict
+    ├── RequestTimeout          request_timeout          it took too long to arrive
     ├── PayloadTooLarge         payload_too_large
     ├── UnsupportedMediaType    unsupported_media_type
     ├── RateLimited             rate_limited             carries when to come back
@@ -186,6 +187,13 @@ class VaultConflict(Conflict):
 
     code = "vault_conflict"
     sentence = "The vault has changed since you read it; fetch it, merge, and try again."
+
+
+class RequestTimeout(Refusal):
+    """The request took too long to arrive."""
+
+    code = "request_timeout"
+    sentence = "The request took too long to arrive; send it again."
 
 
 class PayloadTooLarge(Refusal):

@@ -42,6 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     init.set_defaults(run=serving.init)
 
+    db = commands.add_parser("db", help="move a service's data", description="Move the data of a service.")
+    from strongroom.cli import database
+
+    database.add_commands(db)
+
+    from strongroom.cli import users
+
+    people = commands.add_parser("users", help="manage accounts", description="Manage the accounts of a service.")
+    users.add_commands(people)
+
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)

@@ -12,6 +12,7 @@ from strongroom.options import TABLE
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Mapping
 
 ENV_FILE = ".env"
 
@@ -28,19 +29,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def serve(options: argparse.Namespace) -> int:
-    """Run the server."""
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables, over those of the .env file in this folder; an empty one counts as absent."""
     from dotenv import dotenv_values
 
+    values = dotenv_values(ENV_FILE, interpolate=False) | dict(variables)
+    return {name: value for name, value in values.items() if value}
+
+
+def serve(options: argparse.Namespace) -> int:
+    """Run the server."""
     from strongroom.server import open_server
     from strongroom.server.observe import to_stderr
     from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting, resolve
     from strongroom.store import CannotOpen
 
-    from_file = {name: value for name, value in dotenv_values(ENV_FILE, interpolate=False).items() if value is not None}
     given = {setting.option: getattr(options, setting.variable) for setting in TABLE}
     try:
-        settings = resolve({**from_file, **os.environ}, given)
+        settings = resolve(environment(os.environ), given)
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."

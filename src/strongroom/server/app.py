@@ -95,7 +95,7 @@ class App:
             answer.headers += [header for header in self._cors.headers(origin) if header[0] not in have]
         size = 0
         try:
-            size = await answer.send(send)
+            size = await answer.send(send, receive)
         finally:
             self._note(call, endpoint, answer.status, started, size)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -14,7 +16,15 @@ from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 
 from strongroom import errors, identifiers, wire
-from strongroom.errors import Invalid, MethodNotAllowed, NotFound, PayloadTooLarge, Refusal, UnsupportedMediaType
+from strongroom.errors import (
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    Refusal,
+    RequestTimeout,
+    UnsupportedMediaType,
+)
 from strongroom.model import Actor, Expected, Origin, Permission
 from strongroom.server.address import address_of
 
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
 
 B = TypeVar("B", bound=wire.Body)
 Header = tuple[bytes, bytes]
+Chunks = AsyncGenerator[bytes | bytearray, None]
 
 # The status of every refusal. A conflict that the client put as If-Match is a 412.
 STATUS: Final[dict[type[Refusal], int]] = {
@@ -40,6 +51,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.ApiKeyNotFound: 404,
     errors.SessionNotFound: 404,
     errors.MethodNotAllowed: 405,
+    errors.RequestTimeout: 408,
     errors.EmailAlreadyExists: 409,
     errors.VaultAlreadyExists: 409,
     errors.UidTaken: 409,
@@ -84,7 +96,7 @@ class Answer:
         etag: str | None = None,
         headers: Sequence[Header] = (),
         content_type: bytes = b"application/json",
-        chunks: AsyncIterator[bytes | bytearray] | None = None,
+        chunks: Chunks | None = None,
     ) -> None:
         self.status = status
         self.body = body
@@ -97,18 +109,30 @@ class Answer:
         if etag is not None:
             self.headers.append((b"etag", b'"%s"' % etag.encode()))
 
-    async def send(self, send: Send) -> int:
-        """Send it; how many bytes the body had."""
+    async def send(self, send: Send, receive: Receive) -> int:
+        """Send it; how many bytes the body had. A list stops when nobody is there to take it."""
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
         if self.chunks is None:
             await send({"type": "http.response.body", "body": self.body})
             return len(self.body)
         size = 0
-        async for chunk in self.chunks:
-            size += len(chunk)
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        gone = asyncio.ensure_future(_disconnected(receive))
+        try:
+            async for chunk in self.chunks:
+                if gone.done():
+                    return size
+                size += len(chunk)
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        finally:
+            gone.cancel()
+            await self.chunks.aclose()  # lets go of the database
         await send({"type": "http.response.body", "body": b""})
         return size
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
@@ -127,7 +151,7 @@ def append_items(out: bytearray, items: list[Any], *, first: bool) -> None:
         out[at : at + 1] = b","
 
 
-async def streamed(chunks: AsyncIterator[bytes | bytearray]) -> Answer:
+async def streamed(chunks: Chunks) -> Answer:
     """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
@@ -136,18 +160,14 @@ async def streamed(chunks: AsyncIterator[bytes | bytearray]) -> Answer:
     return Answer(chunks=_chain((first, second), chunks))
 
 
-async def _chain(
-    begun: Sequence[bytes | bytearray], rest: AsyncIterator[bytes | bytearray]
-) -> AsyncIterator[bytes | bytearray]:
+async def _chain(begun: Sequence[bytes | bytearray], rest: Chunks) -> Chunks:
     try:
         for chunk in begun:
             yield chunk
         async for chunk in rest:
             yield chunk
     finally:
-        close = getattr(rest, "aclose", None)
-        if close is not None:
-            await close()  # lets go of the database when the client has gone away
+        await rest.aclose()  # lets go of the database when the client has gone away
 
 
 def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
@@ -158,6 +178,8 @@ def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
         status = 412
     elif isinstance(refusal, errors.Unauthorized):
         headers.append((b"www-authenticate", b"Bearer"))
+    elif isinstance(refusal, RequestTimeout):
+        headers.append((b"connection", b"close"))
     elif isinstance(refusal, MethodNotAllowed):
         headers.append((b"allow", ", ".join(refusal.allowed).encode()))
     elif isinstance(refusal, errors.Later):
@@ -213,7 +235,7 @@ class Call(Request):
             if len(body) > limit:
                 raise PayloadTooLarge(limit)
             return body
-        gathered = bytearray()
+        gathered, began = bytearray(), time.monotonic()
         while True:
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
@@ -222,7 +244,11 @@ class Call(Request):
                 raise PayloadTooLarge(limit)
             if not message.get("more_body", False):
                 return bytes(gathered)
-            message = await self.receive()
+            patience = began + BODY_SECONDS + len(gathered) / BODY_RATE - time.monotonic()
+            try:
+                message = await asyncio.wait_for(self.receive(), patience)
+            except TimeoutError:
+                raise RequestTimeout from None
 
     def _require_json(self) -> None:
         value = self.header(b"content-type") or ""
@@ -272,6 +298,8 @@ class Call(Request):
 
 
 NOBODY: Final = Actor("")
+BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it
+BODY_RATE: Final = 16 * 1024  # bytes a second, at least
 _AGENT: Final = 256  # as much of a user agent as is kept
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 

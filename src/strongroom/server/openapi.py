@@ -73,7 +73,7 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     if endpoint.access is not Access.PUBLIC:
         found += [errors.RateLimited, errors.Unauthorized, errors.InsufficientScope]
     if endpoint.takes is not None:
-        found += [errors.PayloadTooLarge, errors.UnsupportedMediaType]
+        found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
     if endpoint.takes is not None or endpoint.query or endpoint.conditional:
         found += [errors.Invalid]
     found += endpoint.refusals

@@ -13,7 +13,7 @@ from strongroom.model import Document, Permission
 from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, integer, streamed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from strongroom.server.http import Chunks
 
 _CHUNK: Final = 64 * 1024
 _HEAD: Final = b'{"documents":['
@@ -110,7 +110,7 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> AsyncIterator[bytes | bytearray]:
+async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
     async with call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)

@@ -14,7 +14,7 @@ from strongroom.model import Permission, Variant, Vault
 from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, streamed
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from strongroom.server.http import Chunks
 
 _CHUNK: Final = 64 * 1024
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
@@ -48,7 +48,7 @@ async def list_(call: Call) -> Answer:
     return await streamed(_listed(call))
 
 
-async def _listed(call: Call) -> AsyncIterator[bytes | bytearray]:
+async def _listed(call: Call) -> Chunks:
     async with call.room.db.snapshot() as tx:
         out, begun = bytearray(b'{"vaults":['), False
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):

@@ -1,0 +1,339 @@
+"""The two sides of a copy: a SQLite file or a PostgreSQL database, each reached through one connection.
+
+A side locks, pages and fills; it decides nothing (see copy.py). Whatever goes wrong with it becomes a sentence that
+says which side it was, and never shows a password.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+import apsw
+import asyncpg
+
+from strongroom.store import postgres, sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+
+PAGE_BYTES: Final = 1024 * 1024  # a page ends with the row that reaches this, and no more than one is in memory
+PAGE_ROWS: Final = 500
+LOCK_MS: Final = 10_000  # how long to wait for those who are writing
+LONG: Final = 3600.0  # seconds that one statement may take; most take milliseconds
+
+Row = tuple[Any, ...]
+
+
+class CannotCopy(Exception):  # noqa: N818 - said to the operator in one sentence
+    """The copy cannot be made, or not now; the message is a sentence for the operator."""
+
+
+class Table(NamedTuple):
+    """A table as the migrations make it."""
+
+    name: str
+    columns: tuple[str, ...]
+    texts: tuple[str, ...]  # the columns that can be large
+    key: tuple[str, ...]
+
+
+class Side(Protocol):
+    """One side. Statements take parameters as $1, $2, in the order in which they appear."""
+
+    role: str  # source or target
+    identity: str  # where it is, without user and password
+    begin: str
+    begin_reading: str
+
+    @property
+    def named(self) -> str:
+        """What a sentence calls it."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to open."""
+
+    async def open(self, *, to_fill: bool) -> None:
+        """Connect. Unless it is to be filled, nothing about it is changed."""
+
+    async def close(self) -> None:
+        """Let go; what was not committed never was."""
+
+    async def ask(self, sql: str, *parameters: Any) -> list[Row]:
+        """Run a statement; its rows, if it gives any."""
+
+    async def tables(self) -> set[str]:
+        """The tables that there are."""
+
+    async def lock(self, names: Iterable[str]) -> None:
+        """Let nobody else write to these tables until the end of the transaction that has just begun."""
+
+    async def add(self, table: Table, page: Sequence[Row]) -> None:
+        """Insert rows."""
+
+    async def empty(self, tables: Sequence[Table]) -> None:
+        """Delete all rows of these tables, of which the later refer to the earlier."""
+
+    async def settle(self, tables: Sequence[Table]) -> None:
+        """Make ready for being served."""
+
+    def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
+        """All rows in the order of the key, in pages of bounded bytes."""
+
+
+class _SqliteSide:
+    """A SQLite file. A transaction holds the file's one lock for writing from its beginning."""
+
+    begin = begin_reading = "BEGIN IMMEDIATE"
+
+    def __init__(self, role: str, address: str) -> None:
+        self.role = role
+        self._path = Path(address).expanduser().resolve()
+        self.identity = str(self._path)
+        self._connection = apsw.Connection(":memory:")
+
+    @property
+    def named(self) -> str:
+        return f"The {self.role} ({self._path})"
+
+    @property
+    def exists(self) -> bool:
+        return self._path.is_file()
+
+    async def open(self, *, to_fill: bool) -> None:
+        if sqlite.has_wal_fault(apsw.sqlite_lib_version()):
+            raise CannotCopy(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
+        if not self.exists:
+            raise CannotCopy(f"{self.named} does not exist.")
+        with in_words(self):
+            if to_fill:
+                self._connection = sqlite.connect(self._path)
+            else:
+                self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                self._connection.set_busy_timeout(LOCK_MS)
+
+    async def close(self) -> None:
+        self._connection.close()
+
+    async def ask(self, sql: str, *parameters: Any) -> list[Row]:
+        with in_words(self):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    async def tables(self) -> set[str]:
+        return {name for (name,) in await self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+    async def lock(self, names: Iterable[str]) -> None:
+        del names  # the transaction holds the one lock already
+        if self.role == "source":
+            await self.ask("PRAGMA query_only = ON")
+
+    async def add(self, table: Table, page: Sequence[Row]) -> None:
+        places = ", ".join("?" * len(table.columns))
+        with in_words(self, table.name):
+            self._connection.executemany(
+                f"INSERT INTO {quoted(table.name)} ({quoted(*table.columns)}) VALUES ({places})", page
+            )
+
+    async def empty(self, tables: Sequence[Table]) -> None:
+        for table in reversed(tables):
+            await self.ask(f"DELETE FROM {quoted(table.name)}")
+
+    async def settle(self, tables: Sequence[Table]) -> None:
+        """Nothing to do: SQLite takes the right index without being told how many rows there are."""
+
+    async def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
+        """Pages of one open statement."""
+        with in_words(self):
+            cursor = self._connection.execute(
+                f"SELECT {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY {quoted(*table.key)}"
+            )
+        while page := self._page(cursor):
+            yield page
+
+    def _page(self, cursor: apsw.Cursor) -> list[Row]:
+        page: list[Row] = []
+        size = 0
+        with in_words(self):
+            while size < PAGE_BYTES and len(page) < PAGE_ROWS and (row := cursor.fetchone()) is not None:
+                page.append(row)
+                size += sum(len(value) for value in row if isinstance(value, str))
+        return page
+
+
+class _PostgresSide:
+    """A PostgreSQL database. A source is read in one snapshot, with all its tables locked against writing."""
+
+    begin = "BEGIN"
+    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+    def __init__(self, role: str, address: str) -> None:
+        self.role = role
+        self._url = address
+        self._hosts, self._database = _place(role, address)
+        self.identity = f"postgresql://{self._hosts}/{self._database}"
+        self._connection: Any = None
+
+    @property
+    def named(self) -> str:
+        return f"The {self.role} (PostgreSQL at {self._hosts or 'a local socket'}, database {self._database})"
+
+    @property
+    def exists(self) -> bool:
+        return True
+
+    async def open(self, *, to_fill: bool) -> None:
+        del to_fill
+        try:
+            self._connection = await postgres.connect(self._url)
+        except ValueError:  # about the address; what the driver says of it may show a part of the password
+            raise CannotCopy(f"{self.named} has an address that PostgreSQL does not take.") from None
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise CannotCopy(f"{self.named} cannot be reached: {_reason(error)}.") from None
+        for setting in (
+            "statement_timeout = 0",  # a server's limits are made for requests
+            "idle_in_transaction_session_timeout = 0",  # one side waits for the other
+            f"lock_timeout = {LOCK_MS}",
+            "enable_seqscan = off",  # a page comes by the key's index, also where PostgreSQL guesses that there
+            "enable_sort = off",  # are few rows: or each page would cost a look at all of them
+        ):
+            await self.ask(f"SET {setting}")
+
+    async def close(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            await self._connection.close(timeout=2)
+        except Exception:  # noqa: BLE001 - whatever is wrong with it, it is to go
+            self._connection.terminate()
+
+    async def ask(self, sql: str, *parameters: Any) -> list[Row]:
+        with in_words(self):
+            return [tuple(row) for row in await self._connection.fetch(sql, *parameters, timeout=LONG)]
+
+    async def tables(self) -> set[str]:
+        return {name for (name,) in await self.ask("SELECT tablename FROM pg_tables WHERE schemaname = current_schema")}
+
+    async def lock(self, names: Iterable[str]) -> None:
+        # Before the first SELECT: the snapshot is then taken under the locks, and shows all that was ever written.
+        await self.ask(f"LOCK TABLE {quoted(*names)} IN SHARE MODE")
+
+    async def add(self, table: Table, page: Sequence[Row]) -> None:
+        with in_words(self, table.name):
+            await self._connection.copy_records_to_table(table.name, records=page, columns=table.columns, timeout=LONG)
+
+    async def empty(self, tables: Sequence[Table]) -> None:
+        await self.ask(f"TRUNCATE {quoted(*(table.name for table in tables))}")
+
+    async def settle(self, tables: Sequence[Table]) -> None:
+        """Let PostgreSQL see how much there is, or it may run statements without their indexes for a while."""
+        for table in tables:
+            await self.ask(f"ANALYZE {quoted(table.name)}")
+
+    async def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
+        """Pages by key. PostgreSQL sums up the sizes, which it knows without reading the texts themselves."""
+        columns, key = quoted(*table.columns), quoted(*table.key)
+        size = " + ".join(f"coalesce(octet_length({quoted(name)}), 0)" for name in table.texts) or "0"
+        last = ", ".join(f"${n + 1}" for n in range(len(table.key)))
+
+        def page_of(where: str) -> str:
+            listed = f"SELECT {columns} FROM {quoted(table.name)} {where} ORDER BY {key} LIMIT {PAGE_ROWS}"
+            before = f"sum({size}) OVER (ORDER BY {key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+            return (
+                f"SELECT {columns} FROM (SELECT {columns}, {before} AS bytes_before FROM ({listed}) AS a) AS b "
+                f"WHERE bytes_before IS NULL OR bytes_before < {PAGE_BYTES} ORDER BY {key}"
+            )
+
+        places = [table.columns.index(name) for name in table.key]
+        page = await self.ask(page_of(""))
+        while page:
+            yield page
+            page = await self.ask(page_of(f"WHERE ({key}) > ({last})"), *(page[-1][place] for place in places))
+
+
+def side(role: str, address: str) -> Side:
+    """The side at this address: a URL of PostgreSQL, or the path of a file."""
+    if address.startswith(("postgresql://", "postgres://")):
+        return _PostgresSide(role, address)
+    if not address or "://" in address:
+        raise CannotCopy(f"The {role} is neither the path of a file nor an address like postgresql://user@host/name.")
+    return _SqliteSide(role, address)
+
+
+def _place(role: str, url: str) -> tuple[str, str]:
+    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
+
+    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
+    """
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        hosts = parts.netloc.rpartition("@")[2]
+        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in hosts.split(","))
+        if good and not parts.fragment and "@" not in parts.path + parts.query:
+            place = ":".join(filter(None, (hosts or query.get("host"), query.get("port"))))
+            named = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
+            return place, next(filter(None, named), "default")
+    raise CannotCopy(
+        f"The {role}'s address is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40."
+    )
+
+
+def quoted(*names: str) -> str:
+    """Names as both engines take them, whatever words they keep for themselves."""
+    return ", ".join(f'"{name}"' for name in names)
+
+
+@contextmanager
+def in_words(side: Side, table: str = "") -> Iterator[None]:
+    """Turn a failure into a sentence."""
+    try:
+        yield
+    except (apsw.BusyError, asyncpg.LockNotAvailableError):
+        raise CannotCopy(f"{side.named} is in use; stop the server that writes to it, and try again.") from None
+    except apsw.ReadOnlyError:
+        raise CannotCopy(
+            f"{side.named} cannot be locked, for it may not be written to; run this as its owner."
+        ) from None
+    except apsw.NotADBError:
+        raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
+    except UnicodeDecodeError:
+        raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None
+    except (apsw.ConstraintError, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
+        raise CannotCopy(f"{side.named} does not take the rows of {table or 'a table'}: {_reason(error)}.") from None
+    except (apsw.Error, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        failed = f"failed at {table}" if table else "failed"
+        raise CannotCopy(f"{side.named} {failed}: {_reason(error)}; run the same command again to go on.") from None
+
+
+def _reason(error: Exception) -> str:
+    """Why, in the database's words; they name the user and the database, never the password."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
+
+
+@asynccontextmanager
+async def opened(side: Side, *, to_fill: bool = False) -> AsyncIterator[None]:
+    """Have a side open."""
+    try:
+        await side.open(to_fill=to_fill)
+        yield
+    finally:
+        await side.close()
+
+
+@asynccontextmanager
+async def transaction(side: Side, begin: str = "") -> AsyncIterator[None]:
+    """All of it or nothing."""
+    await side.ask(begin or side.begin)
+    try:
+        yield
+    except BaseException:
+        with suppress(CannotCopy):
+            await side.ask("ROLLBACK")
+        raise
+    await side.ask("COMMIT")

@@ -1,0 +1,137 @@
+"""What the tests of `strongroom db copy` share: a service with everything in it, and a look at all its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import httpx2
+
+from strongroom import create_server
+from strongroom.store.copy import LEFT_OUT
+from strongroom.store.postgres import connect
+from tests.conftest import SECRET, House
+
+Rows = dict[str, list[tuple[Any, ...]]]
+ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"
+LARGE = "QUJD" * 262_144
+USERS = "INSERT INTO users (id, email, created_at, updated_at) VALUES"
+NOT_COPIED = {"schema_migrations", *LEFT_OUT}
+
+
+class Belongings(NamedTuple):
+    """What somebody holds who has used the service before it moved."""
+
+    email: str
+    access: str
+    refresh: str
+    key: str
+    reader: str
+    plain: dict[str, Any]
+    blob: dict[str, Any]
+    documents: list[dict[str, Any]]
+
+
+class Served:
+    """A server on a database, for as long as the block lasts."""
+
+    def __init__(self, where: str, clock: Callable[[], int], address: str = "127.0.0.1") -> None:
+        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+        self._server = create_server(jwt_secret=SECRET, clock=clock, **place)
+        transport = httpx2.ASGITransport(app=self._server, client=(address, 5))
+        self._http = httpx2.AsyncClient(transport=transport, base_url="http://house")
+        self._clock: Any = clock
+
+    async def __aenter__(self) -> House:
+        return House(self._http, self._clock)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+        await self._server._room.close()
+
+
+async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
+    """Use a service until every table has rows: odd texts, tombstones, a large document, keys with scopes, a blob."""
+    async with Served(where, clock) as house:
+        person = await house.person()
+        other = await house.person()
+        await house.login(person.email)
+        renewed = (await house.http.post("/auth/refresh", json={"refreshToken": person.refresh})).json()
+        person.access, person.refresh = renewed["accessToken"], renewed["refreshToken"]
+        assert (await house.login(person.email, "wrong horse")).status_code == 401
+        plain = await person.vault(name="pläin \N{GRINNING FACE}")
+        blob = await person.vault(data=ODD, salt="c2FsdA==")
+        await person.document(plain, data=LARGE)
+        await person.document(plain, hmac=ODD, collection="b\N{GRINNING FACE}")
+        dead = await person.document(plain)
+        gone = await person("DELETE", f"/vaults/{plain['uid']}/documents/{dead['uid']}", {"version": dead["version"]})
+        assert gone.status_code == 200, gone.text
+        for n in range(1, 9):
+            await person.document(plain, data="A" * 4 * n)
+        await other.document(await other.vault())
+        key = await person.key()
+        reader = await person.key(permissions=["read"], vaultUids=[plain["uid"]], collections=["c"])
+        listed = await person("GET", f"/vaults/{plain['uid']}/documents?since=0")
+        return Belongings(
+            email=person.email,
+            access=person.access,
+            refresh=person.refresh,
+            key=key,
+            reader=reader,
+            plain=plain,
+            blob=(await person("GET", f"/vault/{blob['uid']}")).json(),
+            documents=listed.json()["documents"],
+        )
+
+
+def fill(path: Path, count: int, size: int) -> None:
+    """One vault with many documents, straight into a file with a schema: what is tested is how they are copied."""
+    connection = apsw.Connection(str(path))
+    with connection:
+        connection.execute(f"{USERS} ('u', 'e@x', 1, 1)")
+        connection.execute(
+            "INSERT INTO vaults (user_id, uid, name, version, created_at, updated_at) VALUES ('u', 'v', 'n', 1, 1, 1)"
+        )
+        connection.executemany(
+            "INSERT INTO documents (user_id, uid, vault_uid, collection, data, version, created_at, updated_at)"
+            " VALUES ('u', ?, 'v', 'c', ?, 1, ?, ?)",
+            ((f"{n:06}", f"{n:06}".ljust(size, "A"), n, n) for n in range(count)),
+        )
+    connection.close()
+
+
+async def rows_of(where: str) -> Rows:
+    """Every row of every table, read without the help of what is tested."""
+    found: Rows = {}
+    if "://" in where:
+        postgres = await connect(where)
+        for (name,) in await postgres.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+            found[name] = [tuple(row) for row in await postgres.fetch(f"SELECT * FROM {name}")]
+        await postgres.close()
+    else:
+        sqlite = apsw.Connection(where)
+        for (name,) in sqlite.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
+            found[str(name)] = sqlite.execute(f"SELECT * FROM {name}").fetchall()
+        sqlite.close()
+    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+
+
+async def copied_rows_of(where: str) -> Rows:
+    """The rows that a copy is to have."""
+    return {name: rows for name, rows in (await rows_of(where)).items() if name not in NOT_COPIED}
+
+
+async def alter(where: str, statement: str) -> None:
+    """Change a database behind everybody's back."""
+    if "://" in where:
+        postgres = await connect(where)
+        await postgres.execute(statement)
+        await postgres.close()
+    else:
+        sqlite = apsw.Connection(where)
+        sqlite.set_busy_timeout(5_000)
+        sqlite.execute("PRAGMA foreign_keys = ON")
+        sqlite.execute(statement)
+        sqlite.close()
