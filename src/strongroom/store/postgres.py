@@ -8,12 +8,13 @@ long as its COMMIT was not sent; after that the outcome is unknown, and the clie
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections import deque
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 from asyncpg import Connection
@@ -188,12 +189,29 @@ class _Pool:
                 await self._idle.pop().close(timeout=2)
 
 
-async def connect(url: str) -> Connection:
-    """A connection that gives up rather than hang, and commits for good."""
+def place(url: str) -> tuple[str, str]:
+    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
+
+    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
+    """
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        hosts = parts.netloc.rpartition("@")[2]
+        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in hosts.split(","))
+        if good and not parts.fragment and "@" not in parts.path + parts.query:
+            where = ":".join(filter(None, (hosts or query.get("host"), query.get("port"))))
+            named = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
+            return where, next(filter(None, named), "default")
+    raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
+
+
+async def connect(url: str, *, patient: bool = False) -> Connection:
+    """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
     connection: Connection = await asyncpg.connect(
         url,
         timeout=CONNECT_SECONDS,
-        command_timeout=STATEMENT_SECONDS + 5,
+        command_timeout=None if patient else STATEMENT_SECONDS + 5,
         statement_cache_size=512,
         server_settings={
             "application_name": "strongroom",
@@ -217,6 +235,11 @@ class PostgresDatabase:
     """One database, as many nodes as there are."""
 
     def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10) -> None:
+        try:
+            hosts, database = place(url)
+        except ValueError as error:
+            raise CannotOpen(f"DATABASE_URL {error}.") from None
+        self.describe = f"PostgreSQL at {hosts or 'a local socket'}, database {database}"
         self._url = url
         self._clock = clock
         self._size = pool_size
@@ -226,20 +249,18 @@ class PostgresDatabase:
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
-    @property
-    def describe(self) -> str:
-        """Where the data lies, without the password."""
-        parts = urlsplit(self._url)
-        return f"PostgreSQL at {parts.hostname or 'a local socket'}, database {parts.path.lstrip('/') or 'default'}"
-
     async def _prepare(self) -> None:
         """Bring the schema up to date before anyone is served."""
         try:
-            connection = await connect(self._url)
-        except (*_LOST, asyncpg.PostgresError, ValueError) as error:
+            connection = await connect(self._url, patient=True)
+        except ValueError:  # about the address; what the driver says of it may show a part of the password
+            raise CannotOpen("DATABASE_URL is an address that PostgreSQL does not take.") from None
+        except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
             await migrations.migrate_postgres(connection, self._clock())
+        except (*_LOST, asyncpg.PostgresError) as error:
+            raise CannotOpen(f"Cannot bring {self.describe} up to date: {_reason(error)}.") from None
         finally:
             await connection.close()
 

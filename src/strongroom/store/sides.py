@@ -6,11 +6,9 @@ says which side it was, and never shows a password.
 
 from __future__ import annotations
 
-import re
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
-from urllib.parse import parse_qsl, urlsplit
 
 import apsw
 import asyncpg
@@ -173,7 +171,10 @@ class _PostgresSide:
     def __init__(self, role: str, address: str) -> None:
         self.role = role
         self._url = address
-        self._hosts, self._database = _place(role, address)
+        try:
+            self._hosts, self._database = postgres.place(address)
+        except ValueError as error:
+            raise CannotCopy(f"The {role}'s address {error}.") from None
         self.identity = f"postgresql://{self._hosts}/{self._database}"
         self._connection: Any = None
 
@@ -261,25 +262,6 @@ def side(role: str, address: str) -> Side:
     if not address or "://" in address:
         raise CannotCopy(f"The {role} is neither the path of a file nor an address like postgresql://user@host/name.")
     return _SqliteSide(role, address)
-
-
-def _place(role: str, url: str) -> tuple[str, str]:
-    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
-
-    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
-    """
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        hosts = parts.netloc.rpartition("@")[2]
-        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in hosts.split(","))
-        if good and not parts.fragment and "@" not in parts.path + parts.query:
-            place = ":".join(filter(None, (hosts or query.get("host"), query.get("port"))))
-            named = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
-            return place, next(filter(None, named), "default")
-    raise CannotCopy(
-        f"The {role}'s address is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40."
-    )
 
 
 def quoted(*names: str) -> str:
