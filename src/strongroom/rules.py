@@ -7,11 +7,12 @@ import string
 from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import InsufficientScope, VaultNotFound
+from strongroom.model import Permission
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.model import Actor, ApiKey, Permission
+    from strongroom.model import Actor, ApiKey
 
 MINUTE: Final = 60_000
 GUESS_WINDOW: Final = 15 * MINUTE
@@ -20,7 +21,7 @@ DAY: Final = 24 * HOUR
 GUESSES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
 GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
 SESSIONS_PER_ACCOUNT: Final = 100
-EVENTS_PER_ACCOUNT: Final = 1_000
+EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
 
@@ -51,6 +52,11 @@ def is_email(text: str) -> bool:
     """Whether a normal email has an acceptable form."""
     before, _, after = text.partition("@")
     return 3 <= len(text) <= 254 and bool(before and after) and "@" not in after and not has_control(text)
+
+
+def may_read(actor: Actor) -> bool:
+    """Whether the actor may be shown what is stored, and not only what it has just sent."""
+    return actor.key is None or actor.key.permissions is None or Permission.READ in actor.key.permissions
 
 
 def may_see_blobs(actor: Actor) -> bool:

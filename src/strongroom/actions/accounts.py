@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import store
-from strongroom.actions import events, guessing, sessions
+from strongroom.actions import events, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
@@ -30,11 +30,8 @@ async def add(tx: Tx, user_id: str, email: str, password_hash: str, origin: Orig
     return user
 
 
-async def register(
-    tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin, address: str, most: int
-) -> User:
-    """Make an account and open its first session; `most` registrations an hour from one address."""
-    await guessing.admit_signup(tx, address, most)
+async def register(tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin) -> User:
+    """Make an account and open its first session."""
     user = await add(tx, user_id, email, password_hash, origin)
     await sessions.open_(tx, user_id, password_hash, pair, origin)
     return user

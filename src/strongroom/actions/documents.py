@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from strongroom import identifiers, rules, store
@@ -111,7 +112,7 @@ async def delete(tx: Tx, actor: Actor, vault_uid: str, uid: str, expected: Expec
     if expected is None or expected.allows(stored.version):
         document = await store.documents.bury(tx, actor.user_id, vault_uid, moment, uid, stored.version)
         if document is not None:
-            return document
+            return document if rules.may_read(actor) else msgspec.structs.replace(document, data="", hmac=None)
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import identifiers, store
-from strongroom.rules import EVENTS_PER_ACCOUNT
+from strongroom.rules import EVENTS_OF_A_KIND
 
 if TYPE_CHECKING:
     from strongroom.model import Actor, Event, EventType, Origin
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 async def note(tx: Tx, user_id: str, kind: EventType, origin: Origin) -> None:
     """Write a line."""
-    await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_PER_ACCOUNT)
+    await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_OF_A_KIND)
 
 
 async def list_(tx: Tx, actor: Actor, before: str, limit: int) -> tuple[list[Event], bool]:

@@ -41,10 +41,15 @@ async def room_for(tx: Tx, address: str, account: str) -> int:
     return GUESSES_PER_ACCOUNT - await store.failures.count_of_account(tx, address, account, tx.now - window)
 
 
-async def failed(tx: Tx, address: str, account: str, user_id: str | None, origin: Origin) -> None:
-    """Note a wrong password. Refuses in other words if others, on other nodes, have used up the tries meanwhile."""
+async def still_room(tx: Tx, address: str, account: str) -> None:
+    """Refuse a right password too, if it came in a burst of so many guesses that others have used up the tries."""
     await store.failures.take_turns(tx, address)
     await room_for(tx, address, account)
+
+
+async def failed(tx: Tx, address: str, account: str, user_id: str | None, origin: Origin) -> None:
+    """Note a wrong password. Refuses in other words if others, on other nodes, have used up the tries meanwhile."""
+    await still_room(tx, address, account)
     await _add(tx, address, account)
     if user_id is not None:
         await events.note(tx, user_id, EventType.LOGIN_FAILED, origin)
@@ -58,7 +63,7 @@ async def failed_secret(tx: Tx, address: str) -> None:
 
 
 async def admit_signup(tx: Tx, address: str, most: int) -> None:
-    """Count a registration; refused when the address has made too many in an hour. No limit if `most` is 0."""
+    """Count an attempt to register, whatever comes of it; refused after too many in an hour. 0 does not limit."""
     if not most:
         return
     await store.failures.take_turns(tx, address)

@@ -28,6 +28,7 @@ async def log_in(
     tx: Tx, login: Login, checked: str, new_hash: str | None, pair: Pair, origin: Origin, address: str, account: str
 ) -> None:
     """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
+    await guessing.still_room(tx, address, account)
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
     await open_(tx, login.id, checked, pair, origin)

@@ -86,7 +86,7 @@ async def change(tx: Tx, actor: Actor, uid: str, wanted: AnyPut, expected: Expec
         raise VaultAlreadyExists from None
     if vault is None:
         raise await _why_not(tx, actor, uid, expected)
-    return vault
+    return vault if wanted.data is not None or rules.may_read(actor) else _bare(vault)
 
 
 async def delete(tx: Tx, actor: Actor, uid: str, expected: Expected | None) -> None:
@@ -122,4 +122,8 @@ def _holds(stored: Vault, wanted: AnyPut) -> bool:
 
 
 def _seen_by(actor: Actor, vault: Vault) -> Vault:
-    return vault if rules.may_see_blobs(actor) else msgspec.structs.replace(vault, data=None, salt=None)
+    return vault if rules.may_see_blobs(actor) else _bare(vault)
+
+
+def _bare(vault: Vault) -> Vault:
+    return msgspec.structs.replace(vault, data=None, salt=None)

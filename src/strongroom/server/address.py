@@ -29,8 +29,15 @@ def _forwarded(peer: str, header: str, trusted: tuple[Network, ...]) -> str:
     for hop in reversed([part.strip() for part in header.split(",") if part.strip()]):
         if not _is_one_of(address, trusted):
             break
-        address = hop.strip("[]") if hop.count(":") != 1 else hop.partition(":")[0]
+        address = _bare(hop)
     return address
+
+
+def _bare(hop: str) -> str:
+    """An address without its port, in any of the ways in which proxies write them."""
+    if hop.startswith("["):
+        return hop[1:].partition("]")[0]
+    return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
 def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:

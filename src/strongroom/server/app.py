@@ -10,11 +10,12 @@ from starlette.requests import ClientDisconnect
 
 from strongroom import rules
 from strongroom.actions import sessions
-from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal
+from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes
 from strongroom.server.authenticate import authenticate
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Access, Answer, Call, Endpoint, Header, refusal_answer
+from strongroom.store import Orphan
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -82,6 +83,8 @@ class App:
             )
         except Refusal as refusal:
             answer = refusal_answer(refusal, call.request_id)
+        except Orphan:  # the account was deleted while this was under way
+            answer = refusal_answer(Unauthorized(), call.request_id)
         except ClientDisconnect:
             self._note(call, endpoint, 499, started, 0)
             return
@@ -102,6 +105,7 @@ class App:
     async def _answer(self, call: Call, endpoint: Endpoint) -> Answer:
         if endpoint.access is not Access.PUBLIC:
             actor = call.actor = await authenticate(call)
+            call.recheck = authenticate
             self.room.meter.count(actor.user_id, self.room.clock())
             if actor.key is not None:
                 if endpoint.access is Access.USER:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
-from strongroom.server.throttle import Gate, Meter
+from strongroom.errors import Unavailable
+from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
     from strongroom.store import Database
+
+
+LISTS_AT_ONCE: Final = 32
+MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody wait longer
 
 
 class Room:
@@ -30,6 +35,8 @@ class Room:
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
+        self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
+        self._to_hash = 0
         self._hashing = credentials.hashing_pool()
 
     @property
@@ -39,14 +46,22 @@ class Room:
 
     async def hash_password(self, password: str) -> str:
         """Hash on a thread: 35 ms of work must not stop everybody."""
-        return await asyncio.get_running_loop().run_in_executor(self._hashing, credentials.hash_password, password)
+        hashed: str = await self._hashed(credentials.hash_password, password)
+        return hashed
 
     async def password_matches(self, password: str, phc: str | None) -> bool:
         """Check on a thread; without a hash to check against, do the same work and say no."""
-        matches = await asyncio.get_running_loop().run_in_executor(
-            self._hashing, credentials.password_matches, password, phc or credentials.NOBODY
-        )
+        matches: bool = await self._hashed(credentials.password_matches, password, phc or credentials.NOBODY)
         return matches and phc is not None
+
+    async def _hashed(self, work: Callable[..., Any], *args: str) -> Any:
+        if self._to_hash >= MOST_TO_HASH:
+            raise Unavailable(2, "Too many people are logging in at the moment; try again shortly.")
+        self._to_hash += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._hashing, work, *args)
+        finally:
+            self._to_hash -= 1
 
     async def close(self) -> None:
         """Let go of everything."""

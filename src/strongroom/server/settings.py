@@ -91,7 +91,7 @@ def _signups(text: str) -> bool:
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
-    "JWT_SECRET_PREVIOUS": str,
+    "JWT_SECRET_PREVIOUS": str.strip,
     "JWT_ISSUER": _text,
     "JWT_ACCESS_EXPIRY": _duration,
     "JWT_REFRESH_EXPIRY": _duration,

@@ -34,6 +34,8 @@ class _Limited(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
         self._head = 0  # bytes of the headers so far; -1 once they are complete
+        self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
+        self._unsent = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
@@ -59,7 +61,26 @@ class _Limited(HttpToolsProtocol):
             if self._head > HEADER_BYTES and not self._in_body(data):
                 self._refuse(431, "headers_too_large", f"The headers are larger than {HEADER_BYTES} bytes.")
                 return
+        elif self._tail is not None:
+            self._tail += len(data)
+            if self._tail > HEADER_BYTES:
+                self.transport.abort()
+                return
         super().data_received(data)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header; what comes after the body under that name is none."""
+        if self._head >= 0:
+            super().on_header(name, value)
+
+    def on_chunk_header(self) -> None:
+        """A chunk begins, perhaps the last one."""
+        self._tail = 0
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._tail = None
+        super().on_body(body)
 
     def _in_body(self, data: bytes) -> bool:
         """Whether the headers end within these bytes, so that what follows is a body."""
@@ -67,7 +88,8 @@ class _Limited(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins: its headers have a time to arrive."""
-        self._head = max(self._head, 0)
+        self._head = max(1, self._head)  # its first bytes are counted already
+        self._tail = None
         self._expect(HEADER_SECONDS)
         super().on_message_begin()
 
@@ -93,7 +115,18 @@ class _Limited(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as we send."""
         super().pause_writing()
-        self._stall = self.loop.call_later(STALL_SECONDS, self.transport.abort)
+        self._watch()
+
+    def _watch(self) -> None:
+        self._unsent = self.transport.get_write_buffer_size()
+        self._stall = self.loop.call_later(STALL_SECONDS, self._stalled)
+
+    def _stalled(self) -> None:
+        """Cut a reader that has taken nothing; one that is only slow may go on."""
+        if self.transport.get_write_buffer_size() < self._unsent:
+            self._watch()
+        else:
+            self.transport.abort()
 
     def resume_writing(self) -> None:
         """It reads again."""
@@ -114,6 +147,8 @@ class _Limited(HttpToolsProtocol):
     def _late(self) -> None:
         if self._head == 0:
             self.transport.close()  # it never said a word: nothing to answer
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self.transport.abort()  # an answer is under way: nothing can be said in the middle of it
         else:
             self._refuse(408, "request_timeout", "The request took too long to arrive.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import threading
 import time
@@ -39,13 +40,20 @@ class _Workers:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         for _ in range(self._settings.workers):
-            self._fork()
+            if not self._stopping:
+                self._fork()
         ready = 0
-        while ready < self._settings.workers and not self._stopping and self._started:
-            ready += len(os.read(self._ready_read, self._settings.workers))
+        while ready < self._settings.workers and not self._stopping and not self._has_ended():
+            if select.select([self._ready_read], [], [], 0.1)[0]:
+                ready += len(os.read(self._ready_read, self._settings.workers))
         if ready == self._settings.workers:
             announce(self._settings, self._data, url_of(self._socket))
         return self._watch()
+
+    @staticmethod
+    def _has_ended() -> bool:
+        """Whether one of them has ended already; it is left for the watch to find."""
+        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _watch(self) -> int:
         code = 0
@@ -84,9 +92,9 @@ class _Workers:
 
     def _serve(self) -> None:
         """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
-        os.setpgid(0, 0)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
+        os.setpgid(0, 0)
         os.close(self._life_write)
         server = open_server(self._settings, log=to_stderr())
         runner = Runner(server, self._socket, self._tell_ready)

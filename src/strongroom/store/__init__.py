@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.store import accounts, documents, events, failures, keys, sessions, signups, vaults
-from strongroom.store.db import CannotOpen, Database, Duplicate, Tx, Undo
+from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +14,7 @@ __all__ = [
     "CannotOpen",
     "Database",
     "Duplicate",
+    "Orphan",
     "Tx",
     "Undo",
     "accounts",

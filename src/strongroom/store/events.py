@@ -17,16 +17,16 @@ _ADD = Sql("""
 _NEWEST = Sql(f"""
     SELECT {columns(Event)} FROM events WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
 """)
-# Whoever guesses at an account must not be able to fill the disk with its log.
+# Whoever guesses at an account must not be able to fill the disk with its log, nor to push other lines out of it.
 _TRIM = Sql("""
-    DELETE FROM events WHERE user_id = :user_id AND id <= (
-        SELECT id FROM events WHERE user_id = :user_id ORDER BY id DESC LIMIT 1 OFFSET :keep)
+    DELETE FROM events WHERE user_id = :user_id AND type = :type AND id <= (
+        SELECT id FROM events WHERE user_id = :user_id AND type = :type ORDER BY id DESC LIMIT 1 OFFSET :keep)
 """)
 _PURGE = Sql("DELETE FROM events WHERE created_at <= :before")
 
 
 async def add(tx: Tx, user_id: str, event_id: str, kind: str, origin: Origin, keep: int) -> None:
-    """Note an event, and keep no more than so many of this account."""
+    """Note an event, and keep no more than so many of this kind."""
     await tx.run(
         _ADD,
         user_id=user_id,
@@ -36,7 +36,7 @@ async def add(tx: Tx, user_id: str, event_id: str, kind: str, origin: Origin, ke
         address=origin.address,
         user_agent=origin.user_agent,
     )
-    await tx.run(_TRIM, user_id=user_id, keep=keep)
+    await tx.run(_TRIM, user_id=user_id, type=kind, keep=keep)
 
 
 async def newest(tx: Tx, user_id: str, before: str, limit: int) -> list[Event]:

@@ -21,7 +21,7 @@ from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
-from strongroom.store.db import CannotOpen, Duplicate, Sql, Undo
+from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -62,6 +62,8 @@ class _Tx:
             rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
         except asyncpg.UniqueViolationError as error:
             raise Duplicate(error.constraint_name or "") from None
+        except asyncpg.ForeignKeyViolationError as error:
+            raise Orphan(error.constraint_name or "") from None
         return rows
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
@@ -81,6 +83,8 @@ class _Tx:
             done = await self._connection.execute(sql.postgres, *arguments)
         except asyncpg.UniqueViolationError as error:
             raise Duplicate(error.constraint_name or "") from None
+        except asyncpg.ForeignKeyViolationError as error:
+            raise Orphan(error.constraint_name or "") from None
         count = done.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
@@ -117,7 +121,7 @@ def _full(page: list[Any], limit: int) -> bool:
     """Whether there may be more rows than this page has."""
     if len(page) >= limit:
         return False
-    return len(page) >= PAGE_ROWS or sum(len(row.data or "") for row in page) >= PAGE_BYTES
+    return len(page) >= PAGE_ROWS or sum(len((row.data or "").encode()) for row in page) >= PAGE_BYTES
 
 
 _statements: dict[tuple[type[Any], str], str] = {}
@@ -153,8 +157,12 @@ class _Pool:
             self._waiting.append(turn)
             try:
                 await asyncio.wait_for(turn, max(0.0, deadline - time.monotonic()))
-            except TimeoutError:
-                raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
+            except BaseException as error:
+                if turn.done() and not turn.cancelled():
+                    self._wake()  # the turn came at the very end of our patience: it is the next one's
+                if isinstance(error, TimeoutError):
+                    raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
+                raise
         self._out += 1
         try:
             while self._idle:
@@ -176,6 +184,9 @@ class _Pool:
 
     def _back(self) -> None:
         self._out -= 1
+        self._wake()
+
+    def _wake(self) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -322,7 +333,7 @@ class PostgresDatabase:
             try:
                 result = await way(connection, action, args, keywords)
                 good = True
-            except (Refusal, Duplicate):
+            except (Refusal, Duplicate, Orphan):
                 good = True
                 raise
             except _AGAIN:

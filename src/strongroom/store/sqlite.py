@@ -21,7 +21,7 @@ import apsw
 
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.store import migrations
-from strongroom.store.db import CannotOpen, Duplicate, Sql, Undo
+from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -50,18 +50,25 @@ def has_wal_fault(version: str) -> bool:
 class _Tx:
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
-    __slots__ = ("_connection", "_execute", "now")
+    __slots__ = ("_connection", "_execute", "_open", "now")
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
         self._connection = connection
         self._execute = connection.cursor().execute
+        self._open: list[apsw.Cursor] = []
         self.now = now
+
+    def close(self) -> None:
+        """End what is still being read: an open statement would keep its moment alive for whoever comes next."""
+        for cursor in self._open:
+            cursor.close(force=True)
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:
             return self._execute(sql.sqlite, parameters).fetchall()
         except apsw.ConstraintError as error:
-            raise Duplicate(str(error)) from None
+            gone = getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
+            raise (Orphan if gone else Duplicate)(str(error)) from None
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
         rows = self._rows(sql, parameters)
@@ -84,7 +91,9 @@ class _Tx:
         """Pages of one open statement: it shows one moment by itself, and needs no key to go on."""
         del after, by
         heavy = kind.__struct_fields__.index("data")
-        cursor = self._connection.execute(sql.sqlite, parameters)
+        cursor = self._connection.cursor()
+        self._open.append(cursor)
+        cursor.execute(sql.sqlite, parameters)
         try:
             while True:
                 page: list[Any] = []
@@ -232,11 +241,13 @@ class SqliteDatabase:
         else:
             connection = self._connect(read_only=True, cache_kib=2_048 if self._lists < KEPT_READERS else 128)
         self._lists += 1
+        tx = _Tx(connection, self._clock())
         try:
             connection.execute("BEGIN")
-            yield _Tx(connection, self._clock())
+            yield tx
         finally:
             self._lists -= 1
+            tx.close()
             if connection.in_transaction:
                 connection.execute(_COMMIT)
             if len(self._readers) < KEPT_READERS:
@@ -306,8 +317,13 @@ class SqliteDatabase:
     def _run_there(self, jobs: list[_Job]) -> None:
         if jobs[0].action is None:
             self._writer.set_busy_timeout(FOLD_MS)
-            with suppress(apsw.BusyError):  # somebody reads from the log: another time
+            try:
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except (apsw.BusyError, apsw.FullError):
+                pass  # somebody reads from the log, or the file cannot grow: another time
+            except apsw.Error as error:
+                _call(jobs, self._fail, jobs, error)
+                return
             _call(jobs, self._settle, jobs)
             return
         if self._begin_wait(jobs) and self._run_all(jobs):
@@ -388,7 +404,11 @@ class SqliteDatabase:
 
     def _work(self) -> None:
         while (work := self._inbox.get()) is not None:
-            work()
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 - a writer that is gone would leave everybody waiting
+                self._broken = True
+                self.on_fatal(error)
 
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""

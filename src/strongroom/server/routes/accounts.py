@@ -12,6 +12,8 @@ from strongroom.errors import Invalid, InvalidCredentials, SignupsClosed
 from strongroom.server.address import counted
 from strongroom.server.http import Access, Answer, Call, Endpoint, answer, integer
 
+MOST_EVENTS: Final = 1_000  # in one answer
+
 
 async def register(call: Call) -> Answer:
     """Make an account and open its first session."""
@@ -20,6 +22,7 @@ async def register(call: Call) -> Answer:
         raise SignupsClosed
     wanted = await call.read(wire.Register)
     email = rules.normal_email(wanted.email)
+    await room.db.write(guessing.admit_signup, counted(call), room.settings.signup_limit)
     await room.db.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()
@@ -32,8 +35,6 @@ async def register(call: Call) -> Answer:
         password_hash,
         pair,
         call.origin,
-        counted(call),
-        room.settings.signup_limit,
     )
     return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
 
@@ -84,12 +85,10 @@ async def log(call: Call) -> Answer:
     limit = integer(query.get("limit", "100"), 1)
     if limit is None:
         raise Invalid({"limit": "must be an integer from 1"})
-    before = query.get("before", "~")  # after every id
-    if before != "~" and identifiers.canonical(before) is None:
+    before = query.get("before", "g")  # after every id, in whatever order a database sorts
+    if before != "g" and identifiers.canonical(before) is None:
         raise Invalid({"before": "must be the id of an event"})
-    found, more = await call.room.db.read(
-        events.list_, call.actor, before.lower(), min(limit, rules.EVENTS_PER_ACCOUNT)
-    )
+    found, more = await call.room.db.read(events.list_, call.actor, before.lower(), min(limit, MOST_EVENTS))
     return answer(wire.Events(found, more))
 
 
@@ -120,7 +119,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         takes=wire.DeleteAccount,
         answers=wire.Done,
-        refusals=(errors.InvalidCredentials,),
+        refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
     Endpoint(
         method="PUT",
@@ -130,7 +129,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         takes=wire.ChangePassword,
         answers=wire.Done,
-        refusals=(errors.InvalidCredentials,),
+        refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
     Endpoint(
         method="GET",

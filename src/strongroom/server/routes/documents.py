@@ -112,7 +112,7 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
 
 async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    async with call.room.db.snapshot() as tx:
+    async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
         out, count, last, more = bytearray(_HEAD), 0, wanted.since or 0, False
         async for page in pages:

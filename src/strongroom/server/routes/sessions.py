@@ -59,7 +59,7 @@ async def log_out(call: Call) -> Answer:
 
 
 async def list_(call: Call) -> Answer:
-    """The open sessions: where each was opened and last used, and which one this is."""
+    """The open sessions: where each was last used, and which one this is."""
     found = await call.room.db.read(sessions.list_, call.actor)
     shown = [
         wire.ListedSession(

@@ -49,7 +49,7 @@ async def list_(call: Call) -> Answer:
 
 
 async def _listed(call: Call) -> Chunks:
-    async with call.room.db.snapshot() as tx:
+    async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
         out, begun = bytearray(b'{"vaults":['), False
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
