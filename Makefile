@@ -3,7 +3,8 @@
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
 #   make soak     the long versions of the tests that kill, race and fill disks (about 15 minutes)
-#   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm)
+#   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
+#                 QUICK=1 takes two minutes; bench-growth, bench-report and bench-setup are explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
@@ -15,7 +16,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test soak bench check format lock clean
+.PHONY: help serve test soak bench bench-setup bench-growth bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -44,6 +45,31 @@ test: .venv/.dev
 soak: .venv/.dev
 	SOAK=1 $(BIN)/python -m pytest --capture=no --verbose tests/faults
 
+# What the benchmark needs lies in bench/.work, apart from everything else.
+BENCH_PYTHON := bench/.work/venv/bin/python
+
+bench/.work/venv/.done: bench/requirements.lock
+	$(PYTHON) -m venv --without-pip bench/.work/venv
+	$(PYTHON) -m pip --python $(BENCH_PYTHON) --disable-pip-version-check --quiet install --require-hashes --requirement $<
+	@touch $@
+
+bench/.work/hono/.done: bench/peers/hono/package.json bench/peers/hono/package-lock.json
+	@mkdir -p bench/.work/hono
+	cp bench/peers/hono/package.json bench/peers/hono/package-lock.json bench/peers/hono/.npmrc bench/.work/hono/
+	@if command -v npm >/dev/null; then cd bench/.work/hono && npm ci; else echo "No npm here: the Hono twin is left out."; fi
+	@touch $@
+
+bench-setup: .venv/.serve bench/.work/venv/.done bench/.work/hono/.done
+
+bench: bench-setup
+	$(BENCH_PYTHON) -m bench $(if $(QUICK),--quick) --json bench/.work/run.json $(BENCH)
+
+bench-growth: bench-setup
+	$(BENCH_PYTHON) -m bench.growth --json bench/.work/growth.json
+
+bench-report:
+	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json --output docs/benchmarks.md
+
 check: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -55,6 +81,8 @@ format: .venv/.dev
 
 # --universal: one lock for every platform. The lock holds versions and hashes and names no host.
 lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  --quiet bench/requirements.in --output-file bench/requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
 	  --quiet pyproject.toml requirements-build.in --output-file requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def authenticate(call: Call) -> Actor:
     """The one who presents the bearer; refused if there is none or it is not good."""
     scheme, _, token = (call.header(b"authorization") or "").partition(" ")
-    token = token.strip()
+    token = token.strip(" ")  # and not what other alphabets call a space
     if scheme.lower() != "bearer" or not token:
         raise Unauthorized
     if token.startswith(credentials.KEY_PREFIX):

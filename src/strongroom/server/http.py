@@ -83,6 +83,9 @@ _ALWAYS: Final = (
 )
 
 
+CHUNK: Final = 1024 * 1024  # a list up to this size is one answer, a longer one comes in pieces of it
+
+
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
@@ -140,15 +143,10 @@ def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
     return Answer(wire.encode(value), status, etag=etag)
 
 
-def append_items(out: bytearray, items: list[Any], *, first: bool) -> None:
-    """Append items to a JSON array that is being written, without copying them once more."""
-    at = len(out)
-    wire.encode_into(items, out, at)
-    del out[-1:]
-    if first:
-        del out[at : at + 1]
-    else:
-        out[at : at + 1] = b","
+def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
+    """A page as pieces of a JSON array that is being written, without copying it once more."""
+    inner = memoryview(wire.encode(page))[1:-1]
+    return (inner,) if first else (b",", inner)
 
 
 async def streamed(chunks: Chunks) -> Answer:

@@ -13,7 +13,7 @@ import uvicorn
 
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
-from strongroom.server.transport import protocol
+from strongroom.server.transport import protocol, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +37,14 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then tell."""
         await super().startup(sockets)
+        self.sweeping = asyncio.create_task(sweep(self.server_state.connections))
         if self.on_started is not None:
             self.on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End, the sweep too."""
+        await super().shutdown(sockets)
+        self.sweeping.cancel()
 
 
 class Runner:

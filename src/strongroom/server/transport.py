@@ -6,6 +6,7 @@ uvicorn parses and sends; this adds the limits that keep slow or many clients fr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -16,12 +17,25 @@ HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of i
 HEADER_BYTES: Final = 64 * 1024
 LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
 STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
+_NEVER: Final = float("inf")
+_SWEEP_SECONDS: Final = 0.25
 _STATUS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}
 
 
 def protocol(most_connections: int) -> type[HttpToolsProtocol]:
     """The protocol with these limits."""
     return type("Limited", (_Limited,), {"most_connections": most_connections})
+
+
+async def sweep(connections: Iterable[object]) -> None:
+    """Look after all connections a few times a second: cheaper than a timer for each request."""
+    loop = asyncio.get_running_loop()
+    while True:
+        await asyncio.sleep(_SWEEP_SECONDS)
+        now = loop.time()
+        for connection in list(connections):
+            if isinstance(connection, _Limited):
+                connection.late(now)
 
 
 class _Limited(HttpToolsProtocol):
@@ -31,7 +45,8 @@ class _Limited(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
-        self._deadline: asyncio.TimerHandle | None = None
+        self._due = _NEVER
+        self._answer_late = True
         self._stall: asyncio.TimerHandle | None = None
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
@@ -88,7 +103,7 @@ class _Limited(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins: its headers have a time to arrive."""
-        self._head = max(1, self._head)  # its first bytes are counted already
+        self._head = max(1, self._head)  # its first bytes may have come with the request before
         self._tail = None
         self._expect(HEADER_SECONDS)
         super().on_message_begin()
@@ -108,6 +123,7 @@ class _Limited(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """The whole request is here."""
         self._cancel()
+        self._head = 0  # what comes next belongs to the next request
         if self.cycle is not None:
             self.cycle.more_body = False
         super().on_message_complete()
@@ -136,16 +152,18 @@ class _Limited(HttpToolsProtocol):
         super().resume_writing()
 
     def _expect(self, seconds: float, *, answer: bool = True) -> None:
-        self._cancel()
-        self._deadline = self.loop.call_later(seconds, self._late if answer else self.transport.close)
+        self._due = self.loop.time() + seconds
+        self._answer_late = answer
 
     def _cancel(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        self._due = _NEVER
 
-    def _late(self) -> None:
-        if self._head == 0:
+    def late(self, now: float) -> None:
+        """End what should have come by now and has not."""
+        if now < self._due or self.transport.is_closing():
+            return
+        self._cancel()
+        if self._head == 0 or not self._answer_late:
             self.transport.close()  # it never said a word: nothing to answer
         elif self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()  # an answer is under way: nothing can be said in the middle of it

@@ -10,12 +10,11 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, integer, streamed
+from strongroom.server.http import CHUNK, Answer, Call, Endpoint, answer, integer, items, streamed
 
 if TYPE_CHECKING:
     from strongroom.server.http import Chunks
 
-_CHUNK: Final = 64 * 1024
 _HEAD: Final = b'{"documents":['
 
 
@@ -114,20 +113,23 @@ async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunk
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
     async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
-        out, count, last, more = bytearray(_HEAD), 0, wanted.since or 0, False
+        out: list[bytes | memoryview] = [_HEAD]
+        count, size, last, more = 0, 0, wanted.since or 0, False
         async for page in pages:
             if wanted.limit is not None and count + len(page) > wanted.limit:
                 more = True
                 del page[wanted.limit - count :]
             if page:
-                append_items(out, page, first=not count)
+                out += items(page, first=not count)
                 count += len(page)
+                size += len(out[-1])
                 last = page[-1].updated_at
-            if len(out) > _CHUNK:
-                yield out
-                out = bytearray()
-                await asyncio.sleep(0)  # others get their turn between two pages
-        yield out + _tail(last, more=more, synced=synced)
+            if size > CHUNK:
+                yield b"".join(out)
+                out, size = [], 0
+                await asyncio.sleep(0)  # others get their turn
+        out.append(_tail(last, more=more, synced=synced))
+        yield b"".join(out)
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"

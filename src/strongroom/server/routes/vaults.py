@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,12 +11,11 @@ from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.http import Answer, Call, Endpoint, answer, append_items, streamed
+from strongroom.server.http import CHUNK, Answer, Call, Endpoint, answer, items, streamed
 
 if TYPE_CHECKING:
     from strongroom.server.http import Chunks
 
-_CHUNK: Final = 64 * 1024
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
     Variant.BOTH: wire.CreateVault,
     Variant.DOCUMENT: wire.CreateContainer,
@@ -50,16 +49,19 @@ async def list_(call: Call) -> Answer:
 
 async def _listed(call: Call) -> Chunks:
     async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
-        out, begun = bytearray(b'{"vaults":['), False
+        out: list[bytes | memoryview] = [b'{"vaults":[']
+        begun, size = False, 0
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
-                append_items(out, page, first=not begun)
+                out += items(page, first=not begun)
                 begun = True
-            if len(out) > _CHUNK:
-                yield out
-                out = bytearray()
-                await asyncio.sleep(0)  # others get their turn between two pages
-        yield out + b"]}"
+                size += len(out[-1])
+            if size > CHUNK:
+                yield b"".join(out)
+                out, size = [], 0
+                await asyncio.sleep(0)  # others get their turn
+        out.append(b"]}")
+        yield b"".join(out)
 
 
 async def create(call: Call) -> Answer:

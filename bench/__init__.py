@@ -1,0 +1,1 @@
+"""The benchmark: strongroom and its peers, side by side in one run. README.md says what is compared and how."""

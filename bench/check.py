@@ -1,0 +1,103 @@
+"""Right answers before fast ones: what a peer must do before it is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bench.asks import Ask, WrongAnswer, expect, send
+from bench.dataset import payload
+from bench.peers.base import Peer
+
+
+def _require(*, true: bool, otherwise: str) -> None:
+    if not true:
+        raise WrongAnswer(otherwise)
+
+
+def _refused(peer: Peer, ask: Ask) -> None:
+    for stranger in peer.strangers(ask):
+        reply = send(peer.host, stranger)
+        shown = f"{ask.method} {ask.path} answers a stranger with {reply.status}"
+        _require(true=peer.refuses(reply), otherwise=shown)
+
+
+def _get(peer: Peer) -> None:
+    large = peer.data.large
+    for number in (0, 1, large.count // 2, large.count - 1):
+        ask = peer.get(large.vault, large.uids[number])
+        found = peer.document(expect(peer.host, ask))
+        _require(true=found == (large.uids[number], payload(number)), otherwise="get gives another document")
+    _refused(peer, ask)
+
+
+def _create(peer: Peer) -> None:
+    vault = peer.data.created[-1].vault
+    ask = peer.create(vault, payload(77))
+    uid, data = peer.document(expect(peer.host, ask))
+    _require(true=data == payload(77), otherwise="create answers with other data")
+    kept = peer.document(expect(peer.host, peer.get(vault, uid)))
+    _require(true=kept == (uid, payload(77)), otherwise="what was created is not there")
+    another, _ = peer.document(expect(peer.host, ask))
+    _require(true=another != uid, otherwise="two documents have one id")
+    _refused(peer, ask)
+
+
+def _update(peer: Peer) -> None:
+    """Replaces a document that the load does not touch, and sees an old version refused."""
+    vault = peer.data.created[-1].vault
+    uid, _ = peer.document(expect(peer.host, peer.create(vault, payload(1))))
+    version = peer.first_version(vault, uid)
+    ask = peer.update(vault, uid, payload(2)).filled(version)
+    _refused(peer, ask)
+    _require(true=peer.document(expect(peer.host, ask)) == (uid, payload(2)), otherwise="update gives other data")
+    kept = peer.document(expect(peer.host, peer.get(vault, uid)))
+    _require(true=kept == (uid, payload(2)), otherwise="what was updated is not there")
+    status = send(peer.host, peer.update(vault, uid, payload(3)).filled(version)).status
+    _require(true=status == peer.stale_status, otherwise=f"an update with an old version gets {status}")
+    kept = peer.document(expect(peer.host, peer.get(vault, uid)))
+    _require(true=kept == (uid, payload(2)), otherwise="an update with an old version was written")
+
+
+def _list(peer: Peer) -> None:
+    listed = peer.data.listed
+    ask = peer.list_(listed.vault)
+    wanted = [(uid, payload(number)) for number, uid in enumerate(listed.uids)]
+    _require(true=peer.documents(expect(peer.host, ask)) == wanted, otherwise="the list is not what was put in")
+    _refused(peer, ask)
+
+
+def _since(peer: Peer) -> None:
+    """Nothing is new at the end; after one more document exactly that one is."""
+    large, vault = peer.data.large, peer.data.mixed[-1]
+    ask = peer.since(large.vault).filled(large.end)
+    _require(true=peer.documents(expect(peer.host, ask)) == [], otherwise="since the end, something is new")
+    _refused(peer, ask)
+    again = peer.since(vault.vault).filled(vault.end)
+    before = peer.documents(expect(peer.host, again))
+    new = peer.document(expect(peer.host, peer.create(vault.vault, payload(5))))
+    found = peer.documents(expect(peer.host, again))
+    _require(true=found == [*before, new], otherwise=f"since shows {len(found)} documents, not one more than before")
+
+
+def _login(peer: Peer) -> None:
+    ask = peer.login(1)
+    _require(true=peer.works(expect(peer.host, ask)), otherwise="what a login gives does not work")
+    wrong = Ask(ask.method, ask.path, (ask.body or "").replace("horse", "cow"), ask.headers)
+    _require(true=send(peer.host, wrong).status in {400, 401}, otherwise="a wrong password is accepted")
+
+
+CHECKS: dict[str, tuple[Callable[[Peer], None], ...]] = {
+    "get": (_get,),
+    "create": (_create,),
+    "update": (_update,),
+    "list": (_list,),
+    "since": (_since,),
+    "login": (_login,),
+    "mixed": (_since, _create),
+}
+
+
+def check(peer: Peer, scenario: str) -> None:
+    """Raise WrongAnswer unless the peer answers this scenario's requests rightly."""
+    for one in CHECKS[scenario]:
+        one(peer)

@@ -1,0 +1,286 @@
+"""A bare ASGI application on uvicorn with strongroom's statements, schema and SQLite settings, and nothing else.
+
+It has the memory of verified tokens and group commit in its simplest form. It has no session look-up, no request ids,
+no log, no metrics, no routing table, no savepoints, no streaming, and it checks no more of a body than its JSON types.
+"""
+# ruff: noqa: SLF001 - the very statements that strongroom runs
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import uvicorn
+import uvloop
+
+from strongroom import credentials
+from strongroom.credentials import Claims, Lifetime, Mint, Tokens
+from strongroom.identifiers import new_uid
+from strongroom.model import Document
+from strongroom.store import accounts, documents, migrations, sessions, vaults
+from strongroom.store.sqlite import connect
+
+encode = msgspec.json.Encoder().encode
+GET, INSERT, REPLACE = documents._GET.sqlite, documents._INSERT.sqlite, documents._REPLACE.sqlite
+LIST = documents._list(0, tombstones=False).sqlite
+SINCE = documents._list(0, tombstones=True).sqlite
+CLOCK, ADVANCE = vaults._CLOCK.sqlite, vaults._ADVANCE.sqlite
+ALL = 2**63 - 1
+JSON = (b"content-type", b"application/json")
+
+
+class Create(msgspec.Struct):
+    collection: str
+    data: str
+    hmac: str | None = None
+
+
+class Put(msgspec.Struct):
+    data: str
+    version: int
+    hmac: str | None = None
+
+
+class Account(msgspec.Struct):
+    email: str
+    password: str
+
+
+class NewVault(msgspec.Struct):
+    name: str
+
+
+read_create = msgspec.json.Decoder(Create).decode
+read_put = msgspec.json.Decoder(Put).decode
+read_account = msgspec.json.Decoder(Account).decode
+read_vault = msgspec.json.Decoder(NewVault).decode
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Writer:
+    """Group commit: what arrives while a commit is under way shares the next one."""
+
+    def __init__(self, path: Path) -> None:
+        path.touch()
+        self._connection = connect(path)
+        migrations.migrate_sqlite(self._connection, now_ms())
+        self._waiting: list[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+        self._busy = False
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        threading.Thread(target=self._commit, daemon=True).start()
+
+    def run(self, work: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        self._waiting.append((future, work, args))
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._round, loop)
+        return future
+
+    def _round(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch, self._waiting = self._waiting, []
+        if not batch:
+            self._busy = False
+            return
+        self._connection.execute("BEGIN IMMEDIATE")
+        done = []
+        for future, work, args in batch:
+            try:
+                done.append((future, work(self._connection, *args)))
+            except apsw.Error as error:
+                future.set_exception(error)
+        self._inbox.put((loop, done))
+
+    def _commit(self) -> None:
+        while True:
+            loop, done = self._inbox.get()
+            self._connection.execute("COMMIT")
+            loop.call_soon_threadsafe(self._settle, loop, done)
+
+    def _settle(self, loop: asyncio.AbstractEventLoop, done: list[tuple[asyncio.Future[Any], Any]]) -> None:
+        for future, result in done:
+            if not future.done():
+                future.set_result(result)
+        self._round(loop)
+
+
+def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) -> Document | None:
+    now = now_ms()
+    rows = connection.execute(ADVANCE, {"user_id": owner, "uid": vault, "now": now}).fetchall()
+    if not rows:
+        return None
+    moment: Any = rows[0][0]
+    uid = new_uid(now)
+    parameters = {
+        "user_id": owner,
+        "uid": uid,
+        "vault_uid": vault,
+        "collection": body.collection,
+        "data": body.data,
+        "hmac": body.hmac,
+        "now": moment,
+    }
+    connection.execute(INSERT, parameters)
+    return Document(uid, vault, body.collection, body.data, body.hmac, 1, moment, moment, None)
+
+
+def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body: Put) -> Document | int:
+    """The new document, or the status that says why there is none."""
+    moments = connection.execute(ADVANCE, {"user_id": owner, "uid": vault, "now": now_ms()}).fetchall()
+    rows: Any = connection.execute(GET, {"user_id": owner, "uid": uid, "vault_uid": vault}).fetchall()
+    if not moments or not rows:
+        return 404
+    moment: Any = moments[0][0]
+    parameters = {
+        "user_id": owner,
+        "uid": uid,
+        "vault_uid": vault,
+        "data": body.data,
+        "hmac": body.hmac,
+        "version": body.version,
+        "moment": moment,
+    }
+    connection.execute(REPLACE, parameters)
+    if not connection.changes():
+        return 409
+    old = Document(*rows[0])
+    version = old.version + 1
+    return Document(uid, vault, old.collection, body.data, body.hmac, version, old.created_at, moment, None)
+
+
+def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: credentials.Pair) -> None:
+    now = now_ms()
+    session = {"user_id": user_id, "id": pair.session_id, "now": now, "expires_at": pair.session_expires_at}
+    origin = {"address": "127.0.0.1", "user_agent": "bench"}
+    connection.execute(sessions._OPEN.sqlite, {**session, **origin, "password_hash": phc}).fetchall()
+    token = {"user_id": user_id, "jti": pair.jti, "session_id": pair.session_id, "generation": 0, "now": now}
+    connection.execute(sessions._ADD_TOKEN.sqlite, {**token, "expires_at": pair.refresh_expires_at})
+
+
+def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pair: credentials.Pair) -> None:
+    now = now_ms()
+    parameters = {"id": user_id, "email": email, "password_hash": phc, "now": now}
+    connection.execute(accounts._INSERT.sqlite, parameters).fetchall()
+    open_session(connection, user_id, phc, pair)
+
+
+def add_vault(connection: apsw.Connection, owner: str, uid: str, name: str) -> None:
+    parameters = {"user_id": owner, "uid": uid, "name": name, "data": None, "salt": None, "now": now_ms()}
+    connection.execute(vaults._INSERT.sqlite, parameters).fetchall()
+
+
+class App:
+    def __init__(self, path: Path, secret: bytes) -> None:
+        self._writer = Writer(path)
+        self._read: Any = connect(path).execute
+        self._good: dict[bytes, Claims] = {}
+        self._tokens = Tokens(secret, "floor")
+        lifetime = Lifetime(6 * 3_600_000)
+        self._mint = Mint(self._tokens, "floor", lifetime, lifetime)
+        self._hashing = credentials.hashing_pool()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        status, body = await self._answer(scope, receive)
+        headers = [JSON, (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answer(self, scope: Any, receive: Any) -> tuple[int, bytes]:
+        path = scope["path"].split("/")
+        method = scope["method"]
+        if path[1] == "auth":
+            return await self._account(path[3], read_account((await receive())["body"]))
+        bearer = b""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                bearer = value
+                break
+        claims = self._good.get(bearer)
+        if claims is None:
+            claims = self._tokens.claims(bearer[7:].decode(), "access", now_ms())
+            if claims is None:
+                return 401, b"{}"
+            self._good[bearer] = claims
+        if claims.exp < time.time():
+            return 401, b"{}"
+        if path[1] == "vault":
+            uid = new_uid(now_ms())
+            await self._writer.run(add_vault, claims.sub, uid, read_vault((await receive())["body"]).name)
+            return 201, encode({"uid": uid})
+        if len(path) == 5:
+            if method == "GET":
+                rows = self._read(GET, {"user_id": claims.sub, "uid": path[4], "vault_uid": path[2]}).fetchall()
+                return (200, encode(Document(*rows[0]))) if rows else (404, b"{}")
+            new = await self._writer.run(replace, claims.sub, path[2], path[4], read_put((await receive())["body"]))
+            return (new, b"{}") if isinstance(new, int) else (200, encode(new))
+        if method == "POST":
+            new = await self._writer.run(insert, claims.sub, path[2], read_create((await receive())["body"]))
+            return (201, encode(new)) if new else (404, b"{}")
+        return self._list(claims.sub, path[2], scope["query_string"])
+
+    def _list(self, owner: str, vault: str, query: bytes) -> tuple[int, bytes]:
+        if not self._read(CLOCK, {"user_id": owner, "uid": vault}).fetchall():
+            return 404, b"{}"
+        since = int(query[6:]) if query.startswith(b"since=") else None
+        parameters = {"user_id": owner, "vault_uid": vault, "since": since or 0, "limit": ALL}
+        rows = self._read(LIST if since is None else SINCE, parameters).fetchall()
+        last = rows[-1][7] if rows else since or 0
+        return 200, encode({"documents": [Document(*row) for row in rows], "hasMore": False, "next": last})
+
+    async def _account(self, what: str, given: Account) -> tuple[int, bytes]:
+        loop = asyncio.get_running_loop()
+        if what == "register":
+            user_id = new_uid(now_ms())
+            phc = await loop.run_in_executor(self._hashing, credentials.hash_password, given.password)
+            pair = self._mint.pair(user_id, new_uid(now_ms()), now_ms())
+            await self._writer.run(add_user, user_id, given.email, phc, pair)
+            return 201, _signed_in(user_id, given.email, pair)
+        rows = self._read(accounts._BY_EMAIL.sqlite, {"email": given.email}).fetchall()
+        if not rows:
+            return 401, b"{}"
+        user_id, _, phc = rows[0]
+        if not await loop.run_in_executor(self._hashing, credentials.password_matches, given.password, phc):
+            return 401, b"{}"
+        pair = self._mint.pair(user_id, new_uid(now_ms()), now_ms())
+        await self._writer.run(open_session, user_id, phc, pair)
+        return 200, _signed_in(user_id, given.email, pair)
+
+
+def _signed_in(user_id: str, email: str, pair: credentials.Pair) -> bytes:
+    user = {"id": user_id, "email": email}
+    return encode({"accessToken": pair.access_token, "refreshToken": pair.refresh_token, "user": user})
+
+
+def main() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(f"floor listens on http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
+    app = App(Path(os.environ["DB_PATH"]), os.environ["JWT_SECRET"].encode())
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(uvicorn.Server(config).serve(sockets=[listener]))
+
+
+if __name__ == "__main__":
+    main()

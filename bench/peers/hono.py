@@ -1,0 +1,53 @@
+"""A twin of the document endpoints on Hono with better-sqlite3, set as that stack ships: WAL, synchronous=NORMAL."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+
+from bench.dataset import COLLECTION, HMAC, Dataset, payload, uuid4
+from bench.peers.base import BENCH, SECRET, WORK, NotHere
+from bench.peers.vault_api import VaultApi
+
+
+class HonoTwin(VaultApi):
+    """Node, Hono, hono/jwt, better-sqlite3, bcryptjs."""
+
+    name = "hono"
+    title = "Hono twin"
+
+    @property
+    def version(self) -> str:
+        packages = json.loads((BENCH / "peers/hono/package-lock.json").read_text())["packages"]
+        names = ("hono", "@hono/node-server", "better-sqlite3")
+        return ", ".join(f"{name} {packages[f'node_modules/{name}']['version']}" for name in names)
+
+    def launch(self) -> None:
+        home = WORK / "hono"
+        node = shutil.which("node")
+        if node is None or not (home / "node_modules").is_dir():
+            raise NotHere("The Hono twin needs Node and its packages: run `make bench-setup`.")
+        shutil.copy(BENCH / "peers/hono/server.mjs", home / "server.mjs")
+        environment = {"JWT_SECRET": SECRET, "DB_PATH": str(self.folder / "twin.db"), "NODE_ENV": "production"}
+        self.host = self.spawn([node, home / "server.mjs"], environment, r"listens on http://(\S+)")
+
+    def insert(self, data: Dataset, owner: str) -> None:  # noqa: ARG002
+        connection = sqlite3.connect(self.folder / "twin.db")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -200000")
+        with connection:
+            for seeded in data.vaults:
+                first = time.time_ns() // 1_000_000 - seeded.count - 60_000
+                seeded.uids = [uuid4() for _ in range(seeded.count)]
+                connection.executemany(
+                    "INSERT INTO documents VALUES (?, ?, ?, ?, ?, 1, ?, ?, NULL)",
+                    (
+                        (uid, seeded.vault, COLLECTION, payload(number), HMAC, first + number, first + number)
+                        for number, uid in enumerate(seeded.uids)
+                    ),
+                )
+                seeded.end = str(first + max(seeded.count - 1, 0))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()

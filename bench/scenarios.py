@@ -1,0 +1,96 @@
+"""What is measured: one row each, with the requests that its clients send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench.asks import track
+from bench.dataset import ACCOUNTS, LISTED, PAYLOAD_BYTES, payload
+from bench.load import Plan
+from bench.peers.base import Peer
+
+_DOCUMENT = PAYLOAD_BYTES + 20  # an answer with one document has at least this many bytes
+TIMES = "\N{MULTIPLICATION SIGN}"
+_EMPTY = 400  # an answer without documents has at most this many
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One row of the table."""
+
+    name: str
+    title: str
+    plan: Callable[[Peer], Plan]
+
+
+def _get(peer: Peer) -> Plan:
+    large = peer.data.large
+    step = max(1, len(large.uids) // 997)
+    asks = [peer.get(large.vault, uid) for uid in large.uids[::step]]
+    return Plan(peer.host, [[track(ask, peer.host, least=_DOCUMENT) for ask in asks]])
+
+
+def _create(peer: Peer) -> Plan:
+    """Each client writes into a vault of its own, as clients do."""
+    return Plan(
+        peer.host,
+        [
+            [track(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT) for number in range(16)]
+            for seeded in peer.data.created
+        ],
+    )
+
+
+def _update(peer: Peer) -> Plan:
+    """Each client replaces its own documents in turn, always naming the version that it saw last."""
+    lanes, values = [], []
+    for seeded in peer.data.updated:
+        asks = [
+            (slot, peer.update(seeded.vault, uid, payload(slot + turn * 7 + 1)))
+            for turn in (0, 1)
+            for slot, uid in enumerate(seeded.uids)
+        ]
+        lanes.append([track(ask, peer.host, slot=slot, least=_DOCUMENT) for slot, ask in asks])
+        values.append([peer.first_version(seeded.vault, uid).encode() for uid in seeded.uids])
+    return Plan(peer.host, lanes, values, peer.marker_version)
+
+
+def _list(peer: Peer) -> Plan:
+    one = track(peer.list_(peer.data.listed.vault), peer.host, least=LISTED * PAYLOAD_BYTES)
+    return Plan(peer.host, [[one]])
+
+
+def _since(peer: Peer) -> Plan:
+    ask = peer.since(peer.data.large.vault).filled(peer.data.large.end)
+    return Plan(peer.host, [[track(ask, peer.host, most=_EMPTY)]])
+
+
+def _login(peer: Peer) -> Plan:
+    asks = [peer.login(number) for number in range(ACCOUNTS)]
+    return Plan(peer.host, [[track(ask, peer.host, least=100) for ask in asks]])
+
+
+def _mixed(peer: Peer) -> Plan:
+    """Each client keeps a vault of its own in sync: nine times it asks what is new, once it writes."""
+    lanes, values = [], []
+    for seeded in peer.data.mixed:
+        asked = track(peer.since(seeded.vault), peer.host, slot=0)
+        written = [track(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT) for number in range(8)]
+        lanes.append([one for write in written for one in (*[asked] * 9, write)])
+        values.append([seeded.end.encode()])
+    return Plan(peer.host, lanes, values, peer.marker_cursor)
+
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.name: scenario
+    for scenario in (
+        Scenario("get", "get one document (1 KB)", _get),
+        Scenario("create", "create (1 KB)", _create),
+        Scenario("update", "update (1 KB)", _update),
+        Scenario("list", f"list 1,000 {TIMES} 1 KB", _list),
+        Scenario("since", "`since`, nothing new, vault of 100,000", _since),
+        Scenario("login", "login", _login),
+        Scenario("mixed", "sync: 90 % `since`, 10 % writes", _mixed),
+    )
+}

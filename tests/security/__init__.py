@@ -1,0 +1,1 @@
+"""Tests that attack: who may do what, forged tokens, ended sessions, leaks, slow clients, nonsense."""

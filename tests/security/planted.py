@@ -1,0 +1,175 @@
+"""Authorisation bugs to plant, one at a time, in a server that runs. The matrix must notice each (docs/testing.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from strongroom import rules, store
+from strongroom.actions import keys, sessions, vaults
+from strongroom.credentials import Tokens
+from strongroom.errors import InsufficientScope, VaultNotFound
+from strongroom.model import Actor, Permission
+from strongroom.server.http import Access, Call, Endpoint, Table
+from strongroom.store.db import Sql
+from tests.security.stage import Stage
+
+Plant = Callable[[pytest.MonkeyPatch, Stage], None]
+
+
+def replaced(module: Any, name: str, planted: Callable[..., Any]) -> Plant:
+    """Another function in the place of this one."""
+    return lambda patch, _stage: patch.setattr(module, name, planted)
+
+
+def shorter(module: Any, name: str, without: str) -> Plant:
+    """A statement that lost a condition."""
+
+    def plant(patch: pytest.MonkeyPatch, _stage: Stage) -> None:
+        text: str = getattr(module, name).sqlite
+        assert without in text, f"{name} does not say {without!r}: {text}"
+        patch.setattr(module, name, Sql(text.replace(without, "")))
+
+    return plant
+
+
+def rerouted(method: str, path: str, **changes: Any) -> Plant:
+    """A route whose row in the server's table says something else; a path of `*` is all of them."""
+
+    def plant(patch: pytest.MonkeyPatch, stage: Stage) -> None:
+        def changed(endpoint: Endpoint) -> Endpoint:
+            hit = path == "*" or (endpoint.method, endpoint.path) == (method, path)
+            return (
+                msgspec.structs.replace(endpoint, **changes)
+                if hit and endpoint.access is not Access.PUBLIC
+                else endpoint
+            )
+
+        table = Table([changed(endpoint) for endpoint in stage.app._app._table.endpoints])
+        patch.setattr(stage.app._app, "_table", table)
+
+    return plant
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing."""
+
+
+def yes(*_: Any, **__: Any) -> bool:
+    """Say yes."""
+    return True
+
+
+async def anybody(_tx: Any, claims: Any) -> Actor:
+    """Take the token's word for it."""
+    return Actor(claims.sub, claims.sid, 10**15)
+
+
+async def expired_too(tx: Any, key_hash: str) -> Actor | None:
+    """Look at no date."""
+    return await store.keys.actor(tx, key_hash)
+
+
+async def never_gone(_tx: Any, _user_id: str, _uid: str) -> bool:
+    """Say that the key is revoked."""
+    return True
+
+
+async def taken_at_its_word(tx: Any, actor: Actor, wanted: Any, key_hash: str, origin: Any) -> Any:
+    """Make a key for whatever vaults it names."""
+    made = await _create_key(tx, actor, msgspec.structs.replace(wanted, vault_uids=None), key_hash, origin)
+    return msgspec.structs.replace(made, vault_uids=wanted.vault_uids)
+
+
+async def telling(tx: Any, actor: Actor, uid: str) -> Any:
+    """Tell a vault of another account from one that is not there."""
+    try:
+        return await _get_vault(tx, actor, uid)
+    except VaultNotFound:
+        if await tx.value(Sql("SELECT 1 FROM vaults WHERE uid = :uid"), uid=uid):
+            raise InsufficientScope("This vault is not yours.") from None
+        raise
+
+
+def of_either_kind(tokens: Tokens, token: str, _kind: str, now: int) -> Any:
+    """Take a refresh token for an access token."""
+    return _claims(tokens, token, "access", now) or _claims(tokens, token, "refresh", now)
+
+
+def of_any_age(tokens: Tokens, token: str, kind: Any, _now: int) -> Any:
+    """Take a token that has expired."""
+    return _claims(tokens, token, kind, 0)
+
+
+def permission_only(key: Any, permission: Permission | None, **_: bool) -> None:
+    """Forget that a key may be limited to vaults or collections."""
+    _require(key, permission)
+
+
+def limits_only(key: Any, _permission: Permission | None, *, whole_account: bool = False) -> None:
+    """Forget the permissions."""
+    _require(key, None, whole_account=whole_account)
+
+
+def as_named(_actor: Actor, named: str | None) -> Any:
+    """List the collection that is named, or all."""
+    return None if named is None else (named,)
+
+
+def from_the_query(call: Call, name: bytes) -> str | None:
+    """Take a token from the address too, where logs and histories keep it."""
+    found = _header(call, name)
+    if found is None and name == b"authorization" and "access_token" in call.query():
+        return f"Bearer {call.query()['access_token']}"
+    return found
+
+
+def last_in_scope(actor: Actor, vault_uid: str) -> None:
+    """Check the vaults of a key only if it is not limited to collections too."""
+    if actor.key is not None and actor.key.collections is None:
+        _require_vault(actor, vault_uid)
+
+
+_claims, _require, _require_vault, _header = Tokens.claims, rules.require, rules.require_vault, Call.header
+_create_key, _get_vault = keys.create, vaults.get
+_OWNER = "user_id = :user_id AND "
+
+BUGS: dict[str, Plant] = {
+    "a key's vaults are not checked": replaced(rules, "require_vault", nothing),
+    "a key's vaults are not checked if it has collections": replaced(rules, "require_vault", last_in_scope),
+    "a key's collections are not checked on one document": replaced(rules, "in_scope", yes),
+    "a key's collections are not applied to lists": replaced(rules, "collections_of", as_named),
+    "a key of some collections sees blobs": replaced(rules, "may_see_blobs", yes),
+    "a key's permissions are not checked": replaced(rules, "require", limits_only),
+    "a limited key may change whole vaults": replaced(rules, "require", permission_only),
+    "an expired key is taken": replaced(keys, "holder", expired_too),
+    "a revoked key is taken": replaced(store.keys, "delete", never_gone),
+    "a key is made for a vault of somebody else": replaced(keys, "create", taken_at_its_word),
+    "the session behind a token is not looked up": replaced(sessions, "actor", anybody),
+    "a refresh token is taken as an access token": replaced(Tokens, "claims", of_either_kind),
+    "an expired token is taken": replaced(Tokens, "claims", of_any_age),
+    "a token is taken from the query": replaced(Call, "header", from_the_query),
+    "a foreign vault is told from one that is not there": replaced(vaults, "get", telling),
+    "what only users may do is open to keys": rerouted("", "*", access=Access.ANY),
+    "one route of users is open to keys": rerouted("GET", "/auth/events", access=Access.ANY),
+    "one route asks for no permission": rerouted("DELETE", "/vaults/{vaultUid}/documents/{uid}", permission=None),
+    "one route asks for the wrong permission": rerouted("PUT", "/vault/{uid}", permission=Permission.READ),
+    "a limited key may delete a vault": rerouted("DELETE", "/vault/{uid}", whole_account=False),
+    "a document is found without its owner": shorter(store.documents, "_GET", _OWNER),
+    "a document is found under any vault": shorter(store.documents, "_GET", " AND vault_uid = :vault_uid"),
+    "a vault is found without its owner": shorter(store.vaults, "_GET", _OWNER),
+    "a vault's time is read without its owner": shorter(store.vaults, "_CLOCK", _OWNER),
+    "a vault's time is advanced without its owner": shorter(store.vaults, "_ADVANCE", _OWNER),
+    "a vault is changed without its owner": shorter(store.vaults, "_CHANGE", _OWNER),
+    "a vault is deleted without its owner": shorter(store.vaults, "_DELETE", _OWNER),
+    "a name is looked up without its owner": shorter(store.vaults, "_BY_NAME", _OWNER),
+    "vaults are listed without their owner": shorter(store.vaults, "_LIST", _OWNER),
+    "a key is revoked without its owner": shorter(store.keys, "_DELETE", _OWNER),
+    "keys are listed without their owner": shorter(store.keys, "_LIST", " WHERE user_id = :user_id"),
+    "a session is ended without its owner": shorter(store.sessions, "_END", _OWNER),
+    "sessions are listed without their owner": shorter(store.sessions, "_LIST", " WHERE user_id = :user_id"),
+    "the log is read without its owner": shorter(store.events, "_NEWEST", _OWNER),
+}

@@ -1,0 +1,351 @@
+"""Who may do what: one row for every way to use a route, one column for every kind of caller.
+
+A `+` is let in, a `-` gets 403 `insufficient_scope`. Whoever has no good bearer gets 401 everywhere but on public rows.
+What those who are let in may reach is a second, shorter table: `VAULTS`, `HOMES` and `missing`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tests.security.stage import Account, Stage
+
+
+class Spot(NamedTuple):
+    """Where a body is written: on which stage, by whose principal, for which vault."""
+
+    stage: Stage
+    account: Account
+    vault: str
+
+
+Body = Callable[[Spot], Any]
+COLUMNS = ("user", "full", "read", "write", "delete", "vaults", "collections", "both")
+EVERYBODY = "public"
+
+
+class Principal(NamedTuple):
+    """A caller: its column, whose things are its own, how its token travels. No column: it is let in nowhere."""
+
+    column: str = ""
+    account: str = "ann"
+    carried: str = "header"
+
+    @property
+    def of_some_vaults(self) -> bool:
+        return self.column in {"vaults", "both"}
+
+    @property
+    def of_some_collections(self) -> bool:
+        return self.column in {"collections", "both"}
+
+    @property
+    def is_key(self) -> bool:
+        return self.column not in {"", "user"}
+
+
+PRINCIPALS = {
+    "nobody": Principal(),
+    "owner": Principal("user"),
+    "other user": Principal("user", "bob"),
+    "key: full": Principal("full"),
+    "key: read": Principal("read"),
+    "key: write": Principal("write"),
+    "key: delete": Principal("delete"),
+    "key: vaultUids": Principal("vaults"),
+    "key: collections": Principal("collections"),
+    "key: vaultUids and collections": Principal("both"),
+    "key: expired": Principal(),
+    "key: revoked": Principal(),
+    "key: of a deleted account": Principal(),
+    "key: mistyped": Principal(),
+    "refresh token": Principal(),
+    "expired token": Principal(),
+    "ended session": Principal(),
+    "deleted account": Principal(),
+    "token in the query": Principal(carried="query"),
+    "token in a cookie": Principal(carried="cookie"),
+    "token as a password": Principal(carried="basic"),
+}
+
+
+class Row(NamedTuple):
+    """One way to use a route, and who may."""
+
+    route: str
+    may: str
+    good: tuple[int, str] = (200, "")
+    family: str = ""  # what its path names: vault, name, document, key, session
+    body: Body | None = None
+    how: str = ""  # tells rows of one route apart
+    query: str = ""
+    if_match: bool = False
+    destroys: bool = False  # the target is made for each call anew
+    bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
+    shows: str = ""  # what a good answer must hold: vaults, documents, itself, agent, keys
+    only: str = "both document blob"
+
+    @property
+    def name(self) -> str:
+        return f"{self.route} ({self.how})" if self.how else self.route
+
+    def lets_in(self, principal: Principal) -> bool:
+        return self.may == EVERYBODY or self.may.split()[COLUMNS.index(principal.column)] == "+"
+
+
+def _new_email(_spot: Spot) -> Any:
+    return {"email": f"{uuid.uuid4()}@example.com", "password": "correct horse"}
+
+
+def _document(collection: str) -> Body:
+    return lambda _spot: {"collection": collection, "data": "AAAA"}
+
+
+def _blob(spot: Spot) -> Any:
+    """The blob that is stored already: the canary stays where it is."""
+    own = spot.account.vaults.get(spot.vault)
+    return {"data": "x" if own is None else own.canary, "salt": ""}
+
+
+def _new_vault(_spot: Spot) -> Any:
+    return {"name": str(uuid.uuid4()), "data": "x", "salt": ""}
+
+
+def _key_for(whose: str, which: str) -> Body:
+    return lambda at: {"name": "k", "vaultUids": [at.stage.named(whose, at.account).vaults[which].uid]}
+
+
+#                                              user full read write delete vaults collections both
+READS_ = "                                       +    +    +    -     -      +        +         +  "
+WRITES = "                                       +    +    -    +     -      +        +         +  "
+ERASES = "                                       +    +    -    -     +      +        +         +  "
+OF_USER = "                                      +    -    -    -     -      -        -         -  "
+ANYONE = "                                       +    +    +    +     +      +        +         +  "
+CREATES_VAULTS = "                               +    +    -    +     -      -        -         -  "
+DELETES_VAULTS = "                               +    +    -    -     +      -        -         -  "
+SETS_BLOBS = "                                   +    +    -    +     -      +        -         -  "
+READS_OUTSIDE = "                                +    +    +    -     -      +        -         -  "
+WRITES_OUTSIDE = "                               +    +    -    +     -      +        -         -  "
+
+_VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
+_ONE = _DOCUMENTS + "/{uid}"
+_KEYS = "both document"
+
+ROWS = (
+    Row("GET /", EVERYBODY, (302, "")),
+    Row("GET /health", EVERYBODY),
+    Row("GET /openapi.json", EVERYBODY),
+    Row("GET /docs", EVERYBODY),
+    Row("GET /docs/style.css", EVERYBODY),
+    Row("POST /auth/refresh", EVERYBODY, body=lambda at: {"refreshToken": at.account.refresh}),
+    Row(
+        "POST /auth/refresh",
+        EVERYBODY,
+        (401, "invalid_refresh_token"),
+        body=lambda at: {"refreshToken": at.account.access},
+        how="an access token",
+    ),
+    *(
+        Row(
+            "POST /auth/refresh",
+            EVERYBODY,
+            (401, "invalid_refresh_token"),
+            body=lambda at, name=name: {"refreshToken": at.stage.dead_refresh[name]},  # type: ignore[misc]
+            how=name,
+        )
+        for name in ("ended session", "deleted account", "expired token")
+    ),
+    Row("GET /auth/me", ANYONE),
+    Row("GET /auth/events", OF_USER, shows="agent"),
+    Row("GET /auth/sessions", OF_USER, shows="agent"),
+    Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
+    Row("GET /auth/api-keys", OF_USER, shows="keys", only=_KEYS),
+    Row("POST /auth/api-keys", OF_USER, (201, ""), body=lambda _: {"name": "k"}, only=_KEYS),
+    Row("POST /auth/api-keys", OF_USER, (201, ""), body=_key_for("own", "inside"), how="own vault", only=_KEYS),
+    Row(
+        "POST /auth/api-keys",
+        OF_USER,
+        (404, "vault_not_found"),
+        body=_key_for("foreign", "inside"),
+        how="foreign vault",
+        only=_KEYS,
+    ),
+    Row(
+        "POST /auth/api-keys",
+        OF_USER,
+        (404, "vault_not_found"),
+        body=lambda _: {"name": "k", "vaultUids": [str(uuid.uuid4())]},
+        how="random vault",
+        only=_KEYS,
+    ),
+    Row("DELETE /auth/api-keys/{uid}", OF_USER, family="key", destroys=True, only=_KEYS),
+    Row("GET /vault", READS_, shows="vaults"),
+    Row("POST /vault", CREATES_VAULTS, (201, ""), body=_new_vault),
+    Row(
+        "POST /vault",
+        CREATES_VAULTS,
+        (409, "uid_taken"),
+        body=lambda at: _new_vault(at) | {"uid": at.account.vaults["inside"].uid},
+        how="own uid",
+    ),
+    Row(
+        "POST /vault",
+        CREATES_VAULTS,
+        (201, ""),
+        body=lambda at: _new_vault(at) | {"uid": at.stage.lent},
+        how="foreign uid",
+    ),
+    Row("GET /vault/by-name/{name*}", READS_, family="name", shows="itself"),
+    Row("GET " + _VAULT, READS_, family="vault", shows="itself"),
+    Row("PUT " + _VAULT, SETS_BLOBS, family="vault", body=_blob, how="blob", only="both blob"),
+    Row(
+        "PUT " + _VAULT,
+        CREATES_VAULTS,
+        family="vault",
+        body=lambda _: {"name": str(uuid.uuid4())},
+        if_match=True,
+        destroys=True,
+        how="rename",
+        only="both document",
+    ),
+    Row("DELETE " + _VAULT, DELETES_VAULTS, family="vault", destroys=True),
+    Row("GET " + _DOCUMENTS, READS_, family="vault", shows="documents", only=_KEYS),
+    Row("GET " + _DOCUMENTS, READS_, family="vault", query="?since=0", shows="documents", how="since", only=_KEYS),
+    Row("GET " + _DOCUMENTS, READS_, family="vault", query="?collection=in", how="in reach", only=_KEYS),
+    Row("GET " + _DOCUMENTS, READS_OUTSIDE, family="vault", query="?collection=out", how="beyond reach", only=_KEYS),
+    Row("GET " + _DOCUMENTS + "/sync", READS_, family="vault", shows="documents", only=_KEYS),
+    Row(
+        "GET " + _DOCUMENTS + "/sync",
+        READS_OUTSIDE,
+        family="vault",
+        query="?collection=out",
+        how="beyond reach",
+        only=_KEYS,
+    ),
+    Row("POST " + _DOCUMENTS, WRITES, (201, ""), family="vault", body=_document("in"), how="in reach", only=_KEYS),
+    Row(
+        "POST " + _DOCUMENTS,
+        WRITES_OUTSIDE,
+        (201, ""),
+        family="vault",
+        body=_document("out"),
+        how="beyond reach",
+        only=_KEYS,
+    ),
+    Row(
+        "POST " + _DOCUMENTS,
+        WRITES,
+        (409, "uid_taken"),
+        family="vault",
+        body=lambda at: {"collection": "in", "data": "AAAA", "uid": at.account.documents["in1"].uid},
+        how="own uid",
+        only=_KEYS,
+    ),
+    Row(
+        "POST " + _DOCUMENTS,
+        WRITES,
+        (201, ""),
+        family="vault",
+        body=lambda at: {"collection": "in", "data": "AAAA", "uid": at.stage.lent},
+        how="foreign uid",
+        only=_KEYS,
+    ),
+    Row("GET " + _ONE, READS_, family="document", shows="itself", only=_KEYS),
+    Row(
+        "PUT " + _ONE,
+        WRITES,
+        family="document",
+        body=lambda _: {"data": "AAAA"},
+        if_match=True,
+        destroys=True,
+        only=_KEYS,
+    ),
+    Row("DELETE " + _ONE, ERASES, family="document", destroys=True, only=_KEYS),
+    # Those that hash a password come last: they are slow, and a broken one may cost somebody the session.
+    Row("POST /auth/email/register", EVERYBODY, (201, ""), body=_new_email),
+    Row("POST /auth/email/login", EVERYBODY, body=lambda at: {"email": at.account.email, "password": "correct horse"}),
+    Row(
+        "POST /auth/email/login",
+        EVERYBODY,
+        (401, "invalid_credentials"),
+        body=lambda at: {"email": at.account.email, "password": "wrong horse"},
+        how="wrong password",
+    ),
+    Row("DELETE /auth/me", OF_USER, body=lambda _: {"password": "correct horse"}, bearer="account"),
+    Row(
+        "DELETE /auth/me",
+        OF_USER,
+        (401, "invalid_credentials"),
+        body=lambda _: {"password": "wrong horse"},
+        how="wrong password",
+    ),
+    Row(
+        "PUT /auth/password",
+        OF_USER,
+        body=lambda _: {"currentPassword": "correct horse", "newPassword": "another horse"},
+        bearer="account",
+    ),
+    Row(
+        "PUT /auth/password",
+        OF_USER,
+        (401, "invalid_credentials"),
+        body=lambda _: {"currentPassword": "wrong horse", "newPassword": "another horse"},
+        how="wrong password",
+    ),
+    Row("POST /auth/logout", OF_USER, bearer="session"),
+    Row("POST /auth/logout", OF_USER, body=lambda _: {"everywhere": True}, bearer="account", how="everywhere"),
+)
+
+# Which of an account's own vaults there are, and whether a key that is limited to vaults names it.
+VAULTS = {"inside": True, "outside": False, "twin": False}
+# In which vault an account's own documents lie, and in which collection. Keys are limited to the collection `in`.
+HOMES = {"in1": ("inside", "in"), "out1": ("inside", "out"), "in2": ("outside", "in"), "twin": ("twin", "in")}
+MISSING = {
+    "vault": "vault_not_found",
+    "name": "vault_not_found",
+    "document": "document_not_found",
+    "key": "api_key_not_found",
+    "session": "session_not_found",
+}
+_SOME = "01890000-0000-7000-8000-00000000dead"
+MALFORMED = (
+    "x",
+    "0",
+    "-1",
+    "null",
+    "*",
+    "%00",
+    "%FF%FE",
+    "..%2F..",
+    "%27%20OR%201=1",
+    _SOME[:-1],
+    _SOME + "0",
+    _SOME.replace("-", ""),
+    f"%7B{_SOME}%7D",
+    f"{_SOME}%20",
+    f"{_SOME}%0A",
+    "%D9%A1" * 36,
+    "a" * 3_000,
+)
+MALFORMED_NAMES = ("%00", "%0A", "%FF", "x" * 300, "%2F", "by-name")
+
+
+def reaches(principal: Principal, vault: str) -> bool:
+    """Whether a caller that was let in gets at a vault of this name: its own, and within its scope."""
+    return vault in VAULTS and (VAULTS[vault] or not principal.of_some_vaults)
+
+
+def missing(principal: Principal, family: str, vault: str, thing: str) -> str:
+    """The code with which a target is refused to a caller that was let in; empty where it is not refused."""
+    if family in {"key", "session"}:
+        return "" if thing == "own" else MISSING[family]
+    if not reaches(principal, vault):
+        return MISSING["vault"]
+    if family == "document":
+        home, collection = HOMES.get(thing, ("", ""))
+        if home != vault or (collection == "out" and principal.of_some_collections):
+            return MISSING["document"]
+    return ""

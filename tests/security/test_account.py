@@ -1,0 +1,196 @@
+"""What the owner of an account can see and do: sessions, the log, leaving for good."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg
+
+from strongroom import identifiers
+from strongroom.actions import accounts, sessions
+from strongroom.model import EventType, Origin
+from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
+from tests.conftest import runs
+from tests.security.conftest import Nodes
+from tests.security.stage import PASSWORD, Account, Stage
+
+
+async def opened(stage: Stage, account: Account) -> Account:
+    """A new session without the work of a password check."""
+    room = stage.app._room
+    login = await room.db.read(accounts.for_login, account.email)
+    pair = room.mint.pair(account.id, identifiers.new_uid(room.clock()), room.clock())
+    await room.db.write(sessions.open_, account.id, login.password_hash, pair, Origin("10.9.9.9", "tests"))
+    signed_in = {"accessToken": pair.access_token, "refreshToken": pair.refresh_token, "user": {"id": account.id}}
+    return Account(account.name, account.email, account.agent, signed_in)
+
+
+@runs
+async def test_of_a_hundred_and_one_sessions_the_oldest_unused_ends(nodes: Nodes) -> None:
+    """The first was used a moment ago and stays; the second, unused since, goes."""
+    async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
+        first = await stage.register("ann")
+        others = []
+        for _ in range(SESSIONS_PER_ACCOUNT - 1):
+            stage.clock.pass_(MINUTE)
+            others.append(await opened(stage, first))
+        assert (await stage.send("GET", "/auth/me", first.access)).status == 200
+        stage.clock.pass_(MINUTE)
+        last = await stage.log_in(first)
+        listed = (await stage.send("GET", "/auth/sessions", last.access)).json()["sessions"]
+        assert len(listed) == SESSIONS_PER_ACCOUNT
+        assert {item["id"] for item in listed} == {account.session for account in (first, *others[1:], last)}
+        assert [item["id"] for item in listed if item["current"]] == [last.session]
+        assert listed[0]["id"] == last.session
+        assert (await stage.send("GET", "/auth/me", others[0].access)).status == 401
+        refused = await stage.send("POST", "/auth/refresh", None, {"refreshToken": others[0].refresh})
+        assert refused.code == "invalid_refresh_token"
+        assert (await stage.send("GET", "/auth/me", others[1].access)).status == 200
+        assert (await stage.send("GET", "/auth/me", first.access)).status == 200
+
+
+@runs
+async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
+    """Address and user agent of its last use, to the minute."""
+    async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
+        body = {"email": "ann@example.com", "password": PASSWORD}
+        made = await stage.send("POST", "/auth/email/register", None, body, address="192.0.2.1", agent="first")
+        ann = Account("ann", body["email"], "first", made.json())
+        start = stage.clock.now
+
+        async def seen(address: str) -> dict[str, Any]:
+            listed = await stage.send("GET", "/auth/sessions", ann.access, address=address, agent="second")
+            (only,) = listed.json()["sessions"]
+            return dict(only)
+
+        expected = {"id": ann.session, "createdAt": start, "lastUsedAt": start, "current": True}
+        assert await seen("192.0.2.2") == {**expected, "address": "192.0.2.1", "userAgent": "first"}
+        stage.clock.pass_(MINUTE)
+        expected["lastUsedAt"] = stage.clock.now
+        assert await seen("192.0.2.3") == {**expected, "address": "192.0.2.3", "userAgent": "second"}
+
+
+@runs
+async def test_the_log_tells_all_eight_kinds_of_event(nodes: Nodes) -> None:
+    """With time, address and user agent, newest first, in pages, and only the owner's own."""
+    async with nodes({"jwt_access_expiry": "100d", "jwt_refresh_expiry": "100d"}) as (stage,):
+        told: list[tuple[str, int, str, str]] = []
+
+        async def does(kind: EventType, method: str, path: str, bearer: str | None = None, body: Any = None) -> Any:
+            stage.clock.pass_(MINUTE)
+            address, agent = f"192.0.2.{len(told) + 1}", f"agent {len(told)}"
+            answer = await stage.send(method, path, bearer, body, address=address, agent=agent)
+            told.insert(0, (kind.value, stage.clock.now, address, agent))
+            return answer.json()
+
+        login = {"email": "ann@example.com", "password": PASSWORD}
+        ann = await does(EventType.REGISTERED, "POST", "/auth/email/register", None, login)
+        token = ann["accessToken"]
+        again = await does(EventType.LOGIN, "POST", "/auth/email/login", None, login)
+        await does(EventType.LOGIN_FAILED, "POST", "/auth/email/login", None, {**login, "password": "wrong horse"})
+        key = await does(EventType.KEY_CREATED, "POST", "/auth/api-keys", token, {"name": "k"})
+        await does(EventType.KEY_REVOKED, "DELETE", f"/auth/api-keys/{key['uid']}", token)
+        old = {"refreshToken": again["refreshToken"]}
+        newer = (await stage.send("POST", "/auth/refresh", None, old)).json()
+        await stage.send("POST", "/auth/refresh", None, {"refreshToken": newer["refreshToken"]})
+        stage.clock.pass_(REUSE_GRACE + 1)
+        await does(EventType.REFRESH_REUSE, "POST", "/auth/refresh", None, old)
+        passwords = {"currentPassword": PASSWORD, "newPassword": PASSWORD}
+        await does(EventType.PASSWORD_CHANGED, "PUT", "/auth/password", token, passwords)
+        other = await does(EventType.LOGIN, "POST", "/auth/email/login", None, login)
+        await does(EventType.SESSION_ENDED, "POST", "/auth/logout", other["accessToken"])
+        assert {kind for kind, *_ in told} == {kind.value for kind in EventType}
+
+        async def log(query: str = "") -> Any:
+            return (await stage.send("GET", f"/auth/events{query}", token)).json()
+
+        found = await log()
+        shown = [(line["type"], line["createdAt"], line["address"], line["userAgent"]) for line in found["events"]]
+        assert (shown, found["hasMore"]) == (told, False)
+        page = await log("?limit=4")
+        rest = await log(f"?before={page['events'][-1]['id']}")
+        assert (page["events"] + rest["events"], page["hasMore"], rest["hasMore"]) == (found["events"], True, False)
+        stranger = await stage.register("bob")
+        theirs = (await stage.send("GET", "/auth/events", stranger.access)).json()["events"]
+        assert [line["type"] for line in theirs] == ["registered"]
+        stage.clock.pass_(90 * DAY - 5 * MINUTE)
+        await stage.app._room.db.write_long(sessions.purge, stage.app.settings.event_days)
+        assert 0 < len((await log())["events"]) < len(told)
+
+
+async def contents(where: str) -> dict[str, str]:
+    """Every table, with all its rows as text."""
+    if "://" not in where:
+        connection = apsw.Connection(where, flags=apsw.SQLITE_OPEN_READONLY)
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        found = {name: str(list(connection.execute(f"SELECT * FROM {name}"))) for name in names}
+        connection.close()
+        return found
+    wire = await asyncpg.connect(where)
+    try:
+        tables = await wire.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        return {row[0]: str(await wire.fetch(f"SELECT * FROM {row[0]}")) for row in tables}
+    finally:
+        await wire.close()
+
+
+def raw_bytes(where: str) -> bytes:
+    """All bytes of all files of a SQLite database, its log included."""
+    return b"".join(path.read_bytes() for path in Path(where).parent.iterdir() if path.is_file())
+
+
+@runs
+async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: str) -> None:
+    """No row in any table; in the files of SQLite not one of its canaries, small or large, current or replaced."""
+    async with nodes() as (stage,):
+        ann, bob = await stage.register("ann"), await stage.register("bob")
+        marks = {name: f"canary{name}{uuid.uuid4().hex}" for name in ("small", "large", "old", "new", "dead", "blob")}
+        body = {"name": f"canaryname{uuid.uuid4().hex}", "data": marks["blob"] * 500, "salt": "AAAA"}
+        vault = (await stage.send("POST", "/vault", ann.access, body)).json()["uid"]
+        await stage.document(ann, vault, "c", marks["small"])
+        await stage.document(ann, vault, "c", marks["large"] * 3_000)
+        for mark, method, change in (
+            ("old", "PUT", {"data": marks["new"] * 100, "version": 1}),
+            ("dead", "DELETE", None),
+        ):
+            uid = await stage.document(ann, vault, "c", marks[mark] * 100)
+            assert (await stage.send(method, f"/vaults/{vault}/documents/{uid}", ann.access, change)).status == 200
+        await stage.key(ann)
+        await stage.log_in(ann)
+        await stage.send("POST", "/auth/email/login", None, {"email": ann.email, "password": "wrong horse"})
+        kept = f"canarykept{uuid.uuid4().hex}"
+        await stage.document(bob, await stage.vault(bob), "c", kept)
+
+        before = await contents(where)
+        ours = {"users", "sessions", "refresh_tokens", "api_keys", "vaults", "documents", "events"}
+        assert {name for name, rows in before.items() if ann.id in rows} == ours
+        assert "://" in where or marks["dead"].encode() in raw_bytes(where)
+        answer = await stage.send("DELETE", "/auth/me", ann.access, {"password": PASSWORD})
+        assert (answer.status, answer.json()) == (200, {"success": True})
+        after = await contents(where)
+        traces = [ann.id, ann.email, ann.agent, body["name"], *marks.values()]
+        assert [(name, trace) for name, rows in after.items() for trace in traces if trace in rows] == []
+        assert kept in after["documents"]
+        if "://" not in where:
+            raw = raw_bytes(where)
+            assert kept.encode() in raw
+            assert [trace for trace in traces if trace.encode() in raw] == []
+
+
+@runs
+async def test_leaving_needs_the_password(nodes: Nodes) -> None:
+    """A stolen token is not enough, and a wrong password changes nothing."""
+    async with nodes() as (stage,):
+        ann = await stage.register("ann")
+        for body, status, code in (
+            ({"password": "wrong horse"}, 401, "invalid_credentials"),
+            ({}, 400, "validation_error"),
+            ({"password": None}, 400, "validation_error"),
+            (None, 400, "validation_error"),
+        ):
+            answer = await stage.send("DELETE", "/auth/me", ann.access, body)
+            assert (answer.status, answer.code) == (status, code)
+        assert (await stage.send("GET", "/auth/me", ann.access)).status == 200

@@ -1,0 +1,111 @@
+"""Nonsense by the thousand: no fault, no hang, no growth."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import itertools
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.contract.harness import Server, fresh_address
+from tests.contract.people import Person
+from tests.faults.crowd import LONG, SHORT_ANSWER, rounds
+from tests.security.mutator import Mutator, Request
+from tests.test_memory import resident
+
+COUNT = rounds(300, 20_000)
+WARM = rounds(150, 2_000)  # requests after which the server has grown to its size
+GROWTH = 48 * 1024 * 1024  # two passwords that are being hashed take 38 MiB of it
+SEED = int(os.environ.get("FUZZ_SEED", "0")) or secrets.randbelow(2**32)
+
+
+def answered(wire: http.client.HTTPConnection, request: Request) -> tuple[int, bytes]:
+    """Send it as it is; status and body. A request that our own library will not send counts as refused."""
+    wire.putrequest(request.method, request.target, skip_accept_encoding=True)
+    for name, value in request.headers.items():
+        wire.putheader(name, value.encode("utf-8"))
+    if request.body is not None:
+        wire.putheader("Content-Length", str(len(request.body)))
+    wire.endheaders(request.body)
+    answer = wire.getresponse()
+    return answer.status, answer.read()
+
+
+def furnished(server: Server, mutator: Mutator) -> None:
+    """Let the mutator know somebody, and things that exist."""
+    person = Person.register(server)
+    vault = person.vault(data="x", salt="")
+    documents = [person.document(vault) for _ in range(3)]
+    keys = [person.key(), person.key(permissions=["read"]), person.key(collections=["notes"])]
+    mutator.known = [vault["uid"], *(document["uid"] for document in documents), keys[2]["uid"], vault["name"][:5]]
+    mutator.bearers = [person.access] * 4 + [key["key"] for key in keys]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_nonsense_is_refused_and_nothing_more(tmp_path: Path) -> None:
+    """Requests that are almost right: never a fault, never a hang, and memory stays flat."""
+    server, mutator, seen = Server(tmp_path), Mutator(SEED), Counter[int]()
+    wire = http.client.HTTPConnection("127.0.0.1")
+    print(f"FUZZ_SEED={SEED}")  # noqa: T201 - to repeat it
+    try:
+        server.start()
+        before = 0
+        for number in itertools.count():
+            if number == WARM:
+                before = resident(server.process.pid, "VmRSS")
+            if number == WARM + COUNT:
+                break
+            if number % 60 == 0:  # nonsense may have ended the session or deleted the vault, and uses up an address
+                furnished(server, mutator)
+                wire.close()
+                wire = http.client.HTTPConnection(
+                    "127.0.0.1", server.port, timeout=SHORT_ANSWER, source_address=(fresh_address(), 0)
+                )
+            request = mutator.request()
+            try:
+                status, body = answered(wire, request)
+            except (http.client.InvalidURL, ValueError):
+                wire.close()
+                continue
+            except (http.client.RemoteDisconnected, ConnectionError):
+                wire.close()
+                assert server.process.poll() is None, (number, request)
+                continue
+            seen[status] += 1
+            assert status < 500, (number, request, body)
+            if status >= 400 and request.method != "HEAD" and b"Invalid HTTP" not in body:
+                assert json.loads(body)["error"]["code"], (number, request, body)
+        grown = resident(server.process.pid, "VmRSS") - before
+        assert {200, 201, 400, 401, 404} <= seen.keys(), seen
+        assert sum(seen.values()) > 0.9 * COUNT, seen
+        assert grown < GROWTH, f"{grown / 2**20:.0f} MiB"
+        assert server.end() == 0
+        assert '"event":"fault"' not in server.log()
+    finally:
+        wire.close()
+        server.abandon()
+
+
+@pytest.mark.skipif(not LONG, reason="part of the long run")
+@pytest.mark.skipif(importlib.util.find_spec("schemathesis") is None, reason="schemathesis is not installed")
+def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
+    """The description is true enough for a stranger's tool, and no request that follows from it upsets the server."""
+    server = Server(tmp_path)
+    try:
+        person = Person.register(server.start())
+        command = [sys.executable, "-m", "schemathesis.cli", "run", f"http://127.0.0.1:{server.port}/openapi.json"]
+        command += ["--checks", "not_a_server_error", "--max-examples", "200", "--exclude-path", "/auth/logout"]
+        command += ["--header", f"Authorization: Bearer {person.access}"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1_800, check=False)
+        assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]
+        assert '"event":"fault"' not in server.log()
+    finally:
+        server.abandon()

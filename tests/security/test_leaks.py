@@ -1,0 +1,156 @@
+"""Canaries sent through every route, rightly and wrongly: none sings in a log, an error or a place of the database."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import httpx2
+import msgspec
+import pytest
+
+from strongroom.model import Variant
+from strongroom.server import routes
+from strongroom.server.http import Endpoint
+from tests.contract.harness import SECRET, Server, fresh_address
+from tests.contract.people import unique_email
+
+ENDPOINTS = routes.table(Variant.BOTH).endpoints
+SECRETS = ("password", "new password", "access token", "refresh token", "API key")
+
+
+def canary(kind: str) -> str:
+    return f"canary{kind}{uuid.uuid4().hex}"
+
+
+class Cage(NamedTuple):
+    """A server, and the canaries by what they are."""
+
+    server: Server
+    canaries: dict[str, str]
+
+    def parts(self, kind: str) -> list[str]:
+        """What of a canary would betray it: of a token its payload and its signature, of a key all but the prefix."""
+        whole = self.canaries[kind]
+        if kind.endswith("token"):
+            return whole.split(".")[1:]
+        return [whole.removeprefix("srk_")]
+
+
+@pytest.fixture
+def cage(tmp_path: Path) -> Iterator[Cage]:
+    """A server that has seen every canary in its right place."""
+    server = Server(tmp_path, DB_PATH="vault.db")
+    try:
+        server.start()
+        http = server.connect(address=fresh_address())
+        email, password, new = f"{canary('email')}@example.com", canary("password"), canary("newpassword")
+        made = http.post("/auth/email/register", json={"email": email, "password": password}).json()
+        http.headers["authorization"] = f"Bearer {made['accessToken']}"
+        change = {"currentPassword": password, "newPassword": new}
+        assert http.put("/auth/password", json=change).status_code == 200
+        made = http.post("/auth/email/login", json={"email": email, "password": new}).json()
+        made = http.post("/auth/refresh", json={"refreshToken": made["refreshToken"]}).json()
+        http.headers["authorization"] = f"Bearer {made['accessToken']}"
+        key = http.post("/auth/api-keys", json={"name": "k"}).json()["key"]
+        data, blob, name = canary("data"), canary("blob"), canary("name")
+        vault = http.post("/vault", json={"name": name, "data": blob, "salt": canary("salt")}).json()["uid"]
+        path = f"/vaults/{vault}/documents"
+        body = {"collection": canary("collection"), "data": data, "hmac": canary("hmac")}
+        uid = http.post(path, json=body).json()["uid"]
+        for bearer, way in itertools.product((made["accessToken"], key), (path, f"{path}/{uid}", "/vault", "/auth/me")):
+            assert http.get(way, headers={"authorization": f"Bearer {bearer}"}).status_code == 200
+        assert http.post(path, json=body | {"uid": uid, "data": canary("data")}).status_code == 409
+        assert http.put(f"{path}/{uid}", json={"data": canary("data"), "version": 9}).status_code == 409
+        canaries = {
+            "password": password,
+            "new password": new,
+            "access token": made["accessToken"],
+            "refresh token": made["refreshToken"],
+            "API key": key,
+            "ciphertext": data,
+            "blob": blob,
+            "email": email,
+            "vault name": name,
+            "collection": body["collection"],
+            "hmac": body["hmac"],
+        }
+        yield Cage(server, canaries)
+    finally:
+        server.abandon()
+
+
+def abuses(endpoint: Endpoint, text: str) -> Iterator[dict[str, Any]]:
+    """Ways to put a text where it does not belong."""
+    filled = re.sub(r"\{[^}]+\}", quote(text, safe=""), endpoint.path)
+    plain = re.sub(r"\{[^}]+\}", str(uuid.uuid4()), endpoint.path)
+    fields = {field.encode_name: text for field in msgspec.structs.fields(endpoint.takes)} if endpoint.takes else {}
+    json_type = {"content-type": "application/json"}
+    asked = ("since", "limit", "collection", "includeDeleted", "before")
+    yield {"url": filled}
+    yield {"url": f"{filled}/{quote(text, safe='')}"}
+    yield {"url": plain, "params": {text: text, **dict.fromkeys(asked, text)}}
+    yield {"url": f"{plain}?limit={quote(text)}&limit={quote(text)}"}
+    yield {"url": plain, "json": {**fields, text: text}}
+    yield {"url": plain, "json": {name: [value] for name, value in fields.items()} or [text]}
+    yield {"url": plain, "json": text}
+    yield {"url": plain, "content": text.encode(), "headers": json_type}
+    yield {"url": plain, "content": f'{{"{text}": "{text}"'.encode(), "headers": json_type}
+    yield {"url": plain, "content": text.encode(), "headers": {"content-type": "text/plain"}}
+    yield {"url": plain, "content": b"{}", "headers": {"content-type": text}}
+    yield {"url": plain, "data": {text: text, **fields}}
+    yield {"url": plain, "headers": {"authorization": f"Bearer {text}x"}}
+    yield {"url": plain, "headers": {"authorization": f"Basic {text}", "x-api-key": text, "cookie": f"token={text}"}}
+    yield {"url": plain, "headers": dict.fromkeys(("if-match", "if-none-match", "accept", "referer"), text)}
+    yield {"url": plain, "headers": dict.fromkeys(("origin", "x-forwarded-for", "range", "te"), text)}
+    yield {"url": plain, "method": "PATCH", "json": {text: text}}
+
+
+def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, httpx2.Response]]:
+    """What an endpoint says to all abuses, from nobody and from somebody who has nothing to hide."""
+    body = {"email": unique_email(), "password": "correct horse"}
+    worker = cage.server.connect().post("/auth/email/register", json=body).json()["accessToken"]
+    for kind, text in cage.canaries.items():
+        http = cage.server.connect(address=fresh_address())
+        for abuse, bearer in itertools.product(abuses(endpoint, text), (None, worker)):
+            given = {"method": endpoint.method, **abuse}
+            if bearer is not None:
+                given["headers"] = {"authorization": f"Bearer {bearer}", **given.get("headers", {})}
+            answer = http.request(**given)
+            assert answer.status_code < 500, answer.text
+            if answer.status_code >= 400:
+                yield kind, answer
+        http.close()
+
+
+def test_no_canary_sings(cage: Cage) -> None:
+    """No refusal echoes what was sent; the log holds none of it, and the database only what it is there to keep."""
+    echoes, count = [], 0
+    for endpoint in ENDPOINTS:
+        for kind, answer in refusals(cage, endpoint):
+            count += 1
+            shown = answer.text + str(answer.headers)
+            if any(part in shown for part in cage.parts(kind)):
+                echoes.append((endpoint.method, endpoint.path, kind, shown))
+    assert echoes == []
+    assert count > 5_000
+    server, home = cage.server, Path(cage.server.home)
+    running = b"".join(path.read_bytes() for path in home.glob("vault.db*"))
+    assert server.end() == 0
+    ended = b"".join(path.read_bytes() for path in home.glob("vault.db*"))
+    log = (home / "stderr").read_text() + (home / "stdout").read_text()
+    assert log.count('"event":"request"') > count
+    assert '"event":"fault"' not in log
+    assert "Traceback" not in log
+    assert SECRET not in log
+    assert [kind for kind in cage.canaries if any(part in log for part in cage.parts(kind))] == []
+    for raw in (running, ended):
+        assert SECRET.encode() not in raw
+        held = {kind for kind in cage.canaries if any(part.encode() in raw for part in cage.parts(kind))}
+        assert not held & set(SECRETS)
+    assert held >= {"ciphertext", "blob", "email"}

@@ -1,0 +1,46 @@
+"""Every route, every principal, every kind of id: who gets what is a table, and the server keeps to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.model import Variant
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+from tests.security.matrix import Matrix, rowless, staged
+
+
+async def play(place: dict[str, Any], clock: Clock, variant: str, *, brief: bool) -> int:
+    async with staged(place, clock, variant) as stage:
+        matrix = Matrix(stage, variant, brief=brief)
+        failures = [failure async for failure in matrix.failures()]
+    assert not failures, f"{len(failures)} of {matrix.cells}:\n" + "\n".join(failures[:40])
+    return matrix.cells
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_every_route_has_a_row(variant: Variant) -> None:
+    """A route that the table does not know, or a row for no route, is a hole in what follows."""
+    assert rowless(variant.value) == set()
+
+
+@runs
+async def test_the_whole_matrix(tmp_path: Path, clock: Clock) -> None:
+    """All of it: other spellings and HEAD included; what is refused is refused to the byte alike."""
+    assert await play({"db_path": tmp_path / "vault.db"}, clock, "both", brief=False) > 10_000
+
+
+@pytest.mark.parametrize("variant", ["document", "blob"])
+@runs
+async def test_the_matrix_of_a_narrowed_server(tmp_path: Path, clock: Clock, variant: str) -> None:
+    """A server of one variant, over a database that holds everything."""
+    assert await play({"db_path": tmp_path / "vault.db"}, clock, variant, brief=True) > 1_000
+
+
+@runs
+async def test_the_matrix_on_postgresql(clock: Clock) -> None:
+    """A smaller cut: every row and every principal, fewer spellings."""
+    assert await play({"database_url": postgres().fresh()}, clock, "both", brief=True) > 1_000

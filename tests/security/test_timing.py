@@ -1,0 +1,63 @@
+"""How long a login takes does not tell whether the account exists."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import median
+
+from tests.contract.checks import without_id
+from tests.contract.harness import Server, fresh_address, until
+from tests.contract.people import Person, unique_email
+from tests.faults.crowd import LONG, rounds
+
+PAIRS = rounds(30, 100)
+MARGIN = 0.05 if LONG else 0.10
+ATTEMPTS = 3  # other work on the machine may disturb one measurement; it does not disturb three in the same way
+
+
+def measured(server: Server, ids: list[str]) -> list[float]:
+    """The milliseconds that the server itself took for these requests, from its log."""
+
+    def logged() -> dict[str, float]:
+        lines = (json.loads(line) for line in server.log().splitlines() if line.startswith("{"))
+        return {line["requestId"]: line["ms"] for line in lines if line["event"] == "request"}
+
+    until(lambda: set(ids) <= logged().keys(), "the lines of the log")
+    found = logged()
+    return [found[name] for name in ids]
+
+
+def apart(server: Server, known: str, attempt: int) -> float:
+    """Log in wrongly with a known and an unknown email in turn; how far the medians are from each other."""
+    ids: dict[str, list[str]] = {"known": [], "unknown": []}
+    texts = set()
+    for number in range(PAIRS):
+        turns = [("known", known), ("unknown", unique_email())]
+        for kind, email in turns if number % 2 else reversed(turns):
+            name = f"{kind}-{attempt}-{number}"
+            with server.connect(address=fresh_address()) as http:
+                body = {"email": email, "password": "a wrong guess"}
+                answer = http.post("/auth/email/login", json=body, headers={"x-request-id": name})
+            assert answer.status_code == 401
+            texts.add(json.dumps([without_id(answer), sorted(answer.headers.keys())]))
+            ids[kind].append(name)
+    assert len(texts) == 1
+    one, other = (median(measured(server, ids[kind])) for kind in ("known", "unknown"))
+    assert min(one, other) > 5, "a password check takes its time"
+    return abs(one - other) / max(one, other)
+
+
+def test_known_and_unknown_emails_take_the_same_time(tmp_path: Path) -> None:
+    """The medians of interleaved logins lie within a few per cent, and the answers are the same."""
+    server = Server(tmp_path)
+    try:
+        known = Person.register(server.start()).email
+        apart_by = []
+        for attempt in range(ATTEMPTS):
+            apart_by.append(apart(server, known, attempt))
+            if apart_by[-1] <= MARGIN:
+                return
+        assert min(apart_by) <= MARGIN
+    finally:
+        server.abandon()
