@@ -2,7 +2,7 @@
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
-#   make soak     the long versions of the tests that kill, race and fill disks (about 15 minutes)
+#   make soak     the long versions of the tests that kill, race, fuzz and fill disks (about 15 minutes)
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-report and bench-setup are explained in bench/README.md
 #   make check    linter, formatter's check, type checker
@@ -42,8 +42,14 @@ test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses $(PARALLEL) $(PYTEST)
 	CONTRACT_ENGINE=postgres $(BIN)/python -m pytest --numprocesses $(PARALLEL) tests/contract
 
-soak: .venv/.dev
-	SOAK=1 $(BIN)/python -m pytest --capture=no --verbose tests/faults
+.venv/soak/.done: requirements-soak.lock | .venv/bin/python
+	$(PYTHON) -m venv --without-pip .venv/soak
+	$(PYTHON) -m pip --python .venv/soak/bin/python --disable-pip-version-check --quiet install --require-hashes --requirement $<
+	@touch $@
+
+soak: .venv/.dev .venv/soak/.done
+	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/security/test_fuzz.py tests/security/test_timing.py
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python
@@ -83,6 +89,8 @@ format: .venv/.dev
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
 	  --quiet bench/requirements.in --output-file bench/requirements.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  --quiet requirements-soak.in --output-file requirements-soak.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
 	  --quiet pyproject.toml requirements-build.in --output-file requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
