@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": set(),
     "options": set(),
     "rules": {"errors", "model"},
-    "wire": {"errors", "identifiers", "model", "rules"},
+    "wire": {"errors", "identifiers", "model", "rules", "wire"},
     "credentials": {"identifiers"},
     "store": {"errors", "model", "store"},
     "actions": {"actions", "credentials", "errors", "identifiers", "model", "rules", "store", "wire"},

@@ -22,7 +22,8 @@ import pytest
 from strongroom.model import Document, Variant, Vault
 from strongroom.options import TABLE
 from strongroom.server import routes
-from strongroom.server.http import STATUS, Access, Endpoint
+from strongroom.server.http import STATUS
+from strongroom.server.table import Access, Endpoint
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "strongroom"

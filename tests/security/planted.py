@@ -13,7 +13,8 @@ from strongroom.actions import keys, sessions, vaults
 from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
-from strongroom.server.http import Access, Call, Endpoint, Table
+from strongroom.server.http import Call
+from strongroom.server.table import Access, Endpoint, Table
 from strongroom.store.db import Sql
 from tests.security.stage import Stage
 

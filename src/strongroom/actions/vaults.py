@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
     from strongroom.wire import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
 
-    AnyCreate = CreateVault | CreateContainer | CreateBlob
-    AnyPut = PutVault | RenameVault | PutBlob
+    AnyCreate: TypeAlias = CreateVault | CreateContainer | CreateBlob
+    AnyPut: TypeAlias = PutVault | RenameVault | PutBlob
 
 
 async def create(tx: Tx, actor: Actor, wanted: AnyCreate) -> tuple[Vault, bool]:

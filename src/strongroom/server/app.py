@@ -14,7 +14,8 @@ from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed
 from strongroom.server import routes
 from strongroom.server.authenticate import authenticate
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Access, Answer, Call, Endpoint, Header, refusal_answer
+from strongroom.server.http import NOBODY, Answer, Call, Header, refusal_answer
+from strongroom.server.table import Access, Endpoint
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.http import Table
 from strongroom.server.routes import accounts, documents, keys, sessions, system, vaults
+from strongroom.server.table import Table
 
 if TYPE_CHECKING:
     from strongroom.model import Variant

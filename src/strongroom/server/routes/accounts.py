@@ -10,7 +10,8 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, guessing
 from strongroom.errors import Invalid, InvalidCredentials, SignupsClosed
 from strongroom.server.address import counted
-from strongroom.server.http import Access, Answer, Call, Endpoint, answer, integer
+from strongroom.server.http import Answer, Call, answer, integer
+from strongroom.server.table import Access, Endpoint
 
 MOST_EVENTS: Final = 1_000  # in one answer
 

@@ -10,7 +10,8 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.http import CHUNK, Answer, Call, Endpoint, answer, integer, items, streamed
+from strongroom.server.http import CHUNK, Answer, Call, answer, integer, items, streamed
+from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
     from strongroom.server.http import Chunks

@@ -6,7 +6,8 @@ from typing import Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
-from strongroom.server.http import Access, Answer, Call, Endpoint, answer
+from strongroom.server.http import Answer, Call, answer
+from strongroom.server.table import Access, Endpoint
 
 
 async def create(call: Call) -> Answer:

@@ -9,7 +9,8 @@ from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
 from strongroom.server.address import counted
-from strongroom.server.http import Access, Answer, Call, Endpoint, answer
+from strongroom.server.http import Answer, Call, answer
+from strongroom.server.table import Access, Endpoint
 
 
 async def log_in(call: Call) -> Answer:

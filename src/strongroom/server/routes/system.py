@@ -6,7 +6,8 @@ from typing import Final
 
 from strongroom import wire
 from strongroom.server import openapi, pages
-from strongroom.server.http import Access, Answer, Call, Endpoint, answer
+from strongroom.server.http import Answer, Call, answer
+from strongroom.server.table import Access, Endpoint
 
 
 async def health(call: Call) -> Answer:

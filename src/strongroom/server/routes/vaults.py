@@ -11,7 +11,8 @@ from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.http import CHUNK, Answer, Call, Endpoint, answer, items, streamed
+from strongroom.server.http import CHUNK, Answer, Call, answer, items, streamed
+from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
     from strongroom.server.http import Chunks

@@ -1,0 +1,177 @@
+"""What the server answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from strongroom.model import Document, Event, Permission, User, Vault
+
+
+class Tokens(Struct, frozen=True, rename="camel"):
+    """A new pair of tokens."""
+
+    access_token: str
+    refresh_token: str
+
+    def __repr__(self) -> str:
+        return "Tokens(...)"
+
+
+class SignedIn(Struct, frozen=True, rename="camel"):
+    """An opened session. `token` is the access token again, as published clients of this API expect it."""
+
+    access_token: str
+    refresh_token: str
+    user: User
+    token: str
+
+    def __repr__(self) -> str:
+        return f"SignedIn(user={self.user!r})"
+
+
+class KeyAbout(Struct, frozen=True, rename="camel"):
+    """What an API key may learn of itself."""
+
+    uid: str
+    name: str
+    permissions: list[Permission] | None
+    vault_uids: list[str] | None
+    collections: list[str] | None
+    expires_at: int | None
+
+
+class Me(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The current user, and the API key if one was presented."""
+
+    user: User
+    api_key: KeyAbout | None = None
+
+
+class Health(Struct, frozen=True):
+    """The process is alive."""
+
+    status: str
+    timestamp: int
+
+
+class Done(Struct, frozen=True):
+    """It is done."""
+
+    success: bool = True
+
+
+class Deleted(Struct, frozen=True, rename="camel"):
+    """A document's tombstone."""
+
+    success: bool
+    uid: str
+    vault_uid: str
+    collection: str
+    data: str
+    hmac: str | None
+    version: int
+    created_at: int
+    updated_at: int
+    deleted_at: int | None
+
+    def __repr__(self) -> str:
+        return f"Deleted(uid={self.uid!r}, version={self.version})"
+
+
+class Vaults(Struct, frozen=True):
+    """The vaults of the current user."""
+
+    vaults: list[Vault]
+
+
+class Documents(Struct, frozen=True, rename="camel"):
+    """Documents in the order of `updatedAt`. `next` is the `since` of the next request."""
+
+    documents: list[Document]
+    has_more: bool
+    next: int
+
+
+class Synced(Struct, frozen=True, rename="camel"):
+    """A list of documents; `syncedAt` is `next` again, as published clients of this API expect it."""
+
+    documents: list[Document]
+    has_more: bool
+    next: int
+    synced_at: int
+
+
+class NewApiKey(Struct, frozen=True, rename="camel"):
+    """A new API key. `key` is shown in this answer and never again."""
+
+    uid: str
+    name: str
+    key: str
+    permissions: list[Permission] | None
+    vault_uids: list[str] | None
+    collections: list[str] | None
+    expires_at: int | None
+    created_at: int
+
+    def __repr__(self) -> str:
+        return f"NewApiKey(uid={self.uid!r})"
+
+
+class ListedApiKey(Struct, frozen=True, rename="camel"):
+    """An API key without its secret."""
+
+    uid: str
+    name: str
+    permissions: list[Permission] | None
+    vault_uids: list[str] | None
+    collections: list[str] | None
+    expires_at: int | None
+    created_at: int
+    last_used_at: int | None
+
+
+class ApiKeys(Struct, frozen=True):
+    """The active API keys of the current user."""
+
+    keys: list[ListedApiKey]
+
+
+class ListedSession(Struct, frozen=True, rename="camel"):
+    """A session; `current` is the one that asks."""
+
+    id: str
+    created_at: int
+    last_used_at: int
+    address: str | None
+    user_agent: str | None
+    current: bool
+
+
+class Sessions(Struct, frozen=True):
+    """The open sessions of the current user, the one used last first."""
+
+    sessions: list[ListedSession]
+
+
+class Events(Struct, frozen=True, rename="camel"):
+    """Lines of the account's log, newest first. `before` of the next request is the last one's id."""
+
+    events: list[Event]
+    has_more: bool
+
+
+class Fault(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Why a request was refused."""
+
+    code: str
+    message: str
+    request_id: str
+    details: dict[str, Any] | None = None
+
+
+class Failure(Struct, frozen=True):
+    """The body of every answer from status 400 up."""
+
+    error: Fault

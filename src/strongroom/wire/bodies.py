@@ -1,0 +1,238 @@
+"""What a request may carry, and the sentence that explains each field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta, Struct
+
+from strongroom import identifiers, rules
+from strongroom.model import Permission
+
+# What a field is, and the sentence that explains it when it is wrong. Patterns end in \Z: in Python, `$` lets a
+# trailing line feed through.
+_NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+\Z"
+_INT64 = {"ge": -(2**63), "le": rules.LARGEST}
+
+
+def _meta(says: str, **limits: Any) -> Meta:
+    return Meta(description=says[0].upper() + says[1:] + ".", extra={"says": says}, **limits)
+
+
+Email = Annotated[str, _meta("must be an email address of 3 to 254 characters with one @")]
+NewPassword = Annotated[str, _meta("must be 8 to 1024 characters", min_length=8, max_length=1024)]
+Flag = Annotated[bool, _meta("must be true or false")]
+Text = Annotated[str, _meta("must be a string")]
+Name = Annotated[
+    str,
+    _meta(
+        "must be 1 to 255 characters without control characters", min_length=1, max_length=255, pattern=_NAME_PATTERN
+    ),
+]
+Uid = Annotated[str, _meta("must be a UUID, like 0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")]
+Ciphertext = Annotated[
+    str,
+    _meta(
+        "must be base64 or base64url ciphertext of 1 character or more; encrypt it before sending, "
+        "this server takes no plaintext",
+        min_length=1,
+    ),
+]
+Blob = Annotated[str, _meta("must be a string of 1 character or more", min_length=1)]
+Salt = Annotated[str, _meta("must be base64 or base64url, up to 1024 characters", max_length=1024)]
+Hmac = Annotated[str, _meta("must be a string of up to 1024 characters, or null", max_length=1024)]
+Version = Annotated[int, _meta("must be an integer: the version you last saw", **_INT64)]
+Moment = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
+_AT_MOST = 100
+Permissions = Annotated[
+    list[Permission],
+    _meta("must be a list of one or more of 'read', 'write' and 'delete'", min_length=1, max_length=_AT_MOST),
+]
+Uids = Annotated[
+    list[Uid], _meta("must be a list of 1 to 100 UUIDs of your own vaults", min_length=1, max_length=_AT_MOST)
+]
+Collections = Annotated[
+    list[Name], _meta("must be a list of 1 to 100 collection names", min_length=1, max_length=_AT_MOST)
+]
+
+
+def _is_uid(value: str) -> bool:
+    return identifiers.canonical(value) is not None
+
+
+def _is_email(value: str) -> bool:
+    return rules.is_email(rules.normal_email(value))
+
+
+def _are_uids(value: list[str]) -> bool:
+    return all(map(_is_uid, value))
+
+
+class Body(Struct, frozen=True, rename="camel"):
+    """A request's body. `checks` are the rules that a type cannot say; `together` those between fields."""
+
+    checks: ClassVar[dict[str, Callable[[Any], bool]]] = {}
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:  # noqa: ARG004
+        """What is wrong between the fields, by field."""
+        return {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"  # bodies hold passwords, tokens and ciphertext
+
+
+class Register(Body, frozen=True):
+    """A new account."""
+
+    email: Email
+    password: NewPassword
+    checks = {"email": _is_email}
+
+
+class LogIn(Body, frozen=True):
+    """An email and a password. Their form is not judged here: a wrong one is a wrong login."""
+
+    email: Text
+    password: Text
+
+
+class Refresh(Body, frozen=True):
+    """A refresh token, to be exchanged."""
+
+    refresh_token: Text
+
+
+class LogOut(Body, frozen=True):
+    """Nothing is required to log out; `everywhere` ends all sessions."""
+
+    everywhere: Flag = False
+
+
+class ChangePassword(Body, frozen=True):
+    """The password that is, and the one that shall be."""
+
+    current_password: Text
+    new_password: NewPassword
+
+
+class DeleteAccount(Body, frozen=True):
+    """The password, as proof."""
+
+    password: Text
+
+
+def _blob_whole(given: dict[str, Any]) -> dict[str, str]:
+    has = [given.get(name) is not None for name in ("data", "salt")]
+    if has == [True, False]:
+        return {"salt": "is required together with data"}
+    if has == [False, True]:
+        return {"data": "is required together with salt"}
+    return {}
+
+
+class CreateContainer(Body, frozen=True):
+    """A vault that holds documents only (Variant A)."""
+
+    name: Name
+    uid: Uid | None = None
+    checks = {"uid": _is_uid}
+
+    data: ClassVar[None] = None
+    salt: ClassVar[None] = None
+
+
+class CreateBlob(Body, frozen=True):
+    """A vault that carries a blob (Variant B)."""
+
+    name: Name
+    data: Blob
+    salt: Salt
+    uid: Uid | None = None
+    checks = {"uid": _is_uid, "salt": rules.is_base64}
+
+
+class CreateVault(Body, frozen=True):
+    """A vault: with `data` and `salt` it carries a blob, without them it is a plain container."""
+
+    name: Name
+    data: Blob | None = None
+    salt: Salt | None = None
+    uid: Uid | None = None
+    checks = {"uid": _is_uid, "salt": rules.is_base64}
+    together = staticmethod(_blob_whole)
+
+
+class RenameVault(Body, frozen=True):
+    """A new name for a vault (Variant A)."""
+
+    name: Name
+    version: Version | None = None
+
+    data: ClassVar[None] = None
+    salt: ClassVar[None] = None
+
+
+class PutBlob(Body, frozen=True):
+    """A new blob for a vault (Variant B). Without a version, the last writer wins."""
+
+    data: Blob
+    salt: Salt
+    version: Version | None = None
+    checks = {"salt": rules.is_base64}
+
+    name: ClassVar[None] = None
+
+
+def _vault_change(given: dict[str, Any]) -> dict[str, str]:
+    if all(given.get(name) is None for name in ("name", "data", "salt")):
+        return {"name": "is required, or data and salt are"}
+    return _blob_whole(given)
+
+
+class PutVault(Body, frozen=True):
+    """A new blob for a vault (`data` and `salt`), a new name (`name`, then `version` is required), or both."""
+
+    name: Name | None = None
+    data: Blob | None = None
+    salt: Salt | None = None
+    version: Version | None = None
+    checks = {"salt": rules.is_base64}
+    together = staticmethod(_vault_change)
+
+
+class CreateDocument(Body, frozen=True):
+    """A new document."""
+
+    collection: Name
+    data: Ciphertext
+    hmac: Hmac | None = None
+    uid: Uid | None = None
+    checks = {"data": rules.is_base64, "uid": _is_uid}
+
+
+class PutDocument(Body, frozen=True):
+    """New ciphertext for a document, and the version that the client last saw."""
+
+    data: Ciphertext
+    hmac: Hmac | None = None
+    version: Version | None = None
+    checks = {"data": rules.is_base64}
+
+
+class DeleteDocument(Body, frozen=True):
+    """Optionally, the version that the client last saw."""
+
+    version: Version | None = None
+
+
+class CreateApiKey(Body, frozen=True):
+    """A new API key; a scope that is absent does not limit it."""
+
+    name: Name
+    expires_at: Moment | None = None
+    permissions: Permissions | None = None
+    vault_uids: Uids | None = None
+    collections: Collections | None = None
+    checks = {"vault_uids": _are_uids}
