@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import apsw
@@ -32,7 +33,9 @@ def test_a_list_of_a_hundred_thousand_documents_takes_little_memory(tmp_path: Pa
         subprocess.Popen(
             command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, stderr=log, text=True
         ) as server,
+        ExitStack() as stack,
     ):
+        stack.callback(server.kill)  # whatever fails below, the server does not outlive the test
         assert server.stdout is not None
         url = re.findall(r"http://\S+", server.stdout.readline())[0]
         with httpx2.Client(base_url=url, timeout=60) as http:

@@ -8,7 +8,21 @@ import pytest
 
 from strongroom.server.address import counted_address
 from strongroom.server.throttle import Gate
-from tests.conftest import Open, runs
+from tests.conftest import House, Open, runs
+
+
+def count_checks(h: House) -> list[str]:
+    """Every password that is checked from now on."""
+    room = h.http._transport.app._room  # type: ignore[attr-defined]
+    real, checked = room.password_matches, []
+
+    async def counting(password: str, phc: str | None) -> bool:
+        checked.append(password)
+        matches: bool = await real(password, phc)
+        return matches
+
+    room.password_matches = counting
+    return checked
 
 
 @runs
@@ -16,9 +30,11 @@ async def test_a_volley_of_guesses_gets_no_more_tries_than_a_row_of_them(house: 
     """Forty at once: ten are checked, thirty are refused."""
     async with house() as h:
         person = await h.person()
+        checked = count_checks(h)
         answers = await asyncio.gather(*(h.login(person.email, f"guess {n}") for n in range(40)))
         codes = sorted(answer.status_code for answer in answers)
         assert codes == [401] * 10 + [429] * 30
+        assert len(checked) == 10, "a guess that is not answered must not be checked either"
 
 
 @runs
