@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from strongroom import store
-from strongroom.errors import Unavailable
+from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import CannotOpen, Tx, open_database
 from strongroom.store.sqlite import SqliteDatabase, has_wal_fault
 from tests.conftest import Clock, runs
@@ -242,4 +242,25 @@ async def test_long_and_short_writes_keep_their_order(tmp_path: Path, clock: Clo
     await vault(db)
     await asyncio.gather(*((db.write_long if n % 4 == 0 else db.write)(add, f"d{n:02}") for n in range(24)))
     assert [document.uid for document in await everything(db)] == [f"d{n:02}" for n in range(24)]
+    await db.close()
+
+
+@pytest.mark.parametrize(("error", "refusal"), [(apsw.FullError, StorageFull), (apsw.BusyError, Unavailable)])
+@runs
+async def test_a_statement_that_meets_a_full_disk_is_refused_as_a_commit_is(
+    tmp_path: Path, clock: Clock, error: type[apsw.Error], refusal: type[Refusal]
+) -> None:
+    """Also where SQLite keeps the transaction, and those who share it go on."""
+    db = open_database(str(tmp_path / "x.db"), clock)
+
+    async def meets(_tx: Tx) -> None:
+        raise error("from the disk")
+
+    outcomes = await asyncio.gather(
+        db.write(meets), db.write(store.accounts.insert, "u", "e@x", "hash"), return_exceptions=True
+    )
+    assert isinstance(outcomes[0], refusal)
+    assert await db.read(store.accounts.by_email, "e@x") is not None
+    with pytest.raises(refusal):
+        await db.write(meets)
     await db.close()

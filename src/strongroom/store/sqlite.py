@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from strongroom.errors import StorageFull, Unavailable
+from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
@@ -161,7 +161,7 @@ class _Job:
             self.result = undo.result
             raise
         except BaseException as error:
-            self.error = error
+            self.error = _passing(error) or error
             raise
 
     def settle(self) -> None:
@@ -172,6 +172,13 @@ class _Job:
             self.future.set_exception(self.error)
         else:
             self.future.set_result(self.result)
+
+
+def _passing(error: BaseException) -> Refusal | None:
+    """What to say of a fault that passes by itself; None for one that does not."""
+    if isinstance(error, apsw.FullError):
+        return StorageFull()
+    return Unavailable(1) if isinstance(error, apsw.BusyError) else None
 
 
 def _at_once(awaitable: Awaitable[Any]) -> Any:
@@ -380,16 +387,10 @@ class SqliteDatabase:
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
         """None of these was written. A full disk and a busy file pass; anything else does not."""
-        refusal: BaseException
-        if isinstance(error, apsw.FullError):
-            refusal = StorageFull()
-        elif isinstance(error, apsw.BusyError):
-            refusal = Unavailable(1)
-        elif isinstance(error, apsw.Error):
+        refusal: BaseException = _passing(error) or error
+        if isinstance(refusal, apsw.Error):
             self._broken = True
             refusal = Unavailable(1)
-        else:
-            refusal = error
         for job in jobs:
             job.error = refusal
         self._settle(jobs)

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import Document, Event, Permission, User, Vault
+from strongroom.model import ApiKey, Document, Event, Permission, User, Vault
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -119,23 +119,10 @@ class NewApiKey(Struct, frozen=True, rename="camel"):
         return f"NewApiKey(uid={self.uid!r})"
 
 
-class ListedApiKey(Struct, frozen=True, rename="camel"):
-    """An API key without its secret."""
-
-    uid: str
-    name: str
-    permissions: list[Permission] | None
-    vault_uids: list[str] | None
-    collections: list[str] | None
-    expires_at: int | None
-    created_at: int
-    last_used_at: int | None
-
-
 class ApiKeys(Struct, frozen=True):
     """The active API keys of the current user."""
 
-    keys: list[ListedApiKey]
+    keys: list[ApiKey]
 
 
 class ListedSession(Struct, frozen=True, rename="camel"):

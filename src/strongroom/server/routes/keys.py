@@ -32,7 +32,7 @@ async def create(call: Call) -> Answer:
 
 async def list_(call: Call) -> Answer:
     """The keys, without their secrets."""
-    return answer({"keys": await call.room.db.read(keys.list_, call.actor)})
+    return answer(wire.ApiKeys(await call.room.db.read(keys.list_, call.actor)))
 
 
 async def revoke(call: Call) -> Answer:
