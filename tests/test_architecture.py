@@ -46,7 +46,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ONLY_IN: dict[str, set[str]] = {
     "apsw": {"store"},
     "asyncpg": {"store"},
-    "starlette": {"server"},
+    "httptools": {"server"},
     "uvicorn": {"server"},
     "uvloop": {"server"},
     "dotenv": {"cli"},
@@ -105,7 +105,7 @@ def test_imports_point_inward(path: Path) -> None:
         ("actions", "import apsw"),
         ("server", "from apsw import Connection"),
         ("store", "import sqlite3"),
-        ("actions", "from starlette.requests import Request"),
+        ("actions", "import httptools"),
         ("credentials", "from cryptography.hazmat.primitives.ciphers.aead import AESGCM"),
         ("server", "from cryptography.hazmat.primitives.ciphers import Cipher"),
     ],
@@ -133,7 +133,7 @@ def test_help_loads_no_server() -> None:
         "from strongroom.cli import main\n"
         "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
         "    main(['serve', '--help'])\n"
-        "heavy = ('strongroom.server', 'strongroom.store', 'uvicorn', 'starlette', 'apsw', 'cryptography', 'msgspec')\n"
+        "heavy = ('strongroom.server', 'strongroom.store', 'uvicorn', 'httptools', 'apsw', 'cryptography', 'msgspec')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -96,7 +96,7 @@ class Tokens:
     def __init__(self, secret: bytes, issuer: str, previous: bytes = b"") -> None:
         self._secrets = (secret, previous) if previous else (secret,)
         self._issuer = issuer
-        self._good: dict[str, Claims] = {}
+        self._good: dict[bytes, Claims] = {}
 
     def __repr__(self) -> str:
         return "Tokens(...)"
@@ -108,18 +108,22 @@ class Tokens:
 
     def claims(self, token: str, kind: Kind, now: int) -> Claims | None:
         """What a token says, if we signed it, it is of this kind, and it has not expired at `now` (milliseconds)."""
-        claims = self._good.get(token)
-        if claims is None:
-            claims = self._checked(token)
-            if claims is None:
-                return None
-            if len(self._good) >= _REMEMBERED:
-                del self._good[next(iter(self._good))]
-            self._good[token] = claims
-        if claims.exp * 1000 <= now:
-            self._good.pop(token, None)
+        claims = self._checked(token)
+        return claims if claims is not None and claims.typ == kind and claims.exp * 1000 > now else None
+
+    def remembered(self, header: bytes, now: int) -> Claims | None:
+        """What a header says that carried a good access token before, if it has not expired since."""
+        claims = self._good.get(header)
+        if claims is not None and claims.exp * 1000 <= now:
+            del self._good[header]
             return None
-        return claims if claims.typ == kind else None
+        return claims
+
+    def remember(self, header: bytes, claims: Claims) -> None:
+        """Remember a header whose access token was found to be good."""
+        if len(self._good) >= _REMEMBERED:
+            del self._good[next(iter(self._good))]
+        self._good[header] = claims
 
     def _checked(self, token: str) -> Claims | None:
         try:

@@ -13,6 +13,7 @@ from strongroom.actions import keys, sessions, vaults
 from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
+from strongroom.server import app, authenticate
 from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint, Table
 from strongroom.store.db import Sql
@@ -120,12 +121,11 @@ def as_named(_actor: Actor, named: str | None) -> Any:
     return None if named is None else (named,)
 
 
-def from_the_query(call: Call, name: bytes) -> str | None:
+async def from_the_query(call: Call) -> Actor:
     """Take a token from the address too, where logs and histories keep it."""
-    found = _header(call, name)
-    if found is None and name == b"authorization" and "access_token" in call.query():
-        return f"Bearer {call.query()['access_token']}"
-    return found
+    if b"authorization" not in call.given and "access_token" in call.query():
+        call.given[b"authorization"] = f"Bearer {call.query()['access_token']}".encode()
+    return await _authenticate(call)
 
 
 def last_in_scope(actor: Actor, vault_uid: str) -> None:
@@ -134,7 +134,8 @@ def last_in_scope(actor: Actor, vault_uid: str) -> None:
         _require_vault(actor, vault_uid)
 
 
-_claims, _require, _require_vault, _header = Tokens.claims, rules.require, rules.require_vault, Call.header
+_claims, _require, _require_vault = Tokens.claims, rules.require, rules.require_vault
+_authenticate = authenticate.authenticate
 _create_key, _get_vault = keys.create, vaults.get
 _OWNER = "user_id = :user_id AND "
 
@@ -152,7 +153,7 @@ BUGS: dict[str, Plant] = {
     "the session behind a token is not looked up": replaced(sessions, "actor", anybody),
     "a refresh token is taken as an access token": replaced(Tokens, "claims", of_either_kind),
     "an expired token is taken": replaced(Tokens, "claims", of_any_age),
-    "a token is taken from the query": replaced(Call, "header", from_the_query),
+    "a token is taken from the query": replaced(app, "authenticate", from_the_query),
     "a foreign vault is told from one that is not there": replaced(vaults, "get", telling),
     "what only users may do is open to keys": rerouted("", "*", access=Access.ANY),
     "one route of users is open to keys": rerouted("GET", "/auth/events", access=Access.ANY),

@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from strongroom.options import TABLE
+from strongroom.server import asgi
 from strongroom.server.app import App
 from strongroom.server.observe import Log, Silent
 from strongroom.server.room import Room
@@ -16,8 +17,7 @@ from strongroom.store import open_database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.types import Receive, Scope, Send
-
+    from strongroom.server.asgi import Receive, Scope, Send
     from strongroom.server.run import Runner
 
 __all__ = ["Server", "create_server", "open_server"]
@@ -37,7 +37,7 @@ class Server:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as an ASGI application."""
-        await self._app(scope, receive, send)
+        await asgi.serve(self._app, scope, receive, send)
 
     def listen(self, port: int | None = None, host: str | None = None) -> None:
         """Serve until a signal or `close`; requests in hand are finished first."""
@@ -56,6 +56,11 @@ class Server:
     async def release(self) -> None:
         """Let go of the database; for a server that was opened and never listened."""
         await self._room.close()
+
+    @property
+    def app(self) -> App:
+        """The application behind it."""
+        return self._app
 
     @property
     def settings(self) -> Settings:

@@ -14,13 +14,12 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 def address_of(call: Call) -> str:
     """The caller's address, as far as it can be trusted."""
-    client = call.scope.get("client")
-    if not client:
+    if call.client is None:
         return "unknown"
     trusted = call.room.settings.trusted_proxies
     if not trusted:
-        return str(client[0])
-    return _forwarded(client[0], call.header(b"x-forwarded-for") or "", trusted)
+        return call.client
+    return _forwarded(call.client, call.header(b"x-forwarded-for") or "", trusted)
 
 
 def _forwarded(peer: str, header: str, trusted: tuple[Network, ...]) -> str:

@@ -6,28 +6,25 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Final
 
-from starlette.requests import ClientDisconnect
-
 from strongroom import rules
 from strongroom.actions import sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes
 from strongroom.server.authenticate import authenticate
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Answer, Call, Header, refusal_answer
+from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
 from strongroom.server.table import Access, Endpoint
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
+    from strongroom.model import ApiKey
     from strongroom.server.room import Room
 
 _PURGE_SECONDS: Final = 600
 
 
 class App:
-    """The ASGI application."""
+    """The application, whoever carries its requests."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -37,24 +34,15 @@ class App:
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
         self._purging: asyncio.Task[None] | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the life of the application."""
-        if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1000})
-            return
-        await self._request(scope, receive, send)
-
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        await receive()
+    def start(self) -> None:
+        """Begin the chores that go on beside the requests."""
         self._purging = asyncio.create_task(self._purge())
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
-        self._purging.cancel()
+
+    async def close(self) -> None:
+        """End them, and let go of everything."""
+        if self._purging is not None:
+            self._purging.cancel()
         await self.room.close()
-        await send({"type": "lifespan.shutdown.complete"})
 
     async def _purge(self) -> None:
         """Forget expired sessions now and then."""
@@ -68,71 +56,64 @@ class App:
                 self.room.log.fault(error, "purge")
             await asyncio.sleep(_PURGE_SECONDS)
 
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = time.perf_counter()
-        call = Call(scope, receive, self.room)
-        origin = call.given.get(b"origin")
-        endpoint: Endpoint | None = None
+    async def answer(self, call: Call) -> Answer | None:
+        """The answer to a request, whatever happens; None if the client has gone meanwhile."""
         try:
-            endpoint, call.parts = self._table.find(scope["method"], _raw_path(scope))
-            answer = await self._answer(call, endpoint)
+            endpoint, call.parts = self._table.find(call.method, call.path)
+            call.endpoint = endpoint
+            if endpoint.access is not Access.PUBLIC:
+                actor = call.actor = await authenticate(call)
+                call.recheck = authenticate
+                self.room.meter.count(actor.user_id, self.room.clock())
+                if actor.key is not None:
+                    _require(actor.key, endpoint)
+            answer = await endpoint.handler(call)
         except MethodNotAllowed as refusal:
-            answer = (
-                self._options(refusal, origin)
-                if scope["method"] == "OPTIONS"
-                else refusal_answer(refusal, call.request_id)
-            )
+            answer = self._options(call, refusal) if call.method == "OPTIONS" else refusal_answer(refusal, call)
         except Refusal as refusal:
-            answer = refusal_answer(refusal, call.request_id)
+            answer = refusal_answer(refusal, call)
         except Orphan:  # the account was deleted while this was under way
-            answer = refusal_answer(Unauthorized(), call.request_id)
-        except ClientDisconnect:
-            self._note(call, endpoint, 499, started, 0)
-            return
+            answer = refusal_answer(Unauthorized(), call)
+        except Gone:
+            return None
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
             self.room.log.fault(error, call.request_id)
-            answer = refusal_answer(InternalError(), call.request_id)
-        answer.headers += self._always
-        answer.headers.append((b"x-request-id", call.request_id.encode()))
+            answer = refusal_answer(InternalError(), call)
+        answer.request_id = call.request_id
+        if self._always or b"origin" in call.given:
+            self._add_headers(answer, call)
+        return answer
+
+    def _add_headers(self, answer: Answer, call: Call) -> None:
+        """What depends on where the server stands, and on where a browser comes from."""
+        headers = [*answer.headers, *self._always]
+        origin = call.given.get(b"origin")
         if origin is not None:
-            have = {name for name, _ in answer.headers}
-            answer.headers += [header for header in self._cors.headers(origin) if header[0] not in have]
-        size = 0
-        try:
-            size = await answer.send(send, receive)
-        finally:
-            self._note(call, endpoint, answer.status, started, size)
+            have = {name for name, _ in headers}
+            headers += [header for header in self._cors.headers(origin) if header[0] not in have]
+        answer.headers = headers
 
-    async def _answer(self, call: Call, endpoint: Endpoint) -> Answer:
-        if endpoint.access is not Access.PUBLIC:
-            actor = call.actor = await authenticate(call)
-            call.recheck = authenticate
-            self.room.meter.count(actor.user_id, self.room.clock())
-            if actor.key is not None:
-                if endpoint.access is Access.USER:
-                    raise InsufficientScope("An API key cannot do this; log in as a user.")
-                rules.require(actor.key, endpoint.permission, whole_account=endpoint.whole_account)
-        return await endpoint.handler(call)
-
-    def _options(self, refusal: MethodNotAllowed, origin: bytes | None) -> Answer:
+    def _options(self, call: Call, refusal: MethodNotAllowed) -> Answer:
         """Which methods there are; for a browser, whether it may use them."""
         headers = [(b"allow", ", ".join(refusal.allowed).encode())]
+        origin = call.given.get(b"origin")
         return Answer(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def _note(self, call: Call, endpoint: Endpoint | None, status: int, started: float, size: int) -> None:
+    def note(self, call: Call, status: int, size: int) -> None:
+        """A line in the log, once the answer is out."""
         self.room.log.request(
-            call.scope["method"],
-            "-" if endpoint is None else endpoint.path,
+            call.method,
+            "-" if call.endpoint is None else call.endpoint.path,
             status,
-            time.perf_counter() - started,
+            time.perf_counter() - call.started,
             size,
             call.request_id,
             None if call.actor is NOBODY else call.actor.user_id,
         )
 
 
-def _raw_path(scope: Scope) -> bytes:
-    """The path as it was sent, without the prefix that an embedding application mounts us under."""
-    raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    prefix: bytes = scope.get("root_path", "").encode()
-    return raw.removeprefix(prefix) if prefix else raw
+def _require(key: ApiKey, endpoint: Endpoint) -> None:
+    """Refuse an API key what only a person may do, and what this key may not."""
+    if endpoint.access is Access.USER:
+        raise InsufficientScope("An API key cannot do this; log in as a user.")
+    rules.require(key, endpoint.permission, whole_account=endpoint.whole_account)

@@ -8,10 +8,8 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
-
-from starlette.requests import ClientDisconnect, Request
 
 from strongroom import errors, identifiers, wire
 from strongroom.errors import (
@@ -26,13 +24,14 @@ from strongroom.model import Actor, Expected, Origin
 from strongroom.server.address import address_of
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
     from strongroom.server.room import Room
+    from strongroom.server.table import Endpoint
 
 B = TypeVar("B", bound=wire.Body)
 Header = tuple[bytes, bytes]
-Chunks = AsyncGenerator[bytes | bytearray, None]
+Pieces = list[bytes | memoryview]  # what is sent one after the other, without being copied together first
+Chunk = bytes | bytearray | Pieces
+Chunks = AsyncGenerator[Chunk, None]
 
 # The status of every refusal. A conflict that the client put as If-Match is a 412.
 STATUS: Final[dict[type[Refusal], int]] = {
@@ -72,59 +71,100 @@ _ALWAYS: Final = (
 )
 
 
-CHUNK: Final = 1024 * 1024  # a list up to this size is one answer, a longer one comes in pieces of it
+def _lines(headers: Sequence[Header]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % header for header in headers)
+
+
+_ALWAYS_LINES: Final = _lines(_ALWAYS)
+_JSON: Final = b"application/json"
+_JSON_LINES: Final = _ALWAYS_LINES + _lines([(b"content-type", _JSON)])
+CHUNK: Final = 3 * 512 * 1024  # a list up to this size is one answer, a longer one comes in pieces of it
+
+
+class Gone(Exception):  # noqa: N818 - not an error: people leave
+    """The client has gone before its request was whole."""
+
+
+class Body(Protocol):
+    """A request's body on its way in."""
+
+    @property
+    def whole(self) -> bytes | None:
+        """All of it, where it is here already."""
+
+    async def more(self) -> tuple[bytes, bool]:
+        """The next piece, and whether there are more; raises Gone."""
 
 
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
-    __slots__ = ("body", "chunks", "headers", "status")
+    __slots__ = ("body", "chunks", "content_type", "etag", "headers", "request_id", "status")
 
     def __init__(
         self,
-        body: bytes | bytearray = b"",
+        body: Chunk = b"",
         status: int = 200,
         *,
         etag: str | None = None,
         headers: Sequence[Header] = (),
-        content_type: bytes = b"application/json",
+        content_type: bytes = _JSON,
         chunks: Chunks | None = None,
     ) -> None:
         self.status = status
         self.body = body
         self.chunks = chunks
-        self.headers: list[Header] = [*_ALWAYS, *headers]
-        if status not in {204, 304}:
-            self.headers.append((b"content-type", content_type))
-            if chunks is None:
-                self.headers.append((b"content-length", b"%d" % len(body)))
-        if etag is not None:
-            self.headers.append((b"etag", b'"%s"' % etag.encode()))
+        self.content_type = content_type
+        self.etag = etag
+        self.headers: Sequence[Header] = headers
+        self.request_id = ""
 
-    async def send(self, send: Send, receive: Receive) -> int:
-        """Send it; how many bytes the body had. A list stops when nobody is there to take it."""
-        await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
-        if self.chunks is None:
-            await send({"type": "http.response.body", "body": self.body})
-            return len(self.body)
-        size = 0
-        gone = asyncio.ensure_future(_disconnected(receive))
-        try:
-            async for chunk in self.chunks:
-                if gone.done():
-                    return size
-                size += len(chunk)
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        finally:
-            gone.cancel()
-            await self.chunks.aclose()  # lets go of the database
-        await send({"type": "http.response.body", "body": b""})
-        return size
+    @property
+    def size(self) -> int:
+        """How many bytes the body has."""
+        return size_of(self.body)
+
+    @property
+    def closes(self) -> bool:
+        """Whether the connection ends with this answer."""
+        return bool(self.headers) and any(name == b"connection" for name, _ in self.headers)
+
+    def fields(self) -> list[Header]:
+        """All headers."""
+        fields = [*_ALWAYS, *self.headers]
+        if self.status not in {204, 304}:
+            fields.append((b"content-type", self.content_type))
+            if self.chunks is None:
+                fields.append((b"content-length", b"%d" % self.size))
+        if self.etag is not None:
+            fields.append((b"etag", b'"%b"' % self.etag.encode()))
+        fields.append((b"x-request-id", self.request_id.encode()))
+        return fields
+
+    def head(self) -> bytes:
+        """The same as they are sent. Almost every answer is JSON with a length and little else."""
+        if self.headers or self.chunks is not None or self.content_type is not _JSON or self.status in {204, 304}:
+            head = _lines(self.fields())
+            if head.count(b"\n") != head.count(b"\r\n") or head.count(b"\r\n") != len(self.fields()):
+                raise ValueError("a header would break the line")
+            return head
+        if self.etag is None:
+            return b"%bcontent-length: %d\r\nx-request-id: %b\r\n" % (
+                _JSON_LINES,
+                self.size,
+                self.request_id.encode(),
+            )
+        return b'%bcontent-length: %d\r\netag: "%b"\r\nx-request-id: %b\r\n' % (
+            _JSON_LINES,
+            self.size,
+            self.etag.encode(),
+            self.request_id.encode(),
+        )
 
 
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+def size_of(chunk: Chunk) -> int:
+    """How many bytes a chunk has."""
+    return sum(map(len, chunk)) if isinstance(chunk, list) else len(chunk)
 
 
 def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
@@ -147,7 +187,7 @@ async def streamed(chunks: Chunks) -> Answer:
     return Answer(chunks=_chain((first, second), chunks))
 
 
-async def _chain(begun: Sequence[bytes | bytearray], rest: Chunks) -> Chunks:
+async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
     try:
         for chunk in begun:
             yield chunk
@@ -157,7 +197,7 @@ async def _chain(begun: Sequence[bytes | bytearray], rest: Chunks) -> Chunks:
         await rest.aclose()  # lets go of the database when the client has gone away
 
 
-def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
+def refusal_answer(refusal: Refusal, call: Call) -> Answer:
     """A refusal as JSON, with the headers that belong to its status."""
     status = STATUS[type(refusal)]
     headers: list[Header] = []
@@ -171,21 +211,47 @@ def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
         headers.append((b"allow", ", ".join(refusal.allowed).encode()))
     elif isinstance(refusal, errors.Later):
         headers.append((b"retry-after", b"%d" % refusal.retry_after))
-    fault = wire.Fault(refusal.code, refusal.message, request_id, refusal.details)
+    fault = wire.Fault(refusal.code, refusal.message, call.request_id, refusal.details)
     return Answer(wire.encode(wire.Failure(fault)), status, headers=headers)
 
 
-class Call(Request):
+class Call:
     """One request on its way through: who calls, what for, with which parts of the path."""
 
-    def __init__(self, scope: Scope, receive: Receive, room: Room) -> None:
-        super().__init__(scope, receive)
+    __slots__ = (
+        "actor",
+        "body",
+        "client",
+        "endpoint",
+        "given",
+        "method",
+        "parts",
+        "path",
+        "query_string",
+        "recheck",
+        "request_id",
+        "room",
+        "started",
+        "streaming",
+    )
+
+    def __init__(
+        self, room: Room, method: str, path: bytes, query_string: bytes, given: dict[bytes, bytes], client: str | None
+    ) -> None:
         self.room = room
+        self.method = method
+        self.path = path  # as it was sent
+        self.query_string = query_string
+        self.given = given
+        self.client = client
+        self.body: Body = _NOTHING
         self.parts: dict[str, str] = {}
+        self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Call], Awaitable[object]] | None = None
         self.actor: Actor = NOBODY
-        self.given = _joined(scope["headers"])
-        incoming = self.given.get(b"x-request-id")
+        self.streaming = False
+        self.started = time.perf_counter()
+        incoming = given.get(b"x-request-id")
         self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
 
     def header(self, name: bytes) -> str | None:
@@ -205,20 +271,25 @@ class Call(Request):
     async def read(self, kind: type[B]) -> B:
         """The body, checked. Its size is judged before its type, and both before its content."""
         limit = self.room.settings.max_body_bytes
-        declared = self.header(b"content-length")
-        chunked = self.header(b"transfer-encoding") is not None
-        if declared is not None and int(declared) > limit:
+        length = self.given.get(b"content-length")
+        declared = None if length is None else int(length)
+        chunked = b"transfer-encoding" in self.given
+        if declared is not None and declared > limit:
             raise PayloadTooLarge(limit)
-        if declared is not None and int(declared) and not chunked:
+        if declared and not chunked:
             self._require_json()
-        began = time.monotonic()
-        body = await self._gather(limit)
-        if declared is not None and not chunked and int(declared) != len(body):
+        body = self.body.whole
+        if body is None:
+            began = time.monotonic()
+            body = await self._gather(limit)
+            if time.monotonic() - began > RECHECK_SECONDS and self.recheck is not None:
+                await self.recheck(self)  # who was good when the headers came may have been shut out since
+        elif len(body) > limit:
+            raise PayloadTooLarge(limit)
+        if declared is not None and not chunked and declared != len(body):
             raise Invalid({"body": "did not arrive whole"}, "The request body did not arrive whole.")
         if body and chunked:
             self._require_json()
-        if time.monotonic() - began > RECHECK_SECONDS and self.recheck is not None:
-            await self.recheck(self)  # who was good when the headers came may have been shut out since
         return wire.decode(kind, body)
 
     async def _gather(self, limit: int) -> bytes:
@@ -227,21 +298,21 @@ class Call(Request):
         try:
             async with asyncio.timeout(BODY_SECONDS) as patience:
                 while True:
-                    message = await self.receive()
-                    if message["type"] == "http.disconnect":
-                        raise ClientDisconnect
-                    body: bytes = message.get("body", b"")
-                    if len(gathered) + len(body) > limit:
+                    piece, more = await self.body.more()
+                    if len(gathered) + len(piece) > limit:
                         raise PayloadTooLarge(limit)
-                    if not message.get("more_body", False):
-                        return bytes(gathered + body) if gathered else body
-                    gathered += body
+                    if not more:
+                        return bytes(gathered + piece) if gathered else piece
+                    gathered += piece
                     patience.reschedule(began + BODY_SECONDS + len(gathered) / BODY_RATE)
         except TimeoutError:
             raise RequestTimeout from None
 
     def _require_json(self) -> None:
-        kind, *parameters = (self.header(b"content-type") or "").lower().split(";")
+        declared = self.given.get(b"content-type", b"")
+        if declared == _JSON:
+            return
+        kind, *parameters = declared.decode("latin-1").lower().split(";")
         told = {part.replace(" ", "").replace("\t", "").replace('"', "") for part in parameters}
         if kind.strip() != "application/json" or not told <= _UTF8:
             raise UnsupportedMediaType
@@ -274,7 +345,7 @@ class Call(Request):
     def query(self) -> dict[str, str]:
         """The query's parameters; one that is given twice is refused."""
         found: dict[str, str] = {}
-        for part in self.scope["query_string"].split(b"&"):
+        for part in self.query_string.split(b"&"):
             if not part:
                 continue
             name, _, value = part.partition(b"=")
@@ -288,6 +359,17 @@ class Call(Request):
         return found
 
 
+class _Nothing:
+    """The body of a request that has none."""
+
+    whole: bytes | None = b""
+
+    async def more(self) -> tuple[bytes, bool]:
+        """Nothing, and no more."""
+        return b"", False
+
+
+_NOTHING: Final = _Nothing()
 NOBODY: Final = Actor("")
 _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
 BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it
@@ -307,7 +389,7 @@ def _request_ids() -> Iterator[str]:
 _ids = _request_ids()
 
 
-def _joined(headers: list[Header]) -> dict[bytes, bytes]:
+def joined(headers: Sequence[Header]) -> dict[bytes, bytes]:
     """The headers by name; several of one name are joined, as HTTP says."""
     found = dict(headers)
     if len(found) != len(headers):

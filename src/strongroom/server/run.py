@@ -58,14 +58,13 @@ class Runner:
         self._on_started = on_started
         config = uvicorn.Config(
             server,
-            http=protocol(server.settings.max_connections),
+            http=protocol(server.app, server.settings.max_connections),
             ws="none",
             lifespan="on",
             log_config=None,
             access_log=False,
             proxy_headers=False,  # nobody's X-Forwarded-For counts
             server_header=False,
-            timeout_keep_alive=75,
             timeout_graceful_shutdown=30,
         )
         self._uvicorn = _Uvicorn(config)

@@ -1,30 +1,45 @@
-"""What a connection may take: how long its headers and its silence may last, how many there may be.
+"""A connection: requests are parsed, queued and answered in order, and nobody may starve the others.
 
-uvicorn parses and sends; this adds the limits that keep slow or many clients from starving the others.
+httptools parses; what a connection may take is bounded here: how long its headers and its silence may last, how long
+its headers may be, how many connections there may be, how long a client may take nothing of its answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any, Final
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import httptools
 
 from strongroom import wire
+from strongroom.server.exchange import Exchange
+from strongroom.server.http import Call
+
+if TYPE_CHECKING:
+    from uvicorn.server import ServerState
+
+    from strongroom.server.app import App
 
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of its headers
 HEADER_BYTES: Final = 64 * 1024
+IDLE_SECONDS: Final = 75.0  # between two requests
 LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
 STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
-_STATUS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}
+_STATUS: Final = {
+    400: b"Bad Request",
+    408: b"Request Timeout",
+    431: b"Request Header Fields Too Large",
+    503: b"Service Unavailable",
+}
 
 
-def protocol(most_connections: int) -> type[HttpToolsProtocol]:
-    """The protocol with these limits."""
-    return type("Limited", (_Limited,), {"most_connections": most_connections})
+def protocol(app: App, most_connections: int) -> type[Connection]:
+    """The protocol that serves this application, with so many connections at most."""
+    return type("Limited", (Connection,), {"app": app, "most_connections": most_connections})
 
 
 async def sweep(connections: Iterable[object]) -> None:
@@ -34,42 +49,81 @@ async def sweep(connections: Iterable[object]) -> None:
         await asyncio.sleep(_SWEEP_SECONDS)
         now = loop.time()
         for connection in list(connections):
-            if isinstance(connection, _Limited):
+            if isinstance(connection, Connection):
                 connection.late(now)
 
 
-class _Limited(HttpToolsProtocol):
-    """One connection."""
+class Connection(asyncio.Protocol):
+    """One connection. uvicorn's server makes them, counts them and asks them to finish."""
 
+    app: App
     most_connections = 0
+    write: Callable[[bytes | bytearray], None]  # the transport's own
+    write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
+    def __init__(self, *, server_state: ServerState, _loop: Any = None, **_: Any) -> None:
+        self._state = server_state
+        self._loop = _loop or asyncio.get_running_loop()
+        self._transport: asyncio.Transport = None  # type: ignore[assignment]
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # we close by ourselves, after the answer
+        self._client: str | None = None
+        self._exchange: Exchange | None = None  # the one that arrives, or arrived last
+        self._queue: deque[Exchange] = deque()  # those that came before the answers ahead of them were out
+        self._new: Exchange | None = None
+        self._paused = False
+        self._drain: asyncio.Future[None] | None = None
         self._due = _NEVER
         self._answer_late = True
         self._stall: asyncio.TimerHandle | None = None
+        self._unsent = 0
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
-        self._unsent = 0
+        self._target = b""
+        self._given: dict[bytes, bytes] = {}
+
+    # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
-        super().connection_made(transport)
-        if len(self.connections) > self.most_connections:
+        self._transport = transport
+        self.write = transport.write
+        self.write_all = transport.writelines
+        peer = transport.get_extra_info("peername")
+        self._client = peer[0] if isinstance(peer, tuple) else None
+        self._state.connections.add(self)  # type: ignore[arg-type]
+        if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
             self._expect(HEADER_SECONDS)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget its timers."""
-        self._cancel()
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Tell those who still write to it, or read from it."""
+        self._state.connections.discard(self)
+        self._due = _NEVER
         if self._stall is not None:
             self._stall.cancel()
-        super().connection_lost(exc)
+        for exchange in (self._exchange, *self._queue):
+            if exchange is not None:
+                exchange.lost()
+        self._queue.clear()
+        self.resume_writing()
+        self._parser = None  # type: ignore[assignment] # the two hold each other
+
+    def shutdown(self) -> None:
+        """Finish the answer in hand, then close."""
+        if self._exchange is None or self._exchange.complete:
+            self._transport.close()
+            return
+        self._exchange.keep_alive = False
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         """Read on, if the headers are not too long by now."""
-        if self.transport.is_closing():
+        if self._transport.is_closing():
             return
         if self._head >= 0:
             self._head += len(data)
@@ -79,80 +133,157 @@ class _Limited(HttpToolsProtocol):
         elif self._tail is not None:
             self._tail += len(data)
             if self._tail > HEADER_BYTES:
-                self.transport.abort()
+                self._transport.abort()
                 return
-        super().data_received(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # to something that we do not speak: the request is answered as if it had not asked
+        except httptools.HttpParserError:
+            self._refuse(400, "validation_error", "This is not HTTP/1.1 as it is written.")
+            return
+        if self._new is not None:
+            exchange, self._new = self._new, None
+            self._start(exchange)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """A header; what comes after the body under that name is none."""
-        if self._head >= 0:
-            super().on_header(name, value)
-
-    def on_chunk_header(self) -> None:
-        """A chunk begins, perhaps the last one."""
-        self._tail = 0
-
-    def on_body(self, body: bytes) -> None:
-        """A piece of the body."""
-        self._tail = None
-        super().on_body(body)
-
-    def _in_body(self, data: bytes) -> bool:
-        """Whether the headers end within these bytes, so that what follows is a body."""
-        return b"\r\n\r\n" in data[: max(0, HEADER_BYTES - (self._head - len(data))) + 4]
-
-    def on_message_begin(self) -> None:
-        """A request begins: its headers have a time to arrive."""
-        self._head = max(1, self._head)  # its first bytes may have come with the request before
-        self._tail = None
-        self._expect(HEADER_SECONDS)
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """They have arrived."""
-        self._head = -1
-        self._cancel()
-        super().on_headers_complete()
-
-    def on_response_complete(self) -> None:
-        """An answer is out; a client that still sends the body has a little time to finish."""
-        super().on_response_complete()
-        if self.cycle is not None and self.cycle.response_complete and self.cycle.more_body:
-            self._expect(LEFTOVER_SECONDS, answer=False)
-
-    def on_message_complete(self) -> None:
-        """The whole request is here."""
-        self._cancel()
-        self._head = 0  # what comes next belongs to the next request
-        if self.cycle is not None:
-            self.cycle.more_body = False
-        super().on_message_complete()
+    def eof_received(self) -> None:
+        """The client sends no more; it may still be waiting for its answer."""
 
     def pause_writing(self) -> None:
         """The client does not read as fast as we send."""
-        super().pause_writing()
+        self._drain = self._loop.create_future()
         self._watch()
-
-    def _watch(self) -> None:
-        self._unsent = self.transport.get_write_buffer_size()
-        self._stall = self.loop.call_later(STALL_SECONDS, self._stalled)
-
-    def _stalled(self) -> None:
-        """Cut a reader that has taken nothing; one that is only slow may go on."""
-        if self.transport.get_write_buffer_size() < self._unsent:
-            self._watch()
-        else:
-            self.transport.abort()
 
     def resume_writing(self) -> None:
         """It reads again."""
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-        super().resume_writing()
+        if self._drain is not None:
+            if not self._drain.done():
+                self._drain.set_result(None)
+            self._drain = None
+
+    # The parser
+
+    def on_message_begin(self) -> None:
+        """A request begins: its headers have a time to arrive."""
+        self._head = max(1, self._head)  # its first bytes may have come with the request before
+        self._tail = None
+        self._target = b""
+        self._given = {}
+        self._expect(HEADER_SECONDS)
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the address."""
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, several of one name joined as HTTP says; what comes after the body under that name is none."""
+        if self._head >= 0:
+            name = name.lower()
+            given = self._given
+            given[name] = value if name not in given else given[name] + b", " + value
+
+    def on_headers_complete(self) -> None:
+        """A request: it is answered at once, or after those before it."""
+        self._head = -1
+        self._due = _NEVER
+        path, query = _split(self._target)
+        parser, given = self._parser, self._given
+        oldest = parser.get_http_version() == "1.0"
+        exchange = Exchange(
+            self,
+            self.app,
+            Call(self.app.room, parser.get_method().decode(), path, query, given, self._client),
+            keep_alive=not oldest and parser.should_keep_alive(),
+            oldest=oldest,
+            wants_continue=b"expect" in given and given[b"expect"].lower() == b"100-continue",
+        )
+        before, self._exchange = self._exchange, exchange
+        if before is None or before.complete:
+            self._new = exchange  # begun once all that came with it is read, its body most of all
+        else:
+            if self._new is not None:
+                earlier, self._new = self._new, None
+                self._start(earlier)
+            self.pause_reading()
+            self._queue.append(exchange)
+
+    def on_chunk_header(self) -> None:
+        """A chunk begins, perhaps the last one."""
+        self._tail = 0
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body; what comes after the answer counts for nothing."""
+        self._tail = None
+        exchange = self._exchange
+        if exchange is not None and not exchange.complete:
+            exchange.feed(body)
+
+    def on_message_complete(self) -> None:
+        """The whole request is here."""
+        self._head = 0  # what comes next belongs to the next request
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.end()
+            self._expect(IDLE_SECONDS, answer=False) if exchange.complete else self._cancel()
+
+    def _in_body(self, data: bytes) -> bool:
+        """Whether the headers end within these bytes, so that what follows is a body."""
+        return b"\r\n\r\n" in data[: max(0, HEADER_BYTES - (self._head - len(data))) + 4]
+
+    # Answers
+
+    def _start(self, exchange: Exchange) -> None:
+        task = exchange.task = self._loop.create_task(exchange.run())
+        tasks = self._state.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def answered(self, exchange: Exchange) -> None:
+        """An answer is out: the next request's turn, or the client's."""
+        self._state.total_requests += 1
+        if not exchange.keep_alive:
+            self._transport.close()
+            return
+        if self._transport.is_closing():
+            return
+        if self._queue:
+            self._loop.call_soon(self._start, self._queue.popleft())
+            return
+        self.go_on_reading()
+        if exchange.more_body:  # a client that still sends the body has a little time to finish
+            self._expect(LEFTOVER_SECONDS, answer=False)
+        elif self._head == 0:
+            self._expect(IDLE_SECONDS, answer=False)
+
+    async def drained(self) -> None:
+        """Wait until the client has taken enough."""
+        if self._drain is not None:
+            await self._drain
+
+    def date(self) -> bytes:
+        """The Date header, which uvicorn's server renews every second."""
+        headers = self._state.default_headers
+        return b"date: %b\r\n" % headers[0][1] if headers else b""
+
+    def pause_reading(self) -> None:
+        """Let the client wait before it sends more."""
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def go_on_reading(self) -> None:
+        """Let it send again."""
+        if self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    # Time
 
     def _expect(self, seconds: float, *, answer: bool = True) -> None:
-        self._due = self.loop.time() + seconds
+        self._due = self._loop.time() + seconds
         self._answer_late = answer
 
     def _cancel(self) -> None:
@@ -160,20 +291,45 @@ class _Limited(HttpToolsProtocol):
 
     def late(self, now: float) -> None:
         """End what should have come by now and has not."""
-        if now < self._due or self.transport.is_closing():
+        if now < self._due or self._transport.is_closing():
             return
         self._cancel()
         if self._head == 0 or not self._answer_late:
-            self.transport.close()  # it never said a word: nothing to answer
-        elif self.cycle is not None and not self.cycle.response_complete:
-            self.transport.abort()  # an answer is under way: nothing can be said in the middle of it
+            self._transport.close()  # it never said a word: nothing to answer
+        elif self._exchange is not None and not self._exchange.complete:
+            self._transport.abort()  # an answer is under way: nothing can be said in the middle of it
         else:
             self._refuse(408, "request_timeout", "The request took too long to arrive.")
+
+    def _watch(self) -> None:
+        self._unsent = self._transport.get_write_buffer_size()
+        self._stall = self._loop.call_later(STALL_SECONDS, self._stalled)
+
+    def _stalled(self) -> None:
+        """Cut a reader that has taken nothing; one that is only slow may go on."""
+        if self._transport.get_write_buffer_size() < self._unsent:
+            self._watch()
+        else:
+            self._transport.abort()
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer below HTTP's usual ways, in the shape of every other refusal, and close."""
         body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
         retry = b"retry-after: 1\r\n" if status == 503 else b""
-        self.transport.write(head % (status, _STATUS[status], len(body)) + retry + b"\r\n" + body)
-        self.transport.close()
+        self._transport.write(head % (status, _STATUS[status], len(body)) + retry + b"\r\n" + body)
+        self._transport.close()
+
+
+def _split(target: bytes) -> tuple[bytes, bytes]:
+    """Path and query of an address, in any of the forms in which HTTP writes it."""
+    if target.startswith(b"/") and b"#" not in target:
+        path, _, query = target.partition(b"?")
+        return path, query
+    if target == b"*":
+        return b"/*", b""
+    try:
+        parsed = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError:
+        return b"/" + target, b""
+    return parsed.path or b"/", parsed.query or b""

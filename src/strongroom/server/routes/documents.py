@@ -14,7 +14,7 @@ from strongroom.server.http import CHUNK, Answer, Call, answer, integer, items, 
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Chunks
+    from strongroom.server.http import Chunks, Pieces
 
 _HEAD: Final = b'{"documents":['
 
@@ -114,7 +114,7 @@ async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunk
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
     async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
         pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
-        out: list[bytes | memoryview] = [_HEAD]
+        out: Pieces = [_HEAD]
         count, size, last, more = 0, 0, wanted.since or 0, False
         async for page in pages:
             if wanted.limit is not None and count + len(page) > wanted.limit:
@@ -126,11 +126,11 @@ async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunk
                 size += len(out[-1])
                 last = page[-1].updated_at
             if size > CHUNK:
-                yield b"".join(out)
+                yield out
                 out, size = [], 0
                 await asyncio.sleep(0)  # others get their turn
         out.append(_tail(last, more=more, synced=synced))
-        yield b"".join(out)
+        yield out
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"

@@ -15,7 +15,7 @@ from strongroom.server.http import CHUNK, Answer, Call, answer, items, streamed
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Chunks
+    from strongroom.server.http import Chunks, Pieces
 
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
     Variant.BOTH: wire.CreateVault,
@@ -50,7 +50,7 @@ async def list_(call: Call) -> Answer:
 
 async def _listed(call: Call) -> Chunks:
     async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
-        out: list[bytes | memoryview] = [b'{"vaults":[']
+        out: Pieces = [b'{"vaults":[']
         begun, size = False, 0
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
@@ -58,11 +58,11 @@ async def _listed(call: Call) -> Chunks:
                 begun = True
                 size += len(out[-1])
             if size > CHUNK:
-                yield b"".join(out)
+                yield out
                 out, size = [], 0
                 await asyncio.sleep(0)  # others get their turn
         out.append(b"]}")
-        yield b"".join(out)
+        yield out
 
 
 async def create(call: Call) -> Answer:

@@ -1,0 +1,178 @@
+"""One request and its answer on a connection: the body as it comes in, the answer as it goes out."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from strongroom.server.http import Answer, Call, Gone, size_of
+
+if TYPE_CHECKING:
+    from strongroom.server.app import App
+    from strongroom.server.transport import Connection
+
+HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
+_LINES: Final = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CLOSE: Final = b"connection: close\r\n"
+
+
+class Exchange:
+    """A request that has begun to arrive, until its answer is out."""
+
+    __slots__ = (
+        "_app",
+        "_body",
+        "_connection",
+        "_continue",
+        "_oldest",
+        "_waiter",
+        "call",
+        "complete",
+        "gone",
+        "keep_alive",
+        "more_body",
+        "task",
+    )
+
+    def __init__(
+        self, connection: Connection, app: App, call: Call, *, keep_alive: bool, oldest: bool, wants_continue: bool
+    ) -> None:
+        self._connection = connection
+        self._app = app
+        self._body = b""
+        self._waiter: asyncio.Future[None] | None = None
+        self._continue = wants_continue
+        self._oldest = oldest  # HTTP/1.0, which knows no chunks
+        self.call = call
+        self.keep_alive = keep_alive
+        self.more_body = True
+        self.complete = False
+        self.gone = False
+        self.task: asyncio.Task[None] | None = None
+        call.body = self
+
+    # The body
+
+    @property
+    def whole(self) -> bytes | None:
+        """The body, if all of it is here and none of it was taken."""
+        return None if self.more_body or self.gone else self._body
+
+    async def more(self) -> tuple[bytes, bool]:
+        """The next piece of the body, and whether there are more."""
+        if self._continue:
+            self._continue = False
+            self._connection.write(_CONTINUE)
+        while not self._body and self.more_body and not self.gone:
+            self._connection.go_on_reading()
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self.gone:
+            raise Gone
+        piece, self._body = self._body, b""
+        return piece, self.more_body
+
+    def feed(self, piece: bytes) -> None:
+        """A piece of the body has arrived."""
+        self._body = self._body + piece if self._body else piece
+        if len(self._body) > HIGH_WATER:
+            self._connection.pause_reading()
+        self.wake()
+
+    def end(self) -> None:
+        """The body is here to its end."""
+        self.more_body = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the one look again who waits for the body."""
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+            self._waiter = None
+
+    def lost(self) -> None:
+        """The client has gone: nobody is there to take the answer."""
+        if self.complete:
+            return
+        self.gone = True
+        self.wake()
+        if self.task is not None and self.call.streaming:
+            self.task.cancel()
+
+    # The answer
+
+    async def run(self) -> None:
+        """Answer the request."""
+        call, size, status = self.call, 0, 499
+        try:
+            answer = await self._app.answer(call)
+            if answer is None or self.gone:
+                return
+            status = answer.status
+            if answer.chunks is None:
+                size = answer.size
+                self._whole(answer)
+            else:
+                size = await self._stream(answer)
+        except Exception as error:  # noqa: BLE001 - a stream that broke off
+            self._app.room.log.fault(error, call.request_id)
+        finally:
+            if not self.complete:
+                self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
+            self._app.note(call, status, size)
+
+    def _whole(self, answer: Answer) -> None:
+        head, body = self._head(answer), answer.body
+        if self.call.method == "HEAD":
+            self._connection.write(head)
+        elif isinstance(body, list):
+            self._connection.write_all([head, *body])
+        elif len(body) > HIGH_WATER:
+            self._connection.write_all((head, body))
+        else:
+            self._connection.write(head + body)
+        self._done()
+
+    async def _stream(self, answer: Answer) -> int:
+        """Send chunks as the client takes them."""
+        assert answer.chunks is not None  # noqa: S101
+        size, bare = 0, self.call.method == "HEAD"
+        self.call.streaming = True
+        try:
+            if self._oldest:
+                self.keep_alive = False
+            self._connection.write(self._head(answer))
+            if not bare:
+                async for chunk in answer.chunks:
+                    await self._connection.drained()
+                    if self.gone:
+                        return size
+                    length = size_of(chunk)
+                    size += length
+                    pieces = chunk if isinstance(chunk, list) else (chunk,)
+                    self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
+        finally:
+            self.call.streaming = False
+            await answer.chunks.aclose()  # lets go of the database
+        if not bare and not self._oldest:
+            self._connection.write(b"0\r\n\r\n")
+        self._done()
+        return size
+
+    def _head(self, answer: Answer) -> bytes:
+        head = _LINES[answer.status] + self._connection.date() + answer.head()
+        if answer.closes:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            head += _CLOSE
+        if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
+            head += b"transfer-encoding: chunked\r\n"
+        return head + b"\r\n"
+
+    def _done(self) -> None:
+        self.complete = True
+        self._continue = False
+        self._connection.answered(self)

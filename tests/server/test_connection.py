@@ -1,0 +1,176 @@
+"""HTTP's corners, over real sockets: the connection is our own, so its manners are ours to keep."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+import strongroom
+from tests.conftest import SECRET
+from tests.contract.harness import until
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[strongroom.Server]:
+    """A server that listens."""
+    folder: Path = tmp_path_factory.mktemp("connection")
+    made = strongroom.create_server(jwt_secret=SECRET, db_path=folder / "vault.db")
+    thread = threading.Thread(target=made.listen, args=(0,))
+    thread.start()
+    until(lambda: made._runner is not None and made._runner.started.is_set(), "the server's start")
+    yield made
+    made.close()
+    thread.join(40)
+
+
+@pytest.fixture(scope="module")
+def port(server: strongroom.Server) -> int:
+    """Where it listens."""
+    return int((server.url or "").rpartition(":")[2])
+
+
+@contextmanager
+def connected(port: int) -> Iterator[socket.socket]:
+    """A connection that does not wait for ever."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as wire:
+        yield wire
+
+
+def answers(wire: socket.socket, count: int) -> list[tuple[int, dict[str, str], bytes]]:
+    """So many answers, read to their ends."""
+    found, raw = [], b""
+    for _ in range(count):
+        while b"\r\n\r\n" not in raw:
+            raw += _some(wire)
+        head, _, raw = raw.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        length = int(headers.get("content-length", 0))
+        while len(raw) < length:
+            raw += _some(wire)
+        found.append((int(first.split()[1]), headers, raw[:length]))
+        raw = raw[length:]
+    assert not raw
+    return found
+
+
+def _some(wire: socket.socket) -> bytes:
+    more = wire.recv(65_536)
+    assert more, "the connection ended too soon"
+    return more
+
+
+def rest(wire: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    raw = b""
+    while more := wire.recv(65_536):
+        raw += more
+    return raw
+
+
+def test_requests_that_come_together_are_answered_in_order(port: int) -> None:
+    """Three in one piece, then a thousand: each gets its own answer, and nothing overflows."""
+    with connected(port) as wire:
+        asked = b"".join(b"GET /health HTTP/1.1\r\nHost: x\r\nX-Request-Id: n%d\r\n\r\n" % n for n in range(1_000))
+        wire.sendall(asked)
+        assert [headers["x-request-id"] for _, headers, _ in answers(wire, 1_000)] == [f"n{n}" for n in range(1_000)]
+
+
+def test_a_slow_request_holds_its_place_before_a_quick_one(port: int) -> None:
+    """A registration takes its time; the question that came with it waits for its turn."""
+    body = json.dumps({"email": "slow@example.com", "password": "correct horse"}).encode()
+    head = b"POST /auth/email/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with connected(port) as wire:
+        slow = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        wire.sendall(slow + b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert [status for status, _, _ in answers(wire, 2)] == [201, 200]
+
+
+def test_a_client_that_asks_first_is_told_to_go_on(port: int) -> None:
+    """Expect: 100-continue, as curl sends it before a large body."""
+    with connected(port) as wire:
+        wire.sendall(
+            b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert wire.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        wire.sendall(b"{}")
+        assert answers(wire, 1)[0][0] == 400
+
+
+def test_a_body_in_chunks_is_put_together(port: int) -> None:
+    """Each byte a chunk of its own."""
+    with connected(port) as wire:
+        wire.sendall(b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n")
+        wire.sendall(b"Transfer-Encoding: chunked\r\n\r\n")
+        for sign in b'{"email": "a@b.c", "password": "x"}':
+            wire.sendall(b"1\r\n%c\r\n" % sign)
+        wire.sendall(b"0\r\n\r\n")
+        assert answers(wire, 1)[0][0] == 401
+
+
+@pytest.mark.parametrize("how", [b"HTTP/1.0\r\n", b"HTTP/1.1\r\nConnection: close\r\n"])
+def test_a_connection_that_is_not_to_be_kept_is_closed(port: int, how: bytes) -> None:
+    """After the answer, with a word about it."""
+    with connected(port) as wire:
+        wire.sendall(b"GET /health " + how + b"Host: x\r\n\r\n")
+        raw = rest(wire)
+        assert raw.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"connection: close\r\n" in raw
+
+
+def test_head_has_the_headers_of_get_and_no_body(port: int) -> None:
+    """The length is told, the next answer follows at once."""
+    with connected(port) as wire:
+        wire.sendall(b"HEAD /docs HTTP/1.1\r\nHost: x\r\n\r\n")
+        wire.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        first, _, second = rest(wire).partition(b"\r\n\r\n")
+        assert int(next(line for line in first.split(b"\r\n") if line.startswith(b"content-length")).split()[1]) > 1_000
+        assert second.startswith(b"HTTP/1.1 404")
+
+
+@pytest.mark.parametrize("target", [b"http://elsewhere.example/health", b"/health?x=1#part", b"//health", b"*"])
+def test_addresses_in_other_forms_are_read(port: int, target: bytes) -> None:
+    """Absolute ones, ones with a fragment; what names nothing is 404 and not a fault."""
+    with connected(port) as wire:
+        wire.sendall(b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert answers(wire, 1)[0][0] == (404 if target in {b"//health", b"*"} else 200)
+
+
+def test_what_is_not_http_is_refused_in_the_usual_shape(port: int) -> None:
+    """400 with JSON, and the connection ends."""
+    with connected(port) as wire:
+        wire.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello\r\n\r\n")
+        raw = rest(wire)
+        assert raw.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(raw.partition(b"\r\n\r\n")[2])["error"]["code"] == "validation_error"
+
+
+def test_an_upgrade_that_is_not_spoken_here_is_ignored(port: int) -> None:
+    """The request is answered as if it had not asked."""
+    with connected(port) as wire:
+        wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        assert answers(wire, 1)[0][0] == 200
+
+
+def test_a_client_that_goes_away_in_the_middle_of_a_body_is_noted_and_forgotten(
+    server: strongroom.Server, port: int
+) -> None:
+    """No answer, no fault, no connection left over."""
+    with connected(port) as wire:
+        wire.sendall(
+            b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 99\r\n\r\n{"
+        )
+    runner = server._runner
+    assert runner is not None
+    until(lambda: not runner._uvicorn.server_state.tasks, "the end of what nobody waits for")
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
+        assert http.get("/health").status_code == 200
