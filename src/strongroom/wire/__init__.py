@@ -22,6 +22,7 @@ from strongroom.wire.answers import (
     SignedIn,
     Synced,
     Tokens,
+    Vault,
     Vaults,
 )
 from strongroom.wire.bodies import (
@@ -109,6 +110,7 @@ __all__ = [
     "Tokens",
     "Uid",
     "Uids",
+    "Vault",
     "Vaults",
     "Version",
     "decode",
