@@ -26,14 +26,14 @@ from strongroom import credentials
 from strongroom.credentials import Claims, Lifetime, Mint, Tokens
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
-from strongroom.store import accounts, documents, migrations, sessions, vaults
+from strongroom.store import accounts, documents, ledgers, migrations, sessions, vaults
 from strongroom.store.sqlite import connect
 
 encode = msgspec.json.Encoder().encode
 GET, INSERT, REPLACE = documents._GET.sqlite, documents._INSERT.sqlite, documents._REPLACE.sqlite
 LIST = documents._list(0, tombstones=False).sqlite
 SINCE = documents._list(0, tombstones=True).sqlite
-CLOCK, ADVANCE = vaults._CLOCK.sqlite, vaults._ADVANCE.sqlite
+CLOCK, DRAW, BOOK = vaults._CLOCK.sqlite, ledgers._DRAW.sqlite, vaults._BOOK.sqlite
 ALL = 2**63 - 1
 JSON = (b"content-type", b"application/json")
 
@@ -117,12 +117,19 @@ class Writer:
         self._round(loop)
 
 
+def draw(connection: apsw.Connection, owner: str, now: int, documents: int, size: int) -> Any:
+    parameters = {"user_id": owner, "now": now, "last": now, "moments": 1, "documents": documents, "bytes": size}
+    return connection.execute(DRAW, parameters).fetchall()[0][0]
+
+
+def book(connection: apsw.Connection, owner: str, vault: str, moment: int, documents: int, size: int) -> None:
+    parameters = {"user_id": owner, "uid": vault, "moment": moment, "documents": documents, "bytes": size}
+    connection.execute(BOOK, parameters)
+
+
 def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) -> Document | None:
-    now = now_ms()
-    rows = connection.execute(ADVANCE, {"user_id": owner, "uid": vault, "now": now}).fetchall()
-    if not rows:
-        return None
-    moment: Any = rows[0][0]
+    now, size = now_ms(), len(body.data)
+    moment = draw(connection, owner, now, 1, size)
     uid = new_uid(now)
     parameters = {
         "user_id": owner,
@@ -134,16 +141,16 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
         "now": moment,
     }
     connection.execute(INSERT, parameters)
+    book(connection, owner, vault, moment, 1, size)
     return Document(uid, vault, body.collection, body.data, body.hmac, 1, moment, moment, None)
 
 
 def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body: Put) -> Document | int:
     """The new document, or the status that says why there is none."""
-    moments = connection.execute(ADVANCE, {"user_id": owner, "uid": vault, "now": now_ms()}).fetchall()
+    moment = draw(connection, owner, now_ms(), 0, 0)
     rows: Any = connection.execute(GET, {"user_id": owner, "uid": uid, "vault_uid": vault}).fetchall()
-    if not moments or not rows:
+    if not rows:
         return 404
-    moment: Any = moments[0][0]
     parameters = {
         "user_id": owner,
         "uid": uid,
@@ -156,6 +163,7 @@ def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body:
     connection.execute(REPLACE, parameters)
     if not connection.changes():
         return 409
+    book(connection, owner, vault, moment, 0, 0)
     old = Document(*rows[0])
     version = old.version + 1
     return Document(uid, vault, old.collection, body.data, body.hmac, version, old.created_at, moment, None)

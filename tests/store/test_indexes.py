@@ -1,0 +1,102 @@
+"""No statement without an index: every one that the store knows, as each engine plans it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import asyncpg
+import pytest
+
+import strongroom.store
+from strongroom.store import documents, open_database
+from strongroom.store.db import Sql
+from tests.conftest import runs
+from tests.postgres import postgres
+
+# What reads a whole table, and may: one row is all there is.
+WHOLE = {"lineage"}
+
+
+def _statements() -> dict[str, Sql]:
+    found: dict[str, Sql] = {}
+    for module in pkgutil.iter_modules(strongroom.store.__path__):
+        if module.name in {"migrations", "sides", "copy"}:  # which move whole tables on purpose
+            continue
+        room = importlib.import_module(f"strongroom.store.{module.name}")
+        for name, value in vars(room).items():
+            if isinstance(value, Sql):
+                found[f"{module.name}.{name}"] = value
+    for collections in (0, 1, 3):
+        for tombstones in (False, True):
+            found[f"documents.list {collections} {tombstones}"] = documents._list(collections, tombstones=tombstones)
+    return found
+
+
+STATEMENTS = _statements()
+
+
+def test_there_are_statements_to_look_at() -> None:
+    """The collection of them works."""
+    assert len(STATEMENTS) > 50
+    assert "documents._GET" in STATEMENTS
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
+    """A database of the newest schema."""
+    path: Path = tmp_path_factory.mktemp("indexes") / "vault.db"
+    open_database(str(path), lambda: 1)
+    return apsw.Connection(str(path))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_sqlite_searches_and_does_not_scan(file: apsw.Connection, name: str) -> None:
+    """Every table of a statement is searched by an index, or by its key."""
+    sql = STATEMENTS[name]
+    rows = file.execute(f"EXPLAIN QUERY PLAN {sql.sqlite}", dict.fromkeys(sql.names)).fetchall()
+    _refuse([str(row[3]) for row in rows if _scans(str(row[3]))], sql.sqlite)
+
+
+def _scans(step: str) -> bool:
+    words = step.split()
+    if words[0] != "SCAN" or words[1] in WHOLE or words[1].startswith("("):
+        return False
+    return step != "SCAN CONSTANT ROW" and not words[1].isdigit()
+
+
+def _refuse(bad: list[str], text: str) -> None:
+    assert not bad, f"{bad} in {text}"
+
+
+@runs
+async def test_postgresql_searches_and_does_not_scan() -> None:
+    """The same there, with plans that do not know the values, as they are made for prepared statements."""
+    url = postgres().fresh()
+    open_database(url, lambda: 1)
+    connection: Any = await asyncpg.connect(url)
+    try:
+        await connection.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
+        faults = {name: bad for name, sql in STATEMENTS.items() if (bad := await _bad_steps(connection, sql))}
+        assert not faults
+    finally:
+        await connection.close()
+
+
+async def _bad_steps(connection: Any, sql: Sql) -> list[str]:
+    await connection.execute(f"PREPARE asked AS {sql.postgres}")
+    try:
+        nothing = f"({', '.join(['NULL'] * len(sql.names))})" if sql.names else ""
+        plan = [row[0].strip() for row in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE asked{nothing}")]
+    finally:
+        await connection.execute("DEALLOCATE asked")
+    bad = []
+    for at, step in enumerate(plan):
+        if "Seq Scan on" in step and step.split("Seq Scan on ")[1].split()[0] not in WHOLE:
+            bad.append(step)
+        if "Index" in step and "Scan" in step and not any("Index Cond" in line for line in plan[at + 1 : at + 3]):
+            bad.append(f"{step}, from end to end")
+    return bad
