@@ -186,8 +186,8 @@ def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pa
 
 
 def add_vault(connection: apsw.Connection, owner: str, uid: str, name: str) -> None:
-    parameters = {"user_id": owner, "uid": uid, "name": name, "data": None, "salt": None, "now": now_ms()}
-    connection.execute(vaults._INSERT.sqlite, parameters).fetchall()
+    parameters = {"user_id": owner, "uid": uid, "name": name, "moment": now_ms(), "bytes": 0}
+    connection.execute(vaults._INSERT.sqlite, {**parameters, "data": None, "salt": None}).fetchall()
 
 
 class App:
