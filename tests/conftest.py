@@ -15,6 +15,7 @@ import pytest
 
 from strongroom import create_server
 from strongroom.store import Database, open_database
+from strongroom.store.postgres import PostgresDatabase
 from tests.postgres import postgres
 
 START = 1_731_600_000_000
@@ -49,7 +50,14 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest.fixture
 def open_db(where: str, clock: Clock) -> Callable[[], Database]:
     """Open the database of this test; again after a close, it is the same one."""
-    return lambda: open_database(where, clock)
+
+    def opened() -> Database:
+        db = open_database(where, clock)
+        if isinstance(db, PostgresDatabase):
+            _opened.append(db)
+        return db
+
+    return opened
 
 
 class Person:
@@ -130,6 +138,18 @@ def runs(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
 
     @wraps(test)
     def run(*args: Any, **keywords: Any) -> None:
-        asyncio.run(test(*args, **keywords))
+        asyncio.run(_to_the_end(test(*args, **keywords)))
 
     return run
+
+
+_opened: list[PostgresDatabase] = []
+
+
+async def _to_the_end(test: Coroutine[Any, Any, None]) -> None:
+    """Connections that a test leaves open are closed on the loop that they belong to."""
+    try:
+        await test
+    finally:
+        while _opened:
+            await _opened.pop().close()

@@ -11,10 +11,11 @@ import pytest
 
 from strongroom import store, wire
 from strongroom.actions import documents, vaults
-from strongroom.errors import DocumentConflict, VaultNotFound
+from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
 from strongroom.model import Actor, Document, Terms
-from strongroom.store import Database, Tx, Undo
+from strongroom.store import Database, Tx, Undo, open_database
 from tests.conftest import Clock, runs
+from tests.postgres import Postgres
 
 OpenDb = Callable[[], Database]
 
@@ -196,3 +197,54 @@ async def test_a_refusal_in_a_read_leaves_the_reader_usable(open_db: OpenDb) -> 
             await db.read(refuse)
     assert await db.read(store.accounts.by_email, "x") is None
     await db.close()
+
+
+def _made(outcome: Any) -> Document:
+    assert not isinstance(outcome, BaseException), outcome
+    document, _new = outcome
+    assert isinstance(document, Document)
+    return document
+
+
+@runs
+async def test_refusals_among_writes_of_one_account_touch_nobody_else(open_db: OpenDb) -> None:
+    """Many at once, of which some conflict, some are undone, some break a rule: each gets its own outcome."""
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    await db.write(add, "taken")
+
+    async def create(actor: Actor, uid: str) -> Any:
+        wanted = wire.CreateDocument(collection="c", data="AA" if uid != "taken" else "BB", uid=uid)
+        return await db.write(documents.create, actor, Terms(), "v", wanted)
+
+    uids = ["taken" if n % 7 == 3 else f"n{n // 2 * 2 if n % 5 == 0 else n}" for n in range(60)]
+    outcomes = await asyncio.gather(*(create(Actor("u"), uid) for uid in uids), return_exceptions=True)
+    for uid, outcome in zip(uids, outcomes, strict=True):
+        assert isinstance(outcome, UidTaken) if uid == "taken" else _made(outcome).uid == uid
+    stored = await everything(db)
+    assert {document.uid for document in stored} == set(uids)
+    assert len({document.updated_at for document in stored}) == len(stored)
+
+
+@runs
+async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
+    """Nobody hangs behind the one who found out; and all goes on when it is back."""
+    server = Postgres()
+    db = open_database(server.fresh(), lambda: 1_700_000_000_000)
+    try:
+        await owner(db)
+        await vault(db)
+        server.crash()
+        began = asyncio.get_running_loop().time()
+        wanted = [wire.CreateDocument(collection="c", data="AA") for _ in range(200)]
+        outcomes = await asyncio.gather(
+            *(db.write(documents.create, Actor("u"), Terms(), "v", one) for one in wanted), return_exceptions=True
+        )
+        assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
+        assert asyncio.get_running_loop().time() - began < 10
+        server.restart()
+        assert (await db.write(add, "after")).uid == "after"
+    finally:
+        await db.close()
+        server.stop()

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -20,8 +21,10 @@ import asyncpg
 from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
+from strongroom.model import Actor
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.sharing import Apart, Sharing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -256,6 +259,7 @@ class PostgresDatabase:
         self._clock = clock
         self._size = pool_size
         self._pool: _Pool | None = None
+        self._sharing: Sharing | None = None
         _elsewhere(self._prepare)
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -302,9 +306,15 @@ class PostgresDatabase:
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""
+        if args and isinstance(args[0], Actor):
+            if self._sharing is None or self._sharing.loop is not asyncio.get_running_loop():
+                self._sharing = Sharing(partial(self._attempts, self._transact))
+            return await self._sharing.write(args[0].user_id, action, *args, **keywords)
         return await self._attempts(self._transact, action, args, keywords)
 
-    write_long = write
+    async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, in a transaction that is shared with nobody."""
+        return await self._attempts(self._transact, action, args, keywords)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[_Tx]:
@@ -349,7 +359,7 @@ class PostgresDatabase:
             try:
                 result = await way(connection, action, args, keywords)
                 good = True
-            except (Refusal, Duplicate, Orphan):
+            except (Refusal, Duplicate, Orphan, Apart):
                 good = True
                 raise
             except _AGAIN:
