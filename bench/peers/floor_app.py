@@ -140,7 +140,10 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
         "hmac": body.hmac,
         "now": moment,
     }
-    connection.execute(INSERT, parameters)
+    try:
+        connection.execute(INSERT, parameters)
+    except apsw.ConstraintError:  # no such vault of this owner
+        return None
     book(connection, owner, vault, moment, 1, size)
     return Document(uid, vault, body.collection, body.data, body.hmac, 1, moment, moment, None)
 

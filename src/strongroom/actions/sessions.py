@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from strongroom.credentials import Claims, Pair
     from strongroom.model import Origin, Session
     from strongroom.store import Tx
+    from strongroom.store.riding import Proof
 
 
 async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
@@ -42,6 +43,15 @@ async def actor(tx: Tx, claims: Claims) -> Actor:
     if last_used is None:
         raise Unauthorized
     return Actor(claims.sub, claims.sid, last_used)
+
+
+def proof(claims: Claims) -> Proof:
+    """What must be found before the one who presents this access token is believed: that its session is open."""
+    return store.sessions.proof(claims.sub, claims.sid, Unauthorized)
+
+
+async def proven(_tx: Tx) -> None:
+    """Nothing but the proof."""
 
 
 async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:

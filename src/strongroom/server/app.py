@@ -10,7 +10,7 @@ from strongroom import rules
 from strongroom.actions import sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes
-from strongroom.server.authenticate import authenticate
+from strongroom.server.authenticate import authenticate, settle
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
 from strongroom.server.table import Access, Endpoint
@@ -67,7 +67,7 @@ class App:
                 self.room.meter.count(actor.user_id, self.room.clock())
                 if actor.key is not None:
                     _require(actor.key, endpoint)
-            answer = await endpoint.handler(call)
+            answer = await self._handled(call, endpoint)
         except MethodNotAllowed as refusal:
             answer = self._options(call, refusal) if call.method == "OPTIONS" else refusal_answer(refusal, call)
         except Refusal as refusal:
@@ -82,6 +82,18 @@ class App:
         answer.request_id = call.request_id
         if self._always or b"origin" in call.given:
             self._add_headers(answer, call)
+        return answer
+
+    async def _handled(self, call: Call, endpoint: Endpoint) -> Answer:
+        """What the endpoint answers. Who was not proven on the way is proven before he learns anything."""
+        if call.proof is None:
+            return await endpoint.handler(call)
+        try:
+            answer = await endpoint.handler(call)
+        except Refusal:
+            await settle(call)
+            raise
+        await settle(call)
         return answer
 
     def _add_headers(self, answer: Answer, call: Call) -> None:

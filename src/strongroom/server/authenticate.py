@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from strongroom import credentials
 from strongroom.actions import guessing, keys, sessions
 from strongroom.errors import StorageFull, Unauthorized, Unavailable
+from strongroom.model import Actor
 from strongroom.rules import MINUTE
 from strongroom.server.address import counted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from strongroom.model import Actor
     from strongroom.server.http import Call
 
 
@@ -30,10 +30,25 @@ async def authenticate(call: Call) -> Actor:
         if claims is None:
             raise Unauthorized
         room.tokens.remember(header, claims)
+    if call.endpoint is not None and call.endpoint.proves and call.proof is None:
+        call.proof = sessions.proof(claims)
+        return Actor(claims.sub, claims.sid)  # believed once its first read has proven it: see settle
     actor = await room.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
         await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)
     return actor
+
+
+async def settle(call: Call) -> None:
+    """Prove the one who called, if nothing that was read has done so, and note the use."""
+    proof, actor = call.proof, call.actor
+    if proof is None or actor.session_id is None:
+        return
+    if not proof.made:
+        await call.room.db.read_if(proof, sessions.proven)
+    if call.room.clock() - proof.found >= MINUTE:
+        proof.found = call.room.clock()
+        await _note(call, sessions.touch, actor.user_id, actor.session_id, call.origin)
 
 
 def _bearer(header: bytes) -> str:

@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from strongroom import errors, identifiers, wire
@@ -26,8 +26,12 @@ from strongroom.server.address import address_of
 if TYPE_CHECKING:
     from strongroom.server.room import Room
     from strongroom.server.table import Endpoint
+    from strongroom.store import Tx
+    from strongroom.store.riding import Proof
 
 B = TypeVar("B", bound=wire.Body)
+R = TypeVar("R")
+P = ParamSpec("P")
 Header = tuple[bytes, bytes]
 Pieces = list[bytes | memoryview]  # what is sent one after the other, without being copied together first
 Chunk = bytes | bytearray | Pieces
@@ -228,6 +232,7 @@ class Call:
         "method",
         "parts",
         "path",
+        "proof",
         "query_string",
         "recheck",
         "request_id",
@@ -250,10 +255,17 @@ class Call:
         self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Call], Awaitable[object]] | None = None
         self.actor: Actor = NOBODY
+        self.proof: Proof | None = None  # of the actor, where it is made along with what is read
         self.streaming = False
         self.started = time.perf_counter()
         incoming = given.get(b"x-request-id")
         self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
+
+    def look(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
+        """Read what the caller asks for, if he is who he says."""
+        if self.proof is None:
+            return self.room.db.read(action, *args, **kw)
+        return self.room.db.read_if(self.proof, action, *args, **kw)
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""

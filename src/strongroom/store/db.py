@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from strongroom.store.riding import Proof
+
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -102,6 +104,11 @@ class Database(Protocol):
 
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
+
+    async def read_if(
+        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    ) -> R:
+        """The same, where the one who asks is still to be proven; refused if he is not, whatever the action says."""
 
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""

@@ -24,6 +24,7 @@ from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.riding import Proof, together
 from strongroom.store.sharing import Apart, Sharing
 
 if TYPE_CHECKING:
@@ -55,11 +56,31 @@ _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 class _Tx:
     """A transaction, or a look, on one connection."""
 
-    __slots__ = ("_connection", "now")
+    __slots__ = ("_connection", "_proof", "now")
 
-    def __init__(self, connection: Connection, now: int) -> None:
+    def __init__(self, connection: Connection, now: int, proof: Proof | None = None) -> None:
         self._connection = connection
+        self._proof = proof
         self.now = now
+
+    async def prove(self) -> None:
+        """Look for what must be there, unless it was found along with something else."""
+        proof = self._proof
+        if proof is not None and not proof.made:
+            rows = await self._connection.fetch(proof.sql.postgres, *[proof.parameters[n] for n in proof.sql.names])
+            proof.make(rows[0][0] if rows else None)
+
+    async def _row(self, sql: Sql, parameters: dict[str, Any]) -> Any:
+        """The first row, or None."""
+        proof = self._proof
+        if proof is None or proof.made:
+            rows = await self._rows(sql, parameters)
+            return rows[0] if rows else None
+        text, first, second = together(proof.sql, sql)
+        values = [proof.parameters[name] for name in first] + [parameters[name] for name in second]
+        row = (await self._connection.fetch(text, *values))[0]
+        proof.make(row[0])
+        return row[2:] if row[1] else None
 
     async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
         try:
@@ -71,15 +92,16 @@ class _Tx:
         return rows
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
-        rows = await self._rows(sql, parameters)
-        return kind(*rows[0]) if rows else None
+        row = await self._row(sql, parameters)
+        return None if row is None else kind(*row)
 
     async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        await self.prove()
         return [kind(*row) for row in await self._rows(sql, parameters)]
 
     async def value(self, sql: Sql, /, **parameters: Any) -> Any:
-        rows = await self._rows(sql, parameters)
-        return rows[0][0] if rows else None
+        row = await self._row(sql, parameters)
+        return None if row is None else row[0]
 
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         arguments = [parameters[name] for name in sql.names]
@@ -304,6 +326,10 @@ class PostgresDatabase:
         """Look; a connection that broke meanwhile is replaced, and the look repeated."""
         return await self._attempts(self._look, action, args, keywords)
 
+    async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven: both are asked at once."""
+        return await self._attempts(partial(self._look, proof=proof), action, args, keywords)
+
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""
         if args and isinstance(args[0], Actor):
@@ -383,8 +409,14 @@ class PostgresDatabase:
                 raise Unavailable(1)
             await asyncio.sleep(0.02)
 
-    async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
-        return await action(_Tx(connection, self._clock()), *args, **keywords)
+    async def _look(
+        self, connection: Connection, action: Any, args: Any, keywords: Any, proof: Proof | None = None
+    ) -> Any:
+        tx = _Tx(connection, self._clock(), proof)
+        try:
+            return await action(tx, *args, **keywords)
+        finally:
+            await tx.prove()  # whatever came of it, the one who is not proven learns nothing but that
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")

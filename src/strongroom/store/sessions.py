@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 from strongroom.model import Origin, RefreshToken, Session
 from strongroom.store.db import ALL, Sql, columns
+from strongroom.store.riding import Proof
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.errors import Refusal
     from strongroom.store.db import Tx
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.
@@ -108,6 +112,11 @@ async def last_used(tx: Tx, user_id: str, session_id: str) -> int | None:
     """When this session was last used; None if it has ended, for then it is gone."""
     moment: int | None = await tx.value(_LAST_USED, user_id=user_id, id=session_id)
     return moment
+
+
+def proof(user_id: str, session_id: str, refusal: Callable[[], Refusal]) -> Proof:
+    """That this session is open: what is found is when it was last used."""
+    return Proof(_LAST_USED, refusal, user_id=user_id, id=session_id)
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:

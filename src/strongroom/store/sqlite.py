@@ -26,6 +26,8 @@ from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 
+    from strongroom.store.riding import Proof
+
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
@@ -257,6 +259,12 @@ class SqliteDatabase:
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a short read, here and now."""
+        return _at_once(action(self._look, *args, **keywords))
+
+    async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven: a statement costs no round trip, so that comes first."""
+        if not proof.made:
+            proof.make(_at_once(self._look.value(proof.sql, **proof.parameters)))
         return _at_once(action(self._look, *args, **keywords))
 
     @asynccontextmanager

@@ -37,7 +37,7 @@ async def create(call: Call) -> Answer:
 
 async def get(call: Call) -> Answer:
     """One document, deleted or not."""
-    document = await call.room.db.read(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
+    document = await call.look(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
     return _answer(call, document)
 
 
@@ -76,9 +76,7 @@ async def sync(call: Call) -> Answer:
 
 async def _list(call: Call, wanted: Changes, *, synced: bool = False) -> Answer:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
-    if wanted.since is not None and await call.room.db.read(
-        documents.nothing_new, call.actor, call.uid("vaultUid"), wanted
-    ):
+    if wanted.since is not None and await call.look(documents.nothing_new, call.actor, call.uid("vaultUid"), wanted):
         return Answer(_HEAD + _tail(wanted.since, more=False, synced=synced))
     return await streamed(_listed(call, wanted, synced=synced))
 
@@ -154,6 +152,7 @@ ENDPOINTS: Final = (
         also=(_ALSO,),
         handler=list_,
         summary="List documents in the order of their changes",
+        proves=True,
         permission=Permission.READ,
         answers=wire.Documents,
         query=_QUERY,
@@ -177,6 +176,7 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/sync",),
         handler=sync,
         summary="The list with since (0 when absent)",
+        proves=True,
         permission=Permission.READ,
         answers=wire.Synced,
         query=_QUERY,
@@ -188,6 +188,7 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=get,
         summary="One document, deleted or not",
+        proves=True,
         permission=Permission.READ,
         answers=Document,
         refusals=_MISSING,
