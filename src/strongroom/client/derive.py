@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from strongroom import rules
 from strongroom.client import box, primitives
-from strongroom.client.encoding import FORMAT, from_base64, items, label, number, text, to_base64
+from strongroom.client.encoding import FORMAT, from_base64, items, label, number, text, to_base64, to_url
 from strongroom.client.errors import Tampered, WeakParameters
 from strongroom.client.keys import AccountKey
 from strongroom.client.keys import derive as derive_key
@@ -134,7 +134,7 @@ class PasswordKeys(Struct, frozen=True, kw_only=True):
     @property
     def password(self) -> str:
         """What the server is sent as `password`."""
-        return to_base64(self.auth)
+        return to_url(self.auth)
 
     def __repr__(self) -> str:
         return "PasswordKeys(...)"

@@ -12,9 +12,6 @@ from strongroom.errors import Invalid
 FORMAT: Final = 1
 LONGEST: Final = 255  # characters of a name, a collection or a uid
 
-_TO_URL = bytes.maketrans(b"+/", b"-_")
-_FROM_URL = bytes.maketrans(b"-_+/", b"+/!!")  # the other alphabet's own signs are no spelling here
-
 
 def items(*parts: bytes) -> bytes:
     """A list of byte strings as one: each is preceded by its length in four bytes, so no two lists look alike."""
@@ -69,17 +66,31 @@ def _is_unicode(value: str) -> bool:
 
 
 def to_base64(data: bytes) -> str:
-    """base64url without padding."""
-    return binascii.b2a_base64(data, newline=False).rstrip(b"=").translate(_TO_URL).decode("ascii")
+    """base64 with padding: what the server keeps as `data` and `salt`."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
 
 
 def from_base64(value: str) -> bytes:
-    """The bytes behind base64url without padding. Only the one spelling that `to_base64` makes is taken."""
+    """The bytes behind base64. Only the one spelling that `to_base64` makes is taken."""
     try:
         raw = value.encode("ascii")
-        data = binascii.a2b_base64(raw.translate(_FROM_URL) + b"=" * (-len(raw) % 4))
-    except (UnicodeEncodeError, binascii.Error):
+        data = binascii.a2b_base64(raw, strict_mode=True)
+    except ValueError:
         raise Tampered from None
-    if to_base64(data) != value:
+    rest = len(data) % 3
+    if rest and binascii.b2a_base64(data[-rest:], newline=False) != raw[-4:]:
+        raise Tampered  # bits of the last sign that mean nothing
+    return data
+
+
+def to_url(data: bytes) -> str:
+    """base64url without padding: what stands in addresses, and what people copy."""
+    return to_base64(data).rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def from_url(value: str) -> bytes:
+    """The bytes behind base64url. Only the one spelling that `to_url` makes is taken."""
+    data = from_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
+    if to_url(data) != value:
         raise Tampered
     return data

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from strongroom.client import primitives
 from strongroom.client.derive import Descriptor, Floor
-from strongroom.client.encoding import to_base64
+from strongroom.client.encoding import to_url
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.keyring import Keyring
 from strongroom.model import Document
@@ -57,9 +57,9 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
 def next_account(seen: SeenAccount | None, keyring: Keyring, sealed: str, descriptor: Descriptor) -> SeenAccount:
     """What to remember after a keyring that was opened. Another account's, or an older one, is refused."""
     now = SeenAccount(
-        account=to_base64(keyring.keys.account),
+        account=to_url(keyring.keys.account),
         version=keyring.version,
-        digest=to_base64(primitives.sha256(sealed.encode("ascii"))),
+        digest=to_url(primitives.sha256(sealed.encode("ascii"))),
         memory=descriptor.memory,
         passes=descriptor.passes,
     )

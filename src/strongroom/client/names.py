@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom.client import primitives
-from strongroom.client.encoding import checked_name, from_base64, items, label, text, to_base64
+from strongroom.client.encoding import checked_name, from_url, items, label, text, to_url
 from strongroom.client.errors import Tampered
 from strongroom.client.keys import AccountKey, VaultKey, derive
 from strongroom.client.primitives import KEY, TAG
@@ -74,14 +74,14 @@ def _seal(key: bytes, place: bytes, name: str) -> str:
         raise Invalid({"name": f"must be at most {LONGEST} bytes in UTF-8 to be sealed"})
     padded = (len(raw).to_bytes(1, "big") + raw).ljust(-(-(1 + len(raw)) // _STEP) * _STEP, b"\0")
     salt, fresh = _keys(key, place, padded)
-    sealed = PREFIX + to_base64(salt + primitives.encrypt(fresh, padded, place))
+    sealed = PREFIX + to_url(salt + primitives.encrypt(fresh, padded, place))
     if _open(key, place, sealed) != name:
         raise Tampered("What was sealed does not open again; nothing was sent.")
     return sealed
 
 
 def _open(key: bytes, place: bytes, sealed: str) -> str:
-    raw = from_base64(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
+    raw = from_url(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
     if len(raw) < KEY + _STEP + TAG:
         raise Tampered
     salt = raw[:KEY]

@@ -23,7 +23,7 @@ equal = hmac.compare_digest
 
 KEY: Final = 32  # bytes of every key, salt, commitment and digest of the format
 TAG: Final = 16
-_NONCE: Final = bytes(12)  # fixed: a key seals once
+NONCE: Final = bytes(12)  # fixed: a key seals once
 _SHA256: Final = SHA256()
 
 
@@ -42,15 +42,15 @@ def hkdf(key: bytes, salt: bytes, info: bytes, length: int = KEY) -> bytes:
     return HKDF(_SHA256, length, salt, info).derive(key)
 
 
-def encrypt(key: bytes, plaintext: bytes, associated: bytes) -> bytes:
+def encrypt(key: bytes, plaintext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes:
     """AES-256-GCM under a key that is used for this one message: ciphertext and tag."""
-    return AESGCM(key).encrypt(_NONCE, plaintext, associated)
+    return AESGCM(key).encrypt(nonce, plaintext, associated)
 
 
-def decrypt(key: bytes, ciphertext: bytes, associated: bytes) -> bytes | None:
+def decrypt(key: bytes, ciphertext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes | None:
     """The plaintext, or None if the tag does not fit."""
     try:
-        return AESGCM(key).decrypt(_NONCE, ciphertext, associated)
+        return AESGCM(key).decrypt(nonce, ciphertext, associated)
     except InvalidTag:
         return None
 

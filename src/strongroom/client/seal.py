@@ -1,6 +1,6 @@
 """Sealed rows: a document, its deletion, a vault's blob. Each is bound to its place and to the version that it will be.
 
-    data = base64url(format (1) ‖ kind (1) ‖ box)
+    data = base64(format (1) ‖ kind (1) ‖ box)
     hmac = "sr1." ‖ base64url(HMAC-SHA-256(proof key, place, uid, version, kind, SHA-256 of data))
 
 A deletion is two writes: a notice, sealed like a document of the next version, and then the server's own DELETE, which
@@ -28,6 +28,7 @@ from strongroom.client.encoding import (
     number,
     text,
     to_base64,
+    to_url,
 )
 from strongroom.client.errors import Tampered
 from strongroom.client.keys import CollectionKey, VaultKey
@@ -38,10 +39,11 @@ DOCUMENT: Final = 1
 DELETION: Final = 2
 BLOB: Final = 3
 PROOF_PREFIX: Final = "sr1."
-_HEAD: Final = 2
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
 _STRANGE: Final = "The server sent a row that is not in this format: another client made it, or it was changed."
 _UNPROVEN: Final = "The server says that a document is deleted, and has no proof from a key holder."
+_HEAD: Final = {kind: bytes((FORMAT, kind)) for kind in (DOCUMENT, DELETION, BLOB)}
+_KIND: Final = {_HEAD[DOCUMENT]: DOCUMENT, _HEAD[DELETION]: DELETION}
 _LABEL: Final = {
     DOCUMENT: items(label("document")),
     DELETION: items(label("deletion")),
@@ -108,13 +110,13 @@ def seal_content(
 ) -> Sealed:
     """Seal content, and open again what is about to be sent."""
     uid = checked_uid(uid)
-    checked_version(version)
-    sealed = box.seal(keys.sealing, random(primitives.KEY), padding.pad(content), _associated(keys, kind, uid, version))
-    data = to_base64(bytes((FORMAT, kind)) + sealed)
-    made = Sealed(data, _proof(keys, kind, uid, version, data))
-    if _open(keys, uid, version, made.data, made.hmac) != (kind, content):
+    row = _row(keys, uid, checked_version(version))
+    associated = _LABEL[kind] + row
+    padded = padding.pad(content)
+    data = to_base64(_HEAD[kind] + box.seal(keys.sealing, random(primitives.KEY), padded, associated))
+    if box.open_(keys.sealing, from_base64(data)[2:], associated) != padded:
         raise Tampered(_AGAIN)
-    return made
+    return Sealed(data, _proof(keys, kind, row, data))
 
 
 def open_document(keys: CollectionKey, row: Document) -> Opened:
@@ -141,7 +143,7 @@ def _open_tombstone(keys: CollectionKey, row: Document, hmac: str) -> Opened:
         if kind != DELETION:
             raise Tampered(_UNPROVEN)
         return _opened(row, content, deleted=True)
-    if not _equal(hmac, _proof(keys, DELETION, row.uid, before, "")):
+    if not _equal(hmac, _proof(keys, DELETION, _row(keys, row.uid, before), "")):
         raise Tampered(_UNPROVEN)
     return _opened(row, EMPTY, deleted=True, purged=True)
 
@@ -152,25 +154,26 @@ def _opened(row: Document, content: Content, *, deleted: bool, purged: bool = Fa
 
 def _open(keys: CollectionKey, uid: str, version: int, data: str, hmac: str) -> tuple[int, Content]:
     raw = from_base64(data)
-    if len(raw) < _HEAD or raw[0] != FORMAT or raw[1] not in {DOCUMENT, DELETION}:
+    kind = _KIND.get(raw[:2])
+    if kind is None:
         raise Tampered(_STRANGE)
-    kind = raw[1]
-    if not _equal(hmac, _proof(keys, kind, uid, version, data)):
+    row = _row(keys, uid, version)
+    if not _equal(hmac, _proof(keys, kind, row, data)):
         raise Tampered
-    content = padding.unpad(box.open_(keys.sealing, raw[_HEAD:], _associated(keys, kind, uid, version)))
+    content = padding.unpad(box.open_(keys.sealing, raw[2:], _LABEL[kind] + row))
     if content.kind == padding.NOTHING and kind == DOCUMENT:
         raise Tampered
     return kind, content
 
 
-def _associated(keys: CollectionKey, kind: int, uid: str, version: int) -> bytes:
-    return _LABEL[kind] + keys.place + items(text(uid), number(version))
+def _row(keys: CollectionKey, uid: str, version: int) -> bytes:
+    """The items that say which version of which document: account, vault, collection, uid, version."""
+    return keys.place + items(text(uid), number(version))
 
 
-def _proof(keys: CollectionKey, kind: int, uid: str, version: int, data: str) -> str:
+def _proof(keys: CollectionKey, kind: int, row: bytes, data: str) -> str:
     digest = primitives.sha256(data.encode("ascii")) if kind == DOCUMENT else b""
-    row = _PROOF + keys.place + items(text(uid), number(version), bytes((kind,)), digest)
-    return PROOF_PREFIX + to_base64(primitives.hmac_sha256(keys.proving, row))
+    return PROOF_PREFIX + to_url(primitives.hmac_sha256(keys.proving, _PROOF + row + items(bytes((kind,)), digest)))
 
 
 def _equal(left: str, right: str) -> bool:
@@ -187,8 +190,7 @@ def seal_blob(
     content = to_content(value)
     associated = _blob(keys, checked_name(name, "name"), checked_version(version))
     sealed = box.seal(keys.blob(), random(primitives.KEY), padding.pad(content), associated)
-    head = bytes((FORMAT, BLOB))
-    made = SealedBlob(to_base64(head + sealed[primitives.KEY :]), to_base64(sealed[: primitives.KEY]))
+    made = SealedBlob(to_base64(_HEAD[BLOB] + sealed[primitives.KEY :]), to_base64(sealed[: primitives.KEY]))
     if _open_blob(keys, made.data, made.salt, associated) != content:
         raise Tampered(_AGAIN)
     return made
@@ -203,12 +205,12 @@ def open_blob(keys: VaultKey, vault: Vault) -> Content:
 
 def _open_blob(keys: VaultKey, data: str, salt: str, associated: bytes) -> Content:
     raw = from_base64(data)
-    if raw[:_HEAD] != bytes((FORMAT, BLOB)):
+    if raw[:2] != _HEAD[BLOB]:
         raise Tampered(_STRANGE)
     cut = from_base64(salt)
     if len(cut) != primitives.KEY:
         raise Tampered
-    content = padding.unpad(box.open_(keys.blob(), cut + raw[_HEAD:], associated))
+    content = padding.unpad(box.open_(keys.blob(), cut + raw[2:], associated))
     if content.kind == padding.NOTHING:
         raise Tampered
     return content

@@ -18,11 +18,11 @@ from strongroom.client.encoding import (
     FORMAT,
     checked_name,
     checked_uid,
-    from_base64,
+    from_url,
     items,
     label,
     text,
-    to_base64,
+    to_url,
 )
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.keys import ACCOUNT, CollectionKey, VaultKey
@@ -68,7 +68,7 @@ class Token(Struct, frozen=True, kw_only=True):
             if len(raw) > 0xFFFF:
                 raise Invalid({"token": "has a part that is too long"})
             body += len(raw).to_bytes(2, "big") + raw
-        spelled = PREFIX + to_base64(body + _check(body))
+        spelled = PREFIX + to_url(body + _check(body))
         if read(spelled) != self:
             raise Invalid({"token": "has a part that a token cannot carry"})
         return spelled
@@ -88,7 +88,7 @@ def read(spelled: str) -> Token:
 def _read(spelled: str) -> Token:
     if not spelled.startswith(PREFIX) or len(spelled) > _MOST:
         raise Tampered
-    raw = from_base64(spelled.removeprefix(PREFIX))
+    raw = from_url(spelled.removeprefix(PREFIX))
     body = raw[:-_CHECK]
     if len(body) < _HEAD or _check(body) != raw[-_CHECK:] or body[0] != FORMAT or body[1] not in {VAULT, COLLECTION}:
         raise Tampered
