@@ -10,6 +10,7 @@
     keys         AccountKey → VaultKey → CollectionKey
     recovery     RecoveryKey, printed and read; seal_auth, open_auth
     keyring      Keyring, open_with_password, open_with_recovery, reopen: wrapped keys and the directory of vaults
+    account      the steps of an account, whole: register, change_password, set_recovery, recovery_password
     names        sealed names of vaults and collections
     seal         seal_document, seal_deletion, open_document; seal_blob, open_blob
     tokens       Token: srv_…, an API key with the key of a vault or a collection

@@ -19,7 +19,7 @@ EMPTY = Content(padding.NOTHING, b"")
 
 def to_content(value: Any) -> Content:
     """A value as what is sealed. Bytes stay bytes, everything else is JSON."""
-    if isinstance(value, (bytes, bytearray, memoryview)):  # noqa: UP038 - a union is made anew at each call
+    if isinstance(value, (bytes, bytearray, memoryview)):
         return Content(padding.BYTES, bytes(value))
     try:
         return Content(padding.JSON, _encode(value))

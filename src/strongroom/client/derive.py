@@ -134,10 +134,15 @@ class PasswordKeys(Struct, frozen=True, kw_only=True):
     @property
     def password(self) -> str:
         """What the server is sent as `password`."""
-        return to_url(self.auth)
+        return spelled_auth(self.auth)
 
     def __repr__(self) -> str:
         return "PasswordKeys(...)"
+
+
+def spelled_auth(auth: bytes) -> str:
+    """An auth key as the server is sent it."""
+    return to_url(auth)
 
 
 def normal_email(email: str) -> str:
