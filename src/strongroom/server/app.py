@@ -101,7 +101,7 @@ class App:
         try:
             size = await answer.send(send, receive)
         finally:
-            self._note(call, endpoint, answer.status, started, size)
+            self._note(call, endpoint, answer.status, started, size, answer.ended)
 
     async def _answer(self, call: Call, endpoint: Endpoint) -> Answer:
         if endpoint.access is not Access.PUBLIC:
@@ -119,7 +119,9 @@ class App:
         headers = [(b"allow", ", ".join(refusal.allowed).encode())]
         return Answer(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def _note(self, call: Call, endpoint: Endpoint | None, status: int, started: float, size: int) -> None:
+    def _note(
+        self, call: Call, endpoint: Endpoint | None, status: int, started: float, size: int, ended: str | None = None
+    ) -> None:
         self.room.log.request(
             call.scope["method"],
             "-" if endpoint is None else endpoint.path,
@@ -128,6 +130,7 @@ class App:
             size,
             call.request_id,
             None if call.actor is NOBODY else call.actor.user_id,
+            ended,
         )
 
 

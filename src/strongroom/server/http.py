@@ -78,7 +78,7 @@ CHUNK: Final = 1024 * 1024  # a list up to this size is one answer, a longer one
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
-    __slots__ = ("body", "chunks", "headers", "status")
+    __slots__ = ("body", "chunks", "ended", "headers", "status")
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Answer:
         self.status = status
         self.body = body
         self.chunks = chunks
+        self.ended: str | None = None  # why, where an answer is a stream without an end of its own
         self.headers: list[Header] = [*_ALWAYS, *headers]
         if status not in {204, 304}:
             self.headers.append((b"content-type", content_type))
@@ -108,7 +109,7 @@ class Answer:
             await send({"type": "http.response.body", "body": self.body})
             return len(self.body)
         size = 0
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         try:
             async for chunk in self.chunks:
                 if gone.done():
@@ -122,7 +123,8 @@ class Answer:
         return size
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has gone away."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

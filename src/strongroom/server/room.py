@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
+from strongroom.server.live import Hub
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Room:
         self.log = log
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self.live = Hub(db, clock, log)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
@@ -65,6 +67,7 @@ class Room:
 
     async def close(self) -> None:
         """Let go of everything."""
+        self.live.stop()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
         self.log.flush()

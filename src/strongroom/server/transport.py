@@ -17,6 +17,7 @@ HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of i
 HEADER_BYTES: Final = 64 * 1024
 LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
 STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
+PARTING_SECONDS: Final = 2.0  # the same, while the server stops
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
 _STATUS: Final = {408: b"Request Timeout", 431: b"Request Header Fields Too Large", 503: b"Service Unavailable"}
@@ -51,6 +52,7 @@ class _Limited(HttpToolsProtocol):
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._unsent = 0
+        self._patience = STALL_SECONDS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take the connection, unless there are too many."""
@@ -63,8 +65,7 @@ class _Limited(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget its timers."""
         self._cancel()
-        if self._stall is not None:
-            self._stall.cancel()
+        self._watch_no_more()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -135,7 +136,7 @@ class _Limited(HttpToolsProtocol):
 
     def _watch(self) -> None:
         self._unsent = self.transport.get_write_buffer_size()
-        self._stall = self.loop.call_later(STALL_SECONDS, self._stalled)
+        self._stall = self.loop.call_later(self._patience, self._stalled)
 
     def _stalled(self) -> None:
         """Cut a reader that has taken nothing; one that is only slow may go on."""
@@ -146,10 +147,21 @@ class _Limited(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         """It reads again."""
+        self._watch_no_more()
+        super().resume_writing()
+
+    def _watch_no_more(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
-        super().resume_writing()
+
+    def shutdown(self) -> None:
+        """The server stops: finish what is under way, but not for a reader who has stopped reading."""
+        self._patience = PARTING_SECONDS
+        if self._stall is not None:
+            self._watch_no_more()
+            self._watch()
+        super().shutdown()
 
     def _expect(self, seconds: float, *, answer: bool = True) -> None:
         self._due = self.loop.time() + seconds

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store import accounts, documents, events, failures, keys, sessions, signups, vaults
+from strongroom.store import accounts, documents, events, failures, following, keys, sessions, signups, standing, vaults
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
+from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,7 @@ __all__ = [
     "CannotOpen",
     "Database",
     "Duplicate",
+    "Nudge",
     "Orphan",
     "Tx",
     "Undo",
@@ -21,10 +23,12 @@ __all__ = [
     "documents",
     "events",
     "failures",
+    "following",
     "keys",
     "open_database",
     "sessions",
     "signups",
+    "standing",
     "vaults",
 ]
 

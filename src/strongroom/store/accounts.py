@@ -42,6 +42,7 @@ async def change_hash(tx: Tx, user_id: str, old: str, new: str) -> bool:
 
 async def delete(tx: Tx, user_id: str, password_hash: str) -> bool:
     """Delete an account and everything of it; False if its password is not the one that was checked any more."""
+    tx.tell(user_id, None)
     return await tx.run(_DELETE, id=user_id, password_hash=password_hash) > 0
 
 

@@ -48,6 +48,12 @@ def _list(collections: int, *, tombstones: bool) -> Sql:
     return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
 
 
+@lru_cache(maxsize=256)
+def _any(collections: int, *, tombstones: bool) -> Sql:
+    """Whether that list has a row."""
+    return Sql(f"SELECT EXISTS ({_list(collections, tombstones=tombstones).sqlite})")
+
+
 async def insert(
     tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, collection: str, data: str, hmac: str | None
 ) -> Document | None:
@@ -122,3 +128,12 @@ def after(
         limit=limit,
         **named,
     )
+
+
+async def any_after(
+    tx: Tx, user_id: str, vault_uid: str, since: int, collections: Sequence[str] | None, *, tombstones: bool
+) -> bool:
+    """Whether any document changed after `since`."""
+    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement = _any(len(named), tombstones=tombstones)
+    return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))

@@ -22,6 +22,8 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.notify import NotifyNudges
+from strongroom.store.nudges import Telling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -48,12 +50,13 @@ _LOST: Final = (
 _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
-class _Tx:
+class _Tx(Telling):
     """A transaction, or a look, on one connection."""
 
     __slots__ = ("_connection", "now")
 
     def __init__(self, connection: Connection, now: int) -> None:
+        super().__init__()
         self._connection = connection
         self.now = now
 
@@ -255,6 +258,7 @@ class PostgresDatabase:
         self._clock = clock
         self._size = pool_size
         self._pool: _Pool | None = None
+        self.nudges = NotifyNudges(lambda: connect(url))
         _elsewhere(self._prepare)
 
     def __repr__(self) -> str:
@@ -362,8 +366,9 @@ class PostgresDatabase:
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")
+        tx = _Tx(connection, self._clock())
         try:
-            result = await action(_Tx(connection, self._clock()), *args, **keywords)
+            result = await action(tx, *args, **keywords)
         except Undo as undo:
             await connection.execute("ROLLBACK")
             return undo.result
@@ -376,6 +381,7 @@ class PostgresDatabase:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
+        self.nudges.committed(tx.told)
         return result
 
     async def fold(self) -> None:
@@ -383,6 +389,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Let go of the connections."""
+        await self.nudges.close()
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None

@@ -70,6 +70,7 @@ def of_user(tx: Tx, user_id: str, *, blobs: bool) -> AsyncIterator[list[Vault]]:
 
 async def advance(tx: Tx, user_id: str, uid: str) -> int | None:
     """The vault's next time; None if this owner has no such vault. Nobody else writes in it until commit."""
+    tx.tell(user_id, uid)
     moment: int | None = await tx.value(_ADVANCE, user_id=user_id, uid=uid, now=tx.now)
     return moment
 
@@ -94,4 +95,5 @@ async def change(
 
 async def delete(tx: Tx, user_id: str, uid: str, version: int | None) -> bool:
     """Delete a vault and all its documents; False if it is not there at this version."""
+    tx.tell(user_id, uid)
     return await tx.run(_DELETE, user_id=user_id, uid=uid, any_version=version is None, version=version) > 0

@@ -57,6 +57,7 @@ from strongroom.wire.bodies import (
     Uids,
     Version,
 )
+from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
 from strongroom.wire.reading import decode, says
 
 __all__ = [
@@ -74,9 +75,12 @@ __all__ = [
     "DeleteAccount",
     "DeleteDocument",
     "Deleted",
+    "DocumentChanged",
     "Documents",
     "Done",
     "Email",
+    "Ended",
+    "Ending",
     "Events",
     "Failure",
     "Fault",
@@ -96,6 +100,7 @@ __all__ = [
     "PutBlob",
     "PutDocument",
     "PutVault",
+    "Ready",
     "Refresh",
     "Register",
     "RenameVault",
@@ -107,6 +112,7 @@ __all__ = [
     "Tokens",
     "Uid",
     "Uids",
+    "VaultChanged",
     "Vaults",
     "Version",
     "decode",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, documents, keys, sessions, system, vaults
+from strongroom.server.routes import accounts, documents, events, keys, sessions, system, vaults
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
     endpoints = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *vaults.endpoints(variant), *system.ENDPOINTS]
+    endpoints += events.endpoints(variant)
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)
