@@ -20,6 +20,8 @@ _VAULT: Final = {
     "name": "personal",
     "version": 1,
     "updatedAt": _NOW,
+    "documents": 12,
+    "bytes": 48_211,
     "data": "AZx3...sealed...",
     "salt": "c2FsdC1zYWx0LXNhbHQ=",
 }
@@ -62,7 +64,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.CreateApiKey: {"name": "backup script", "permissions": ["read"]},
     wire.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
     wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
-    wire.Me: {"user": _USER},
+    wire.Me: {"user": _USER, "usage": {"documents": 12, "bytes": 48_211}, "limits": {"documents": None, "bytes": None}},
     wire.Health: {"status": "ok", "timestamp": _NOW},
     wire.Done: {"success": True},
     wire.Deleted: {"success": True, **_DOCUMENT, "version": 2, "updatedAt": _NOW + 1, "deletedAt": _NOW + 1},

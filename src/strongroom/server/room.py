@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
+from strongroom.model import Terms
 from strongroom.server.live import Hub
 from strongroom.server.throttle import Gate, Meter, Turns
 
@@ -34,6 +35,7 @@ class Room:
         self.log = log
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
         self.live = Hub(db, clock, log)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store import accounts, documents, events, failures, following, keys, sessions, signups, standing, vaults
+from strongroom.store import (
+    accounts,
+    changes,
+    documents,
+    events,
+    failures,
+    following,
+    keys,
+    ledgers,
+    sessions,
+    signups,
+    standing,
+    vaults,
+)
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 from strongroom.store.nudges import Nudge
 
@@ -20,11 +33,13 @@ __all__ = [
     "Tx",
     "Undo",
     "accounts",
+    "changes",
     "documents",
     "events",
     "failures",
     "following",
     "keys",
+    "ledgers",
     "open_database",
     "sessions",
     "signups",

@@ -1,8 +1,8 @@
 """The engine for many nodes: PostgreSQL through asyncpg. Kept connections, prepared statements, nothing ever hangs.
 
 What SQLite gets from its one writer, PostgreSQL gets from row locks: the first statement of a write in a vault updates
-the vault's row and so holds it until commit. A connection that breaks is replaced and the transaction tried again, as
-long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
+the account's ledger and so holds it until commit. A connection that breaks is replaced and the transaction tried again,
+as long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
 """
 
 from __future__ import annotations

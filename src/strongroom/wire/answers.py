@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, Document, Event, Permission, User, Vault
+from strongroom.model import ApiKey, Document, Event, Permission, Usage, User, Vault
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -42,11 +42,20 @@ class KeyAbout(Struct, frozen=True, rename="camel"):
     expires_at: int | None
 
 
+class Limits(Struct, frozen=True):
+    """What an account may use; null does not limit."""
+
+    documents: int | None
+    bytes: int | None
+
+
 class Me(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The current user, and the API key if one was presented."""
+    """The current user, the API key if one was presented, what the account uses and what it may."""
 
     user: User
     api_key: KeyAbout | None = None
+    usage: Usage | None = None
+    limits: Limits | None = None
 
 
 class Health(Struct, frozen=True):

@@ -68,7 +68,7 @@ async def _listed(call: Call) -> Chunks:
 async def create(call: Call) -> Answer:
     """Make a vault."""
     wanted = await call.read(_CREATE[call.room.variant])
-    vault, new = await call.room.db.write(vaults.create, call.actor, wanted)
+    vault, new = await call.room.db.write(vaults.create, call.actor, call.room.terms, wanted)
     return _answer(call, vault, 201 if new else 200)
 
 
@@ -88,14 +88,14 @@ async def put(call: Call) -> Answer:
     expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.room.db.write(vaults.change, call.actor, call.uid("uid"), wanted, expected)
+    vault = await call.room.db.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
     return _answer(call, vault)
 
 
 async def delete(call: Call) -> Answer:
     """Delete a vault and all its documents."""
     expected = call.expected(None, of_vault=True)
-    await call.room.db.write_long(vaults.delete, call.actor, call.uid("uid"), expected)
+    await call.room.db.write_long(vaults.delete, call.actor, call.room.terms, call.uid("uid"), expected)
     return answer(wire.Done())
 
 
@@ -120,7 +120,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             takes=_CREATE[variant],
             answers=Vault,
             status=201,
-            refusals=(errors.VaultAlreadyExists, errors.UidTaken),
+            refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
         ),
         Endpoint(
             method="GET",
@@ -150,7 +150,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             takes=_PUT[variant],
             answers=Vault,
-            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists),
+            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
             conditional=("If-Match",),
         ),
         Endpoint(
