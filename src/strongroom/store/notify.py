@@ -43,6 +43,7 @@ class NotifyNudges(Nudges):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worker: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
 
     def committed(self, told: AbstractSet[Nudge]) -> None:
         """Nudge our own first, then the others."""
@@ -60,14 +61,15 @@ class NotifyNudges(Nudges):
     def _work(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # the database may be opened on one loop and used on another
-            self._loop, self._connection, self._worker, self._wake = loop, None, None, asyncio.Event()
+            self._loop, self._connection, self._worker = loop, None, None
+            self._wake, self._closing = asyncio.Event(), asyncio.Event()
         self._wake.set()
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._run())
 
     async def _run(self) -> None:
-        """Keep a connection, say what there is to say, and hear what is said."""
-        while True:
+        """Keep a connection, say what there is to say, and hear what is said; at the end, say what is left."""
+        while not self._closing.is_set():
             self._wake.clear()
             try:
                 connection = await self._connected()
@@ -75,16 +77,16 @@ class NotifyNudges(Nudges):
                 if self._pending:
                     await self._send(connection)
                     await asyncio.sleep(PACE)
-                    continue
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(ALIVE_SECONDS):
-                        await self._wake.wait()
-                    continue
-                await connection.execute("SELECT 1", timeout=BACK_OFF)
+                elif not await _set_within(self._wake, ALIVE_SECONDS):
+                    await connection.execute("SELECT 1", timeout=BACK_OFF)
             except _FAILED:
                 self._pending.clear()  # the others compare clocks
-                self._drop()
-                await asyncio.sleep(BACK_OFF)
+                await self._let_go()
+                await _set_within(self._closing, BACK_OFF)
+        with suppress(*_FAILED):
+            while self._pending and self._connection is not None:
+                await self._send(self._connection)
+        await self._let_go()
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
@@ -112,24 +114,26 @@ class NotifyNudges(Nudges):
         if node != self._node and self._on_nudge is not None:
             self._on_nudge({Nudge(user_id, uid or None) for user_id, _, uid in (word.partition("/") for word in words)})
 
-    def _drop(self) -> None:
-        if self._connection is not None:
-            self._connection.terminate()
-        self._connection = None
+    async def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*_FAILED):
+                await connection.close(timeout=BACK_OFF)
 
     async def close(self) -> None:
         """Say what is still to be said, then let go."""
         await super().close()
         worker, self._worker = self._worker, None
-        if worker is None or self._loop is not asyncio.get_running_loop():
-            return
-        worker.cancel()
-        with suppress(asyncio.CancelledError):
+        if worker is not None and self._loop is asyncio.get_running_loop():
+            self._closing.set()
+            self._wake.set()
             await worker
-        if self._connection is not None and not self._connection.is_closed():
-            with suppress(*_FAILED):
-                async with asyncio.timeout(BACK_OFF):
-                    while self._pending:
-                        await self._send(self._connection)
-                    await self._connection.close()
-        self._drop()
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether it was set in this time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -22,6 +22,7 @@ from strongroom.wire.answers import (
     SignedIn,
     Synced,
     Tokens,
+    Vault,
     Vaults,
 )
 from strongroom.wire.bodies import (
@@ -114,6 +115,7 @@ __all__ = [
     "Tokens",
     "Uid",
     "Uids",
+    "Vault",
     "VaultChanged",
     "Vaults",
     "Version",

@@ -45,7 +45,7 @@ class Channel:
         self._cursor = 0  # those who have joined have all up to here
         self._db = db
         self._user_id = user_id
-        self._fault = fault
+        self.fault = fault
         self._dirty = False
         self._work: asyncio.Task[None] | None = None
         self._rest_until = 0.0
@@ -106,7 +106,7 @@ class Channel:
         except TooFar:
             self._end_all(Ending.TOO_FAR_BEHIND)
         except Exception as error:  # noqa: BLE001 - they come again, and begin anew
-            self._fault(error)
+            self.fault(error)
             self._end_all(Ending.SERVER_FAULT)
         self._work = None
         if self._dirty:

@@ -184,6 +184,9 @@ class Follower:
         except Refusal:
             self._reading = None
             await asyncio.sleep(AGAIN)
+        except Exception as error:  # noqa: BLE001 - it comes again, and begins anew
+            channel.fault(error)
+            self.end(Ending.SERVER_FAULT)
         else:
             if channel.doubts == doubts and self.ended is None:
                 return self._passed(page)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
@@ -37,10 +35,19 @@ def _answer(call: Call, vault: Vault, status: int = 200) -> Answer:
     return answer(_shown(call, vault), status, etag=etag)
 
 
-def _shown(call: Call, vault: Vault) -> Vault:
-    if call.room.variant.has_blobs or vault.data is None:
-        return vault
-    return msgspec.structs.replace(vault, data=None, salt=None)
+def _shown(call: Call, vault: Vault) -> wire.Vault:
+    blob = call.room.variant.has_blobs
+    return wire.Vault(
+        uid=vault.uid,
+        name=vault.name,
+        version=vault.version,
+        updated_at=vault.updated_at,
+        documents=vault.documents,
+        bytes=vault.bytes,
+        epoch=call.room.epoch,
+        data=vault.data if blob else None,
+        salt=vault.salt if blob else None,
+    )
 
 
 async def list_(call: Call) -> Answer:
@@ -54,7 +61,7 @@ async def _listed(call: Call) -> Chunks:
         begun, size = False, 0
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
-                out += items(page, first=not begun)
+                out += items([_shown(call, vault) for vault in page], first=not begun)
                 begun = True
                 size += len(out[-1])
             if size > CHUNK:
@@ -118,7 +125,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             whole_account=True,
             takes=_CREATE[variant],
-            answers=Vault,
+            answers=wire.Vault,
             status=201,
             refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
         ),
@@ -128,7 +135,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=by_name,
             summary="The vault of a name; any percent-encoded name",
             permission=Permission.READ,
-            answers=Vault,
+            answers=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -138,7 +145,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=get,
             summary="One vault",
             permission=Permission.READ,
-            answers=Vault,
+            answers=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -149,7 +156,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
             takes=_PUT[variant],
-            answers=Vault,
+            answers=wire.Vault,
             refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
             conditional=("If-Match",),
         ),
