@@ -60,8 +60,9 @@ class Follow:
         self._parser = Parser()
         self._news = asyncio.Event()
         self._closed = asyncio.Event()
-        self.open = asyncio.Event()  # cleared: the client does not read
+        self.open = asyncio.Event()  # cleared: the client does not read, and the next piece fills what is in between
         self.open.set()
+        self._full = False
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -93,9 +94,12 @@ class Follow:
         return {"type": "http.disconnect"}
 
     async def _send(self, message: Any) -> None:
-        await self.open.wait()
+        if self._full:
+            await self.open.wait()
+            self._full = False
         if self._closed.is_set():
             return
+        self._full = not self.open.is_set() and bool(message.get("body"))
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
@@ -134,6 +138,7 @@ class Follow:
         """The first event's id."""
         event = await self.next()
         assert event.name == "ready", event
+        assert event.id is not None
         assert event.id == event.data["cursor"]
         return event.id
 

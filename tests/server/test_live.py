@@ -248,14 +248,16 @@ async def test_an_account_is_followed_with_its_vaults(house: Open) -> None:
             renamed = (await ann("PUT", f"/vault/{second['uid']}", {"name": "2nd", "version": 1})).json()
             two = await ann.document(second)
             blob = (await ann("PUT", f"/vault/{second['uid']}", {"data": "blob", "salt": ""})).json()
-            await ann("DELETE", f"/vault/{second['uid']}")
-            three = await ann.document(first)
-            assert [(event.name, event.data) for event in await stream.take(7)] == [
+            assert [(event.name, event.data) for event in await stream.take(5)] == [
                 ("vault", told(second, "created")),
                 ("document", told_of(one)),
                 ("vault", told(renamed, "renamed")),
                 ("document", told_of(two)),
                 ("vault", told(blob, "blob")),
+            ]
+            await ann("DELETE", f"/vault/{second['uid']}")
+            three = await ann.document(first)
+            assert [(event.name, event.data) for event in await stream.take(2)] == [
                 ("vault", {**told(blob, "deleted"), "updatedAt": three["updatedAt"] - 1}),
                 ("document", told_of(three)),
             ]
@@ -333,7 +335,7 @@ async def test_a_deleted_vault_ends_its_streams(house: Open) -> None:
             again = await ann.vault(uid=vault["uid"])
             assert await stream.reason() == "vault_deleted"
             slow.open.set()
-            assert [event.name for event in await slow.take(1)][0] in {"document", "end"}
+            assert (await slow.next()).name in {"document", "end"}
         assert (await ann("GET", f"/vaults/{h.clock.now}/events")).status_code == 404
         async with following(h, ann, events_of(again)) as stream:
             made = await ann.document(again)

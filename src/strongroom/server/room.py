@@ -70,7 +70,7 @@ class Room:
 
     async def close(self) -> None:
         """Let go of everything."""
-        self.live.stop()
+        await self.live.close()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
         self.log.flush()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.actions import following
 from strongroom.errors import Refusal
 from strongroom.server.live import frames
-from strongroom.server.live.reading import Gone, TooFar
+from strongroom.server.live.reading import TooFar
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from strongroom.actions.following import Page, View
     from strongroom.model import Change
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 # To follow costs each wake so much, and it is not to take more than a part of the time: what is committed meanwhile
 # goes along with the next wake. The first after a silence waits for nothing.
 SPACING: Final = 0.0002  # seconds for each follower
-REST: Final = 4  # times as long as the reading took
+REST: Final = 1  # times as long as the reading took
 LONGEST: Final = 1.0
 AGAIN: Final = 0.5  # seconds, when the database is away
 
@@ -35,8 +36,16 @@ Frame = tuple[int, bytes]  # the moment of a change, and its bytes
 class Channel:
     """Followers of one source."""
 
-    def __init__(self, db: Database, user_id: str, source: Source, fault: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        user_id: str,
+        source: Source,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        fault: Callable[[BaseException], None],
+    ) -> None:
         self.source = source
+        self.fault = fault
         self.present: set[Follower] = set()  # all of them, those who are behind too
         self.pokes = 0  # how often something may have changed
         self.doubts = 0  # how often it became doubtful who may follow
@@ -45,23 +54,25 @@ class Channel:
         self._cursor = 0  # those who have joined have all up to here
         self._db = db
         self._user_id = user_id
-        self.fault = fault
+        self._spawn = spawn
         self._dirty = False
-        self._work: asyncio.Task[None] | None = None
+        self._working = False
         self._rest_until = 0.0
+        self._hurry = asyncio.Event()
 
     def poke(self) -> None:
         """Something may have changed."""
         self.pokes += 1
         self._dirty = True
-        if self._joined and self._work is None:
-            self._work = asyncio.get_running_loop().create_task(self._run())
+        if self._joined and not self._working:
+            self._working = True
+            self._spawn(self._run())
 
     def doubt(self) -> None:
         """Somebody's right to follow may have ended: hold everything back until it is looked at."""
         self.doubts += 1
         self.held = True
-        self._rest_until = 0.0
+        self._hurry.set()
         self.poke()
 
     def join(self, follower: Follower, reached: int, pokes: int) -> bool:
@@ -90,9 +101,7 @@ class Channel:
         """Read and hand out until nothing is new."""
         try:
             while self._dirty and self._joined:
-                rest = self._rest_until - time.monotonic()
-                if rest > 0:
-                    await asyncio.sleep(rest)
+                await self._rest()
                 self._dirty = False
                 began = time.monotonic()
                 await self._pass_on()
@@ -101,16 +110,23 @@ class Channel:
         except Refusal:  # the database is away: nothing was handed out
             self._dirty = True
             self._rest_until = time.monotonic() + AGAIN
-        except Gone:
-            self._end_all(Ending.VAULT_DELETED)
         except TooFar:
             self._end_all(Ending.TOO_FAR_BEHIND)
         except Exception as error:  # noqa: BLE001 - they come again, and begin anew
             self.fault(error)
             self._end_all(Ending.SERVER_FAULT)
-        self._work = None
+        self._working = False
         if self._dirty:
             self.poke()
+
+    async def _rest(self) -> None:
+        """Let others have their share of the time, unless somebody has to go."""
+        left = self._rest_until - time.monotonic()
+        if left > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hurry.wait()
+        self._hurry.clear()
 
     async def _pass_on(self) -> None:
         """Read what is new, see who may still know of it, and only then hand it out."""
@@ -119,10 +135,11 @@ class Channel:
         while more:
             doubts = self.doubts
             page = await reading.page()
-            if page.changes or self.held:
-                standing = await self.standing()
-                for follower in list(self._joined):
-                    follower.judge(standing)
+            if page is None or page.changes or self.held:
+                self._judge(await self.standing())
+            if page is None:
+                self._end_all(Ending.VAULT_DELETED)  # those whose account is gone as a whole know that already
+                return
             if self.doubts != doubts or self._cursor != since:
                 self._dirty = True  # it is doubtful again, or others are here: what was read is not good any more
                 return
@@ -130,6 +147,10 @@ class Channel:
             since = self._cursor = max(since, page.reached)
             more = page.more
             await asyncio.sleep(0)
+
+    def _judge(self, standing: Standing) -> None:
+        for follower in list(self._joined):
+            follower.judge(standing)
 
     def _hand_out(self, page: Page) -> None:
         released, self.held = self.held, False

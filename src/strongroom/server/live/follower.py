@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom.errors import Refusal
 from strongroom.server.live import frames
 from strongroom.server.live.channel import framed
-from strongroom.server.live.reading import Gone, TooFar
+from strongroom.server.live.reading import TooFar
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ class Follower:
         "_cursor",
         "_left",
         "_pokes",
+        "_reached",
         "_reading",
         "_ready",
         "_sent",
+        "_stuck",
         "_timer",
         "_wake",
         "actor",
@@ -58,6 +60,8 @@ class Follower:
         self._ready: list[Frame] = []
         self._bytes = 0
         self._behind = True
+        self._stuck = False
+        self._reached = -1
         self._reading: Reading | None = None
         self._pokes = 0
         self._wake: asyncio.Future[None] | None = None
@@ -170,15 +174,13 @@ class Follower:
 
     async def _catch_up(self) -> bytes:
         """Read on from where it is; when there is no more, join the others."""
-        await asyncio.sleep(0)  # others get their turn
+        await asyncio.sleep(AGAIN if self._stuck else 0)  # others get their turn
         channel, doubts = self._channel, self._channel.doubts
         if self._reading is None:
             self._reading, self._pokes = channel.source(self._cursor), channel.pokes
         try:
             page = await self._reading.page()
             self.judge(await channel.standing())
-        except Gone:
-            self.end(Ending.VAULT_DELETED)
         except TooFar:
             self.end(Ending.TOO_FAR_BEHIND)
         except Refusal:
@@ -188,7 +190,9 @@ class Follower:
             channel.fault(error)
             self.end(Ending.SERVER_FAULT)
         else:
-            if channel.doubts == doubts and self.ended is None:
+            if page is None:
+                self.end(Ending.VAULT_DELETED)
+            elif channel.doubts == doubts and self.ended is None:
                 return self._passed(page)
             self._reading = None
         return b""
@@ -202,4 +206,6 @@ class Follower:
         if not page.more:
             self._reading = None
             self._behind = not self._channel.join(self, page.reached, self._pokes)
+            if self._behind:  # no further than before: the others have more than the database, which was set back
+                self._stuck, self._reached = page.reached == self._reached, page.reached
         return b"".join([frame for _, frame in shown])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.actions import following
 from strongroom.errors import Refusal
@@ -17,7 +17,7 @@ from strongroom.server.live.waiter import Waiter
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from collections.abc import Set as AbstractSet
 
     from strongroom.model import Actor
@@ -74,7 +74,8 @@ class Hub:
         self._accounts: dict[str, _Account] = {}
         self._stopping = False
         self._doubtful = False
-        self._comparing: asyncio.Task[None] | None = None
+        self._comparing = False
+        self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty_for = 0
         db.nudges.listen(self._nudged, self._doubt)
@@ -140,6 +141,22 @@ class Hub:
                 waiter.rouse()
         self._look_out(wanted=False)
 
+    async def close(self) -> None:
+        """Leave nothing under way that uses the database."""
+        self.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside everything else, and know of it until it is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _fault(self, error: BaseException) -> None:
+        self._log.fault(error, "live")
+
     # Who is here
 
     def _account(self, user_id: str) -> _Account:
@@ -156,7 +173,7 @@ class Hub:
             source: Source = (
                 partial(OfAccount, self._db, user_id) if place is None else partial(OfVault, self._db, user_id, *place)
             )
-            channel = channels[place] = Channel(self._db, user_id, source, lambda error: self._log.fault(error, "live"))
+            channel = channels[place] = Channel(self._db, user_id, source, self._spawn, self._fault)
         return channel
 
     def _tidy(self, user_id: str) -> None:
@@ -203,8 +220,9 @@ class Hub:
     def _doubt(self) -> None:
         """Anything may have changed elsewhere."""
         self._doubtful = True
-        if self._comparing is None and self._accounts:
-            self._comparing = asyncio.get_running_loop().create_task(self._compare())
+        if not self._comparing and self._accounts:
+            self._comparing = True
+            self._spawn(self._compare())
 
     async def _compare(self) -> None:
         """Compare all clocks and all credentials with what is known here: two statements, however many there are."""
@@ -217,9 +235,9 @@ class Hub:
         except Refusal:
             pass  # the database is away; the next comparison is soon
         except Exception as error:  # noqa: BLE001 - the next comparison is soon
-            self._log.fault(error, "live")
+            self._fault(error)
         finally:
-            self._comparing = None
+            self._comparing = False
 
     async def _find_out(self) -> None:
         seen = {user_id: account.seen for user_id, account in self._accounts.items()}

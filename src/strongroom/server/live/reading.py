@@ -23,10 +23,6 @@ MOST_VAULTS: Final = 10_000  # that may have changed since a follower was last h
 _AT_ONCE: Final = 64  # short reads before others get their turn
 
 
-class Gone(Exception):  # noqa: N818 - an outcome
-    """The vault that was followed is there no more."""
-
-
 class TooFar(Exception):  # noqa: N818 - an outcome
     """So much has changed that a list is the better way to learn of it."""
 
@@ -34,8 +30,8 @@ class TooFar(Exception):  # noqa: N818 - an outcome
 class Reading(Protocol):
     """On the way through what changed, from some moment on."""
 
-    async def page(self) -> Page:
-        """What comes next, in order; after a page without `more` the way is at its end."""
+    async def page(self) -> Page | None:
+        """What comes next, in order; a page without `more` is the last. None: what was followed is there no more."""
 
 
 Source = Callable[[int], Reading]
@@ -51,12 +47,10 @@ class OfVault:
         self._born = born
         self._since = since
 
-    async def page(self) -> Page:
-        """The next changes."""
+    async def page(self) -> Page | None:
+        """The next changes; None if this vault is gone, whatever has its uid now."""
         page = await self._db.read(following.page, self._user_id, self._vault_uid, self._born, self._since, PAGE)
-        if page is None:
-            raise Gone
-        self._since = page.reached
+        self._since = self._since if page is None else page.reached
         return page
 
 
