@@ -83,7 +83,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Results: {"results": [_DOCUMENT]},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
-    wire.Ready: {"cursor": _NOW},
+    wire.Ready: {"cursor": _NOW, "epoch": _EPOCH},
     wire.DocumentChanged: {**_CHANGED, "updatedAt": _NOW + 1, "deletedAt": None},
     wire.VaultChanged: {"uid": _VAULT_UID, "kind": "renamed", "name": "private", "version": 2, "updatedAt": _NOW + 2},
     wire.Ended: {"reason": "token_expired"},

@@ -37,7 +37,7 @@ class Room:
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
-        self.live = Hub(db, clock, log)
+        self.live = Hub(db, clock, log, epoch)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)

@@ -22,9 +22,10 @@ class Ending(StrEnum):
 
 
 class Ready(Struct, frozen=True):
-    """The stream has begun; what follows changed after this moment."""
+    """The stream has begun; what follows changed after this moment, in a database of this lineage."""
 
     cursor: int
+    epoch: str
 
 
 class DocumentChanged(Struct, frozen=True, rename="camel"):

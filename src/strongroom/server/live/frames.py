@@ -13,9 +13,9 @@ COMMENT: Final = b":\n\n"  # keeps proxies awake, and means nothing
 RETRY_MS: Final = 2_000  # how long a client is to wait before it comes again
 
 
-def ready(cursor: int) -> bytes:
+def ready(cursor: int, epoch: str) -> bytes:
     """The first event: a client that is cut off right after it comes back to this very place."""
-    data = wire.encode(wire.Ready(cursor))
+    data = wire.encode(wire.Ready(cursor, epoch))
     return b": strongroom\nretry: %d\n\nid: %d\nevent: ready\ndata: %s\n\n" % (RETRY_MS, cursor, data)
 
 

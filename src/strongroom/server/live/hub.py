@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.actions import following
 from strongroom.errors import Refusal
+from strongroom.server.live import frames
 from strongroom.server.live.channel import Channel
 from strongroom.server.live.follower import Follower
 from strongroom.server.live.reading import OfAccount, OfVault
@@ -67,8 +68,9 @@ class _Account:
 class Hub:
     """All that is followed in this process."""
 
-    def __init__(self, db: Database, clock: Callable[[], int], log: Log) -> None:
+    def __init__(self, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
         self._db = db
+        self._epoch = epoch
         self._clock = clock
         self._log = log
         self._accounts: dict[str, _Account] = {}
@@ -106,7 +108,7 @@ class Hub:
             follower.leave()
             self._tidy(actor.user_id)
 
-        return Stream(cursor, enter, leave)
+        return Stream(frames.ready(cursor, self._epoch), enter, leave)
 
     async def wait(
         self,

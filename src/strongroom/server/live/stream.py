@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.server.http import Answer, disconnected
-from strongroom.server.live import frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +26,12 @@ def headers_only() -> Answer:
 class Stream(Answer):
     """Server-sent events for as long as somebody takes them."""
 
-    __slots__ = ("_cursor", "_enter", "_leave")
+    __slots__ = ("_enter", "_first", "_leave")
 
-    def __init__(self, cursor: int, enter: Callable[[], Follower], leave: Callable[[Follower], None]) -> None:
+    def __init__(self, first: bytes, enter: Callable[[], Follower], leave: Callable[[Follower], None]) -> None:
         super().__init__(content_type=CONTENT_TYPE, headers=_HEADERS)
         self.headers = [header for header in self.headers if header[0] != b"content-length"]
-        self._cursor = cursor
+        self._first = first
         self._enter = enter
         self._leave = leave
         self.ended = "client_gone"
@@ -47,7 +46,7 @@ class Stream(Answer):
         follower = self._enter()
         gone = asyncio.ensure_future(disconnected(receive))
         gone.add_done_callback(lambda _: follower.leave())
-        size, piece = 0, frames.ready(self._cursor)
+        size, piece = 0, self._first
         try:
             while piece:
                 await send(_body(piece))
