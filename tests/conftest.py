@@ -98,9 +98,10 @@ class Person:
 class House:
     """A server and those who use it."""
 
-    def __init__(self, http: httpx2.AsyncClient, clock: Clock) -> None:
+    def __init__(self, http: httpx2.AsyncClient, clock: Clock, app: Any = None) -> None:
         self.http = http
         self.clock = clock
+        self.app = app
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"
@@ -126,7 +127,7 @@ def house(where: str, clock: Clock) -> Open:
         transport = httpx2.ASGITransport(app=server, client=(address, 5), raise_app_exceptions=False)
         try:
             async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
-                yield House(http, clock)
+                yield House(http, clock, server)
         finally:
             await server._room.close()
 

@@ -45,7 +45,7 @@ class Served:
         self._clock: Any = clock
 
     async def __aenter__(self) -> House:
-        return House(self._http, self._clock)
+        return House(self._http, self._clock, self._server)
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()

@@ -119,6 +119,7 @@ class Actor(Struct, frozen=True):
     session_id: str | None = None
     last_used_at: int = 0
     key: ApiKey | None = None
+    until: int | None = None  # when the token or the key ends by itself
 
 
 class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -164,6 +165,18 @@ class Document(Struct, frozen=True, rename="camel"):
 
     def __repr__(self) -> str:
         return f"Document(uid={self.uid!r}, version={self.version})"
+
+
+class Change(Struct, frozen=True):
+    """One change of an account: of a document (no kind; the name is its collection) or of a vault itself."""
+
+    updated_at: int
+    kind: str
+    uid: str
+    vault_uid: str
+    name: str
+    version: int
+    deleted_at: int | None
 
 
 class Head(Struct, frozen=True):

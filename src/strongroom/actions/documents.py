@@ -26,6 +26,7 @@ class Changes(Struct, frozen=True):
     limit: int | None = None
     collection: str | None = None
     tombstones: bool | None = None
+    wait: int = 0  # seconds, for something new
 
 
 async def create(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: CreateDocument) -> tuple[Document, bool]:
@@ -53,6 +54,20 @@ async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> 
     """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
     rules.collections_of(actor, wanted.collection)
     return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
+
+
+async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
+    """Whether a list would show anything."""
+    if await nothing_new(tx, actor, vault_uid, wanted):
+        return False
+    return await store.documents.any_after(
+        tx,
+        actor.user_id,
+        vault_uid,
+        min(wanted.since or 0, rules.LARGEST),
+        rules.collections_of(actor, wanted.collection),
+        tombstones=wanted.tombstones is not False,
+    )
 
 
 async def list_(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> AsyncIterator[list[Document]]:

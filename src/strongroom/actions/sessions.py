@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from strongroom import store
@@ -42,7 +43,7 @@ async def actor(tx: Tx, claims: Claims) -> Actor:
     last_used = await store.sessions.last_used(tx, claims.sub, claims.sid)
     if last_used is None:
         raise Unauthorized
-    return Actor(claims.sub, claims.sid, last_used)
+    return Actor(claims.sub, claims.sid, last_used, until=math.ceil(claims.exp * 1000))
 
 
 def proof(claims: Claims) -> Proof:

@@ -55,6 +55,10 @@ class Server:
         if self._runner is not None:
             self._runner.stop()
 
+    def stopping(self) -> None:
+        """Tell those who follow that it ends, so that nobody is waited for."""
+        self._room.live.stop()
+
     async def release(self) -> None:
         """Let go of the database; for a server that was opened and never listened."""
         await self._room.close()

@@ -111,7 +111,7 @@ class App:
         origin = call.given.get(b"origin")
         return Answer(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def note(self, call: Call, status: int, size: int) -> None:
+    def note(self, call: Call, status: int, size: int, ended: str | None = None) -> None:
         """A line in the log, once the answer is out."""
         self.room.log.request(
             call.method,
@@ -121,6 +121,7 @@ class App:
             size,
             call.request_id,
             None if call.actor is NOBODY else call.actor.user_id,
+            ended,
         )
 
 

@@ -52,6 +52,7 @@ _SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "c
 _KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
 _FROM: Final = {"address": "192.0.2.7", "userAgent": "curl/8.9"}
 _SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True}
+_CHANGED: Final = {"uid": _UID, "vaultUid": _VAULT_UID, "collection": "notes", "version": 2}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
@@ -96,9 +97,22 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Results: {"results": [_DOCUMENT]},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
+    wire.Ready: {"cursor": _NOW, "epoch": _EPOCH},
+    wire.DocumentChanged: {**_CHANGED, "updatedAt": _NOW + 1, "deletedAt": None},
+    wire.VaultChanged: {"uid": _VAULT_UID, "kind": "renamed", "name": "private", "version": 2, "updatedAt": _NOW + 2},
+    wire.Ended: {"reason": "token_expired"},
     wire.Vault: _VAULT,
     Document: _DOCUMENT,
 }
+
+STREAM: Final = "".join(
+    f"{place}event: {name}\ndata: {wire.encode(OF[kind]).decode()}\n\n"
+    for place, name, kind in (
+        (f"id: {_NOW}\n", "ready", wire.Ready),
+        (f"id: {_NOW + 1}\n", "document", wire.DocumentChanged),
+        ("", "end", wire.Ended),
+    )
+)
 
 
 def without_blob(example: dict[str, Any]) -> dict[str, Any]:

@@ -103,11 +103,14 @@ class Body(Protocol):
     async def more(self) -> tuple[bytes, bool]:
         """The next piece, and whether there are more; raises Gone."""
 
+    async def left(self) -> None:
+        """Return once the client has gone; for a request that is here whole and takes its time."""
+
 
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
-    __slots__ = ("body", "chunks", "content_type", "etag", "headers", "request_id", "status")
+    __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "request_id", "status")
 
     def __init__(
         self,
@@ -126,6 +129,7 @@ class Answer:
         self.etag = etag
         self.headers: Sequence[Header] = headers
         self.request_id = ""
+        self.ended: str | None = None  # why, where an answer is a stream without an end of its own
 
     @property
     def size(self) -> int:
@@ -383,6 +387,10 @@ class _Nothing:
     async def more(self) -> tuple[bytes, bool]:
         """Nothing, and no more."""
         return b"", False
+
+    async def left(self) -> None:
+        """Nobody leaves who was never there."""
+        await asyncio.get_running_loop().create_future()
 
 
 _NOTHING: Final = _Nothing()

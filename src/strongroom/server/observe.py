@@ -28,14 +28,24 @@ class Log:
         self._timer: asyncio.TimerHandle | None = None
 
     def request(
-        self, method: str, route: str, status: int, seconds: float, size: int, request_id: str, account: str | None
+        self,
+        method: str,
+        route: str,
+        status: int,
+        seconds: float,
+        size: int,
+        request_id: str,
+        account: str | None,
+        ended: str | None = None,
     ) -> None:
-        """Note a request that was answered."""
+        """Note a request that was answered. A stream is noted when it has `ended`, and why: its time is no latency."""
         # Every part is of our own making or of a checked form, so nothing needs escaping.
         who = "null" if account is None else f'"{account}"'
+        event, why = ("request", "") if ended is None else ("stream", f',"ended":"{ended}"')
         self._add_line(
-            f'{{"time":"{_now()}","level":"info","event":"request","method":"{method}","route":"{route}",'
-            f'"status":{status},"ms":{seconds * 1000:.3f},"bytes":{size},"requestId":"{request_id}","account":{who}}}'
+            f'{{"time":"{_now()}","level":"info","event":"{event}","method":"{method}","route":"{route}",'
+            f'"status":{status},"ms":{seconds * 1000:.3f},"bytes":{size},"requestId":"{request_id}",'
+            f'"account":{who}{why}}}'
         )
 
     def fault(self, error: BaseException, request_id: str) -> None:

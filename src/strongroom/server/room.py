@@ -9,6 +9,7 @@ from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
 from strongroom.model import Terms
+from strongroom.server.live import Hub
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Room:
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
+        self.live = Hub(db, clock, log, epoch)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
@@ -78,6 +80,7 @@ class Room:
 
     async def close(self) -> None:
         """Let go of everything."""
+        await self.live.close()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
         self.log.flush()

@@ -27,6 +27,7 @@ class _Uvicorn(uvicorn.Server):
     """uvicorn, except that a signal that was obeyed is not raised again: an orderly end is exit code 0."""
 
     on_started: Any = None
+    on_stopping: Any = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """The first signal ends in order, a second one at once."""
@@ -42,7 +43,9 @@ class _Uvicorn(uvicorn.Server):
             self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, the sweep too."""
+        """End, the sweep too. Streams end first: they would not end by themselves."""
+        if self.on_stopping is not None:
+            self.on_stopping()
         await super().shutdown(sockets)
         self.sweeping.cancel()
 
@@ -69,6 +72,7 @@ class Runner:
         )
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
+        self._uvicorn.on_stopping = server.stopping
 
     def _started(self) -> None:
         self.started.set()

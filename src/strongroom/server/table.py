@@ -35,6 +35,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
     answers: type[Struct] | None = None
+    streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
     status: int = 200
     refusals: tuple[type[Refusal], ...] = ()
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning

@@ -10,6 +10,7 @@ from strongroom.store import (
     documents,
     events,
     failures,
+    following,
     keyrings,
     keys,
     ledgers,
@@ -17,9 +18,11 @@ from strongroom.store import (
     secrets,
     sessions,
     signups,
+    standing,
     vaults,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
+from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +31,7 @@ __all__ = [
     "CannotOpen",
     "Database",
     "Duplicate",
+    "Nudge",
     "Orphan",
     "Tx",
     "Undo",
@@ -36,6 +40,7 @@ __all__ = [
     "documents",
     "events",
     "failures",
+    "following",
     "keyrings",
     "keys",
     "ledgers",
@@ -44,6 +49,7 @@ __all__ = [
     "secrets",
     "sessions",
     "signups",
+    "standing",
     "vaults",
 ]
 

@@ -65,6 +65,7 @@ async def kdf_of(tx: Tx, email: str) -> str | None:
 
 async def delete(tx: Tx, user_id: str, password_hash: str) -> bool:
     """Delete an account and everything of it; False if its password is not the one that was checked any more."""
+    tx.tell(user_id, None)
     return await tx.run(_DELETE, id=user_id, password_hash=password_hash) > 0
 
 

@@ -18,4 +18,5 @@ _ADD = Sql("""
 
 async def add(tx: Tx, user_id: str, moment: int, vault_uid: str, kind: VaultChange, name: str, version: int) -> None:
     """Note what happened to a vault at this moment of the account's clock."""
+    tx.tell(user_id, vault_uid)
     await tx.run(_ADD, user_id=user_id, moment=moment, vault_uid=vault_uid, kind=kind.value, name=name, version=version)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from strongroom.store.nudges import Nudges
     from strongroom.store.riding import Proof
 
 T = TypeVar("T")
@@ -97,9 +98,16 @@ class Tx(Protocol):
         the last row's `by` as the parameter `after`.
         """
 
+    def tell(self, user_id: str, vault_uid: str | None) -> None:
+        """Once this is committed, nudge those who follow this vault, or (None) those who call for this account."""
+
 
 class Database(Protocol):
     """A place to keep things, whichever engine is behind it."""
+
+    @property
+    def nudges(self) -> Nudges:
+        """How to learn of commits."""
 
     @property
     def describe(self) -> str:

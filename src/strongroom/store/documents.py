@@ -55,6 +55,12 @@ def _list(collections: int, *, tombstones: bool) -> Sql:
     return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
 
 
+@lru_cache(maxsize=256)
+def _any(collections: int, *, tombstones: bool) -> Sql:
+    """Whether that list has a row."""
+    return Sql(f"SELECT EXISTS ({_list(collections, tombstones=tombstones).sqlite})")
+
+
 async def insert(tx: Tx, user_id: str, documents: Sequence[Document]) -> list[bool]:
     """Add new documents, each at its moment; False for one whose uid this owner uses already."""
     return await tx.each(
@@ -144,3 +150,12 @@ def after(
         limit=limit,
         **named,
     )
+
+
+async def any_after(
+    tx: Tx, user_id: str, vault_uid: str, since: int, collections: Sequence[str] | None, *, tombstones: bool
+) -> bool:
+    """Whether any document changed after `since`."""
+    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement = _any(len(named), tombstones=tombstones)
+    return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))

@@ -93,13 +93,14 @@ async def of_user(tx: Tx, user_id: str) -> list[ApiKey]:
 
 async def delete(tx: Tx, user_id: str, uid: str) -> bool:
     """Revoke a key; False if there is none."""
+    tx.tell(user_id, None)
     return await tx.run(_DELETE, user_id=user_id, uid=uid) > 0
 
 
 async def actor(tx: Tx, key_hash: str) -> Actor | None:
     """Who holds the key with this hash."""
     held = await tx.one(_Held, _BY_HASH, key_hash=key_hash)
-    return None if held is None else Actor(user_id=held.user_id, key=_key(held))
+    return None if held is None else Actor(user_id=held.user_id, key=_key(held), until=held.expires_at)
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:

@@ -24,6 +24,8 @@ from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.notify import NotifyNudges
+from strongroom.store.nudges import Telling
 from strongroom.store.riding import Proof, together
 from strongroom.store.sharing import Apart, Sharing
 
@@ -53,12 +55,13 @@ _LOST: Final = (
 _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
-class _Tx:
+class _Tx(Telling):
     """A transaction, or a look, on one connection."""
 
     __slots__ = ("_connection", "_proof", "now")
 
     def __init__(self, connection: Connection, now: int, proof: Proof | None = None) -> None:
+        super().__init__()
         self._connection = connection
         self._proof = proof
         self.now = now
@@ -293,6 +296,7 @@ class PostgresDatabase:
         self._size = pool_size
         self._pool: _Pool | None = None
         self._sharing: Sharing | None = None
+        self.nudges = NotifyNudges(lambda: connect(url))
         _elsewhere(self._prepare)
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -431,8 +435,9 @@ class PostgresDatabase:
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")
+        tx = _Tx(connection, self._clock())
         try:
-            result = await action(_Tx(connection, self._clock()), *args, **keywords)
+            result = await action(tx, *args, **keywords)
         except Undo as undo:
             await connection.execute("ROLLBACK")
             return undo.result
@@ -445,6 +450,7 @@ class PostgresDatabase:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
+        self.nudges.committed(tx.told)
         return result
 
     async def fold(self) -> None:
@@ -452,6 +458,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Let go of the connections."""
+        await self.nudges.close()
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None

@@ -75,7 +75,10 @@ async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expir
 
 async def trim(tx: Tx, user_id: str, keep: int) -> int:
     """End the sessions that are too many; how many those were."""
-    return await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    if ended:
+        tx.tell(user_id, None)
+    return ended
 
 
 async def of_user(tx: Tx, user_id: str) -> list[Session]:
@@ -135,11 +138,13 @@ async def present(tx: Tx, user_id: str, session_id: str, generation: int, expire
 
 async def end(tx: Tx, user_id: str, session_id: str) -> bool:
     """End a session; False if there is none."""
+    tx.tell(user_id, None)
     return await tx.run(_END, user_id=user_id, id=session_id) > 0
 
 
 async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
     """End all sessions of an account but this one; how many those were."""
+    tx.tell(user_id, None)
     return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 

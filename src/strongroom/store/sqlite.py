@@ -9,7 +9,6 @@ their own and are not held up by it.
 from __future__ import annotations
 
 import asyncio
-import os
 import queue
 import threading
 from collections import deque
@@ -22,6 +21,8 @@ import apsw
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.disk import make_file, stop_process
+from strongroom.store.nudges import FileNudges, Telling
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -49,12 +50,13 @@ def has_wal_fault(version: str) -> bool:
     return fixed is None or patch < fixed
 
 
-class _Tx:
+class _Tx(Telling):
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
     __slots__ = ("_connection", "_execute", "_open", "now")
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
+        super().__init__()
         self._connection = connection
         self._execute = connection.cursor().execute
         self._open: list[apsw.Cursor] = []
@@ -213,13 +215,14 @@ class SqliteDatabase:
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
-        self.on_fatal: Callable[[BaseException], None] = _stop_process
+        self.on_fatal: Callable[[BaseException], None] = stop_process
         with self._opening():
-            _make_file(self._path)
+            make_file(self._path)
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock())
             self._reader = self._connect(read_only=True)
             self._look = _Look(self._reader, clock)
+            self.nudges = FileNudges(self._writer, lambda: self._busy)
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
@@ -345,6 +348,7 @@ class SqliteDatabase:
         self._run_here(jobs)
 
     def _run_here(self, jobs: list[_Job]) -> None:
+        self.nudges.look()
         if self._run_all(jobs):
             self._hand_over(lambda: self._commit(jobs))
 
@@ -379,7 +383,7 @@ class SqliteDatabase:
     def _run_all(self, jobs: list[_Job]) -> bool:
         """Run each job in the open transaction. False if SQLite has rolled all of it back."""
         writer = self._writer
-        tx = _Tx(writer, self._clock())
+        tx = self._tx = _Tx(writer, self._clock())
         alone = len(jobs) == 1
         for job in jobs:
             if not alone:
@@ -406,7 +410,11 @@ class SqliteDatabase:
                     self._writer.execute(_ROLLBACK)
             _call(jobs, self._fail, jobs, error)
         else:
-            _call(jobs, self._settle, jobs)
+            _call(jobs, self._committed, jobs, self._tx)
+
+    def _committed(self, jobs: list[_Job], tx: _Tx) -> None:
+        self.nudges.committed(tx.told)  # before the answers leave
+        self._settle(jobs)
 
     def _settle(self, jobs: list[_Job]) -> None:
         for job in jobs:
@@ -444,6 +452,7 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
+        await self.nudges.close()
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
         if self._thread is not None:
@@ -479,19 +488,3 @@ def connect(path: Path) -> apsw.Connection:
 def _call(jobs: Sequence[_Job], method: Callable[..., None], *args: Any) -> None:
     """Go on upon the event loop of those who wait."""
     jobs[0].loop.call_soon_threadsafe(method, *args)
-
-
-def _make_file(path: Path) -> None:
-    """Make the file and its folder, readable by their owner only."""
-    if path.is_dir():
-        raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
-def _stop_process(error: BaseException) -> None:
-    """The disk failed under a commit: what the file holds now is unknown to this process, so it must not go on."""
-    os.write(
-        2, f"strongroom: the database failed ({type(error).__name__}); stopping so that nothing is lost.\n".encode()
-    )
-    os._exit(1)

@@ -72,6 +72,7 @@ from strongroom.wire.bodies import (
     Version,
     Wrapped,
 )
+from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
 from strongroom.wire.reading import decode, says
 
 __all__ = [
@@ -93,9 +94,12 @@ __all__ = [
     "DeleteOperation",
     "Deleted",
     "Derivation",
+    "DocumentChanged",
     "Documents",
     "Done",
     "Email",
+    "Ended",
+    "Ending",
     "Events",
     "Failure",
     "Fault",
@@ -123,6 +127,7 @@ __all__ = [
     "PutKeyring",
     "PutOperation",
     "PutVault",
+    "Ready",
     "Refresh",
     "Register",
     "RenameVault",
@@ -136,6 +141,7 @@ __all__ = [
     "Uid",
     "Uids",
     "Vault",
+    "VaultChanged",
     "Vaults",
     "Version",
     "Wrapped",
