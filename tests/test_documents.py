@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.model import Document, Variant, Vault
+from strongroom import wire
+from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
 from strongroom.server.http import STATUS
@@ -335,7 +336,7 @@ def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     assert [name for name in coded(told["Refusals"]) if name in codes] == [kind.code for kind in endpoint.refusals]
     assert told["Answer"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")
     named = set(coded(told["Answer"]))
-    named |= fields_of(Vault) if "the vault" in told["Answer"] else set()
+    named |= fields_of(wire.Vault) if "the vault" in told["Answer"] else set()
     named |= fields_of(Document) if re.search("the (document|tombstone)", told["Answer"]) else set()
     assert fields_of(endpoint.answers) <= named
 
@@ -346,7 +347,7 @@ def test_the_reference_has_every_error() -> None:
     assert table == {kind.code: status for kind, status in STATUS.items()}
 
 
-@pytest.mark.parametrize(("section", "kind"), [("Vaults", Vault), ("Documents", Document)])
+@pytest.mark.parametrize(("section", "kind"), [("Vaults", wire.Vault), ("Documents", Document)])
 def test_the_reference_shows_whole_objects(section: str, kind: type[msgspec.Struct]) -> None:
     """The example of a vault and of a document has every field, in the order of the answers."""
     language, body = fences(sections(text_of("docs/api.md"), 2)[section])[0]

@@ -25,6 +25,7 @@
     ├── UnsupportedMediaType    unsupported_media_type
     ├── RateLimited             rate_limited             carries when to come back
     ├── StorageFull             storage_full
+    ├── QuotaExceeded           quota_exceeded           the account would use more than this server grants
     ├── Unavailable             unavailable              carries when to come back
     └── InternalError           internal_error
 
@@ -240,6 +241,13 @@ class StorageFull(Refusal):
 
     code = "storage_full"
     sentence = "The server's storage is full; nothing was written. Reading still works."
+
+
+class QuotaExceeded(Refusal):
+    """The account would use more than this server grants it; reads and deletions go on."""
+
+    code = "quota_exceeded"
+    sentence = "Your account has no room for this; nothing was written. Delete something, or ask the operator for more."
 
 
 class InternalError(Refusal):

@@ -121,17 +121,31 @@ class Actor(Struct, frozen=True):
 
 
 class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A named container. `updated_at` is its clock; `data` and `salt` are its blob, if it carries one."""
+    """A named container. `updated_at` is its clock; `data` and `salt` are its blob, if it carries one.
+
+    `documents` counts the live ones, `bytes` those and the blob; None where the one who asks may not know.
+    """
 
     uid: str
     name: str
     version: int
     updated_at: int
+    documents: int | None = None
+    bytes: int | None = None
     data: str | None = None
     salt: str | None = None
 
     def __repr__(self) -> str:
         return f"Vault(uid={self.uid!r}, version={self.version})"
+
+
+class VaultChange(StrEnum):
+    """What may happen to a vault itself."""
+
+    CREATED = "created"
+    RENAMED = "renamed"
+    BLOB = "blob"  # set or replaced, perhaps with a new name
+    DELETED = "deleted"
 
 
 class Document(Struct, frozen=True, rename="camel"):
@@ -149,6 +163,32 @@ class Document(Struct, frozen=True, rename="camel"):
 
     def __repr__(self) -> str:
         return f"Document(uid={self.uid!r}, version={self.version})"
+
+
+class Head(Struct, frozen=True):
+    """A document without its ciphertext, and how many bytes that has."""
+
+    uid: str
+    collection: str
+    version: int
+    created_at: int
+    updated_at: int
+    deleted_at: int | None
+    bytes: int
+
+
+class Usage(Struct, frozen=True):
+    """Live documents, and the bytes of those and of the blobs: what an account uses, or what a write adds to it."""
+
+    documents: int
+    bytes: int
+
+
+class Terms(Struct, frozen=True):
+    """What a server grants each account; None does not limit."""
+
+    documents: int | None = None
+    bytes: int | None = None
 
 
 class Expected(Struct, frozen=True):

@@ -63,5 +63,7 @@ TABLE: Final = (
     Option(
         "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"
     ),
+    Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may keep; 0 does not limit"),
+    Option("QUOTA_BYTES", "--quota-bytes", "0", "Bytes of ciphertext that one account may keep; 0 does not limit"),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
 )

@@ -43,6 +43,11 @@ def has_control(text: str) -> bool:
     return _CONTROL.search(text) is not None
 
 
+def octets(*texts: str | None) -> int:
+    """How many bytes these texts have, as they are stored."""
+    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts if text is not None)
+
+
 def normal_email(text: str) -> str:
     """The spelling of an email that counts: trimmed and in lower case."""
     return text.strip().lower()
@@ -62,6 +67,11 @@ def may_read(actor: Actor) -> bool:
 def may_see_blobs(actor: Actor) -> bool:
     """Whether the actor may reach a vault's blob: it lies in no collection, so a key of some collections may not."""
     return actor.key is None or actor.key.collections is None
+
+
+def is_narrow(actor: Actor) -> bool:
+    """Whether the actor is a key that reaches less than the account."""
+    return actor.key is not None and (actor.key.vault_uids is not None or actor.key.collections is not None)
 
 
 def require(key: ApiKey | None, permission: Permission | None, *, whole_account: bool = False) -> None:

@@ -37,6 +37,16 @@ def shorter(module: Any, name: str, without: str) -> Plant:
     return plant
 
 
+def both(one: Plant, two: Plant) -> Plant:
+    """Two bugs, where each alone would be caught by the other guard."""
+
+    def plant(patch: pytest.MonkeyPatch, stage: Stage) -> None:
+        one(patch, stage)
+        two(patch, stage)
+
+    return plant
+
+
 def rerouted(method: str, path: str, **changes: Any) -> Plant:
     """A route whose row in the server's table says something else; a path of `*` is all of them."""
 
@@ -163,9 +173,14 @@ BUGS: dict[str, Plant] = {
     "a document is found under any vault": shorter(store.documents, "_GET", " AND vault_uid = :vault_uid"),
     "a vault is found without its owner": shorter(store.vaults, "_GET", _OWNER),
     "a vault's time is read without its owner": shorter(store.vaults, "_CLOCK", _OWNER),
-    "a vault's time is advanced without its owner": shorter(store.vaults, "_ADVANCE", _OWNER),
+    "a document is looked up for a change without its owner": shorter(store.documents, "_HEAD", _OWNER),
+    "a document is looked up for a change under any vault": shorter(
+        store.documents, "_HEAD", " AND vault_uid = :vault_uid"
+    ),
     "a vault is changed without its owner": shorter(store.vaults, "_CHANGE", _OWNER),
-    "a vault is deleted without its owner": shorter(store.vaults, "_DELETE", _OWNER),
+    "a vault is deleted without its owner": both(
+        shorter(store.vaults, "_GET_BARE", _OWNER), shorter(store.vaults, "_DELETE", _OWNER)
+    ),
     "a name is looked up without its owner": shorter(store.vaults, "_BY_NAME", _OWNER),
     "vaults are listed without their owner": shorter(store.vaults, "_LIST", _OWNER),
     "a key is revoked without its owner": shorter(store.keys, "_DELETE", _OWNER),

@@ -165,7 +165,17 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         await stage.document(bob, await stage.vault(bob), "c", kept)
 
         before = await contents(where)
-        ours = {"users", "sessions", "refresh_tokens", "api_keys", "vaults", "documents", "events"}
+        ours = {
+            "users",
+            "sessions",
+            "refresh_tokens",
+            "api_keys",
+            "vaults",
+            "documents",
+            "events",
+            "ledgers",
+            "vault_changes",
+        }
         assert {name for name, rows in before.items() if ann.id in rows} == ours
         assert "://" in where or marks["dead"].encode() in raw_bytes(where)
         answer = await stage.send("DELETE", "/auth/me", ann.access, {"password": PASSWORD})

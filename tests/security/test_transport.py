@@ -215,7 +215,7 @@ def _fill(path: Path, user_id: str, vault_uid: str, count: int) -> None:
     connection.set_busy_timeout(5_000)
     with connection:
         connection.executemany(
-            "INSERT INTO documents VALUES (?, ?, ?, 'c', ?, NULL, 1, ?, ?, NULL)",
+            "INSERT INTO documents VALUES (?, ?, ?, 'c', ?, NULL, 1, ?, ?, NULL, NULL)",
             ((user_id, f"{n:036}", vault_uid, "A" * 100_000, n, n) for n in range(1, count + 1)),
         )
     connection.close()

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from strongroom import store
+from strongroom import store, wire
+from strongroom.actions import documents, vaults
 from strongroom.errors import DocumentConflict, VaultNotFound
-from strongroom.model import Document
+from strongroom.model import Actor, Document, Terms
 from strongroom.store import Database, Tx, Undo
 from tests.conftest import Clock, runs
 
@@ -23,14 +24,19 @@ async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
 
 
 async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
-    await db.write(store.vaults.insert, user_id, uid, f"name {uid}", None, None)
+    await db.write(vaults.create, Actor(user_id), Terms(), wire.CreateVault(name=f"name {uid}", uid=uid))
 
 
-async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None) -> Document:
-    moment = await store.vaults.advance(tx, "u", "v")
-    assert moment is not None
-    made = await store.documents.insert(tx, "u", "v", moment, uid, "c", data, hmac)
-    assert made is not None
+async def advance(tx: Tx, vault_uid: str = "v") -> int:
+    drawn = await store.ledgers.draw(tx, "u", 1, 0, 0)
+    assert await store.vaults.book(tx, "u", vault_uid, drawn.clock, 0, 0)
+    return drawn.clock
+
+
+async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault_uid: str = "v") -> Document:
+    wanted = wire.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
+    made, new = await documents.create(tx, Actor("u"), Terms(), vault_uid, wanted)
+    assert new
     return made
 
 
@@ -82,7 +88,7 @@ async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
     before = await db.read(store.vaults.clock, "u", "v")
 
     async def again(tx: Tx) -> str:
-        await store.vaults.advance(tx, "u", "v")
+        await advance(tx)
         raise Undo("stored")
 
     assert set(await asyncio.gather(db.write(again), db.write(again))) == {"stored"}
@@ -123,10 +129,10 @@ async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
         async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100):
             seen += [document.uid for document in page]
             await db.write(add, f"late{next(numbers)}")
-            moment = await db.write(store.vaults.advance, "u", "v") or 0
-            stored = await db.read(store.documents.get, "u", "v", "d4")
+            moment = await db.write(advance)
+            stored = await db.read(store.documents.head, "u", "v", "d4")
             assert stored is not None
-            await db.write(store.documents.replace, "u", stored, moment, "BB", None)
+            await db.write(store.documents.replace, "u", "v", stored, moment, "BB", None)
     assert seen == ["d0", "d1", "d2", "d3", "d4"]
     await db.close()
 
@@ -169,9 +175,8 @@ async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> No
     await vault(db)
     await vault(db, "w")
     await db.write(add, "a")
-    moment = await db.write(store.vaults.advance, "u", "w") or 0
-    await db.write(store.documents.insert, "u", "w", moment, "b", "c", "AA", None)
-    assert await db.write_long(store.vaults.delete, "u", "v", None)
+    await db.write(add, "b", vault_uid="w")
+    assert await db.write_long(store.vaults.delete, "u", "v", 1)
     assert await everything(db) == []
     assert await db.read(store.documents.holder, "u", "a") is None
     assert await db.read(store.documents.holder, "u", "b") is not None

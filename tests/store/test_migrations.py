@@ -16,6 +16,7 @@ from strongroom import store
 from strongroom.store import migrations, open_database
 from strongroom.store.migrations import Migration
 from tests.conftest import Clock, runs
+from tests.moving import alter, rows_of
 from tests.postgres import postgres
 
 NEXT = Migration(2, "0002_next", "CREATE TABLE next_thing (id {bigint} PRIMARY KEY){strict};")
@@ -76,6 +77,34 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
     connection.close()
     first_only.setattr(migrations, "load", lambda: [*known, NEXT])
     asyncio.run(open_database(path, clock).close())
+
+
+@runs
+async def test_what_there_was_before_the_ledgers_is_counted(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step that brings ledgers counts live documents and blobs, and the clock goes on after the latest moment."""
+    known = migrations.load()
+    monkeypatch.setattr(migrations, "load", lambda: known[:2])
+    await open_database(where, clock).close()
+    for statement in (
+        "INSERT INTO users (id, email, created_at, updated_at) VALUES ('u', 'e@x', 1, 1), ('n', 'n@x', 1, 1)",
+        (
+            "INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at)"
+            " VALUES ('u', 'a', 'a', 'blob', 'salt', 1, 1, 70), ('u', 'b', 'b', NULL, NULL, 1, 1, 90)"
+        ),
+        (
+            "INSERT INTO documents (user_id, uid, vault_uid, collection, data, hmac, version, created_at, updated_at,"
+            " deleted_at) VALUES ('u', '1', 'a', 'c', 'AAAA', 'é', 1, 1, 60, NULL),"
+            " ('u', '2', 'a', 'c', 'AA', NULL, 2, 1, 70, 70), ('u', '3', 'b', 'c', 'A', NULL, 1, 1, 90, NULL)"
+        ),
+    ):
+        await alter(where, statement)
+    monkeypatch.setattr(migrations, "load", lambda: known)
+    await open_database(where, clock).close()
+    rows = await rows_of(where)
+    assert [(row[1], *row[8:]) for row in rows["vaults"]] == [("a", 1, 14), ("b", 1, 1)]
+    assert rows["ledgers"] == [("u", 90, 2, 15)]
 
 
 _KILLED = """

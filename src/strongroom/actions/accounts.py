@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom import store
+from strongroom import rules, store
 from strongroom.actions import events, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
 if TYPE_CHECKING:
     from strongroom.credentials import Pair
-    from strongroom.model import Actor, Login, Origin, User
+    from strongroom.model import Actor, Login, Origin, Usage, User
     from strongroom.store import Tx
 
 
@@ -37,12 +37,12 @@ async def register(tx: Tx, user_id: str, email: str, password_hash: str, pair: P
     return user
 
 
-async def me(tx: Tx, actor: Actor) -> User:
-    """The actor's account."""
+async def me(tx: Tx, actor: Actor) -> tuple[User, Usage | None]:
+    """The actor's account, and what it uses; a key that reaches less than the account is not told."""
     user = await store.accounts.get(tx, actor.user_id)
     if user is None:
         raise Unauthorized
-    return user
+    return user, None if rules.is_narrow(actor) else await store.ledgers.usage(tx, actor.user_id)
 
 
 async def for_login(tx: Tx, email: str) -> Login | None:
@@ -68,5 +68,6 @@ async def change_password(tx: Tx, actor: Actor, old_hash: str, new_hash: str, or
 
 async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:
     """Delete the account whose password was checked, and everything of it."""
+    await store.ledgers.hold(tx, actor.user_id)  # who writes there finishes first, and no two wait for each other
     if not await store.accounts.delete(tx, actor.user_id, password_hash):
         raise InvalidCredentials

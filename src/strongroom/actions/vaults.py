@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from strongroom import identifiers, rules, store
+from strongroom.actions.writing import Writing, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
+from strongroom.model import VaultChange
 from strongroom.store import Duplicate, Undo
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from strongroom.model import Actor, Expected, Vault
+    from strongroom.model import Actor, Expected, Terms, Vault
     from strongroom.store import Tx
     from strongroom.wire import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
 
@@ -21,12 +23,17 @@ if TYPE_CHECKING:
     AnyPut: TypeAlias = PutVault | RenameVault | PutBlob
 
 
-async def create(tx: Tx, actor: Actor, wanted: AnyCreate) -> tuple[Vault, bool]:
+async def create(tx: Tx, actor: Actor, terms: Terms, wanted: AnyCreate) -> tuple[Vault, bool]:
     """Make a vault; the same one again, while it is unchanged, is answered as it is and not as new."""
     uid = identifiers.new_uid(tx.now) if wanted.uid is None else wanted.uid.lower()
-    vault = await store.vaults.insert(tx, actor.user_id, uid, wanted.name, wanted.data, wanted.salt)
+    size = rules.octets(wanted.data, wanted.salt)
+    writing = await begin(tx, actor, terms, size=size)
+    vault = await store.vaults.insert(
+        tx, actor.user_id, uid, writing.moment, wanted.name, wanted.data, wanted.salt, size
+    )
     if vault is not None:
-        return vault, True
+        await _note(writing, vault, VaultChange.CREATED, size)
+        return await writing.end((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is not None:
         if stored.version == 1 and _same(stored, wanted.name, wanted.data, wanted.salt):
@@ -59,52 +66,73 @@ async def list_(tx: Tx, actor: Actor, *, blobs: bool) -> AsyncIterator[list[Vaul
     """The vaults within the actor's reach, oldest first, in pages."""
     reach = None if actor.key is None else actor.key.vault_uids
     async for page in store.vaults.of_user(tx, actor.user_id, blobs=blobs and rules.may_see_blobs(actor)):
-        yield page if reach is None else [vault for vault in page if vault.uid in reach]
+        seen = page if reach is None else [vault for vault in page if vault.uid in reach]
+        yield seen if rules.may_see_blobs(actor) else [_seen_by(actor, vault) for vault in seen]
 
 
-async def change(tx: Tx, actor: Actor, uid: str, wanted: AnyPut, expected: Expected | None) -> Vault:
+async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, expected: Expected | None) -> Vault:
     """Set the blob, or the name, or both, if the vault is at the version that the client saw."""
     rules.require(actor.key, None, whole_account=wanted.name is not None)
     if not rules.may_see_blobs(actor):
         raise InsufficientScope("An API key limited to collections cannot change a vault.")
     rules.require_vault(actor, uid)
-    version = None
-    if expected is not None and expected.versions is not None:
-        stored = await store.vaults.get(tx, actor.user_id, uid)
-        if stored is None:
-            raise VaultNotFound
-        if not expected.allows(stored.version):
-            if expected.precedes(stored.version) and _holds(stored, wanted):
-                raise Undo(stored)
-            raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-        version = stored.version
+    writing = await begin(tx, actor, terms)
+    stored = await store.vaults.get(tx, actor.user_id, uid)
+    if stored is None:
+        raise VaultNotFound
+    if expected is not None and not expected.allows(stored.version):
+        if expected.precedes(stored.version) and _holds(stored, wanted):
+            raise Undo(stored)
+        raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
+    vault = await _changed(writing, stored, wanted)
+    return await writing.end(vault if wanted.data is not None or rules.may_read(actor) else _bare(vault))
+
+
+async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
+    """Write what is wanted over what is stored."""
+    added = 0
+    if wanted.data is not None:
+        added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
     try:
         vault = await store.vaults.change(
-            tx, actor.user_id, uid, name=wanted.name, data=wanted.data, salt=wanted.salt, version=version
+            writing.tx,
+            writing.actor.user_id,
+            stored.uid,
+            writing.moment,
+            name=wanted.name,
+            data=wanted.data,
+            salt=wanted.salt,
+            version=stored.version,
+            added=added,
         )
     except Duplicate:
         raise VaultAlreadyExists from None
     if vault is None:
-        raise await _why_not(tx, actor, uid, expected)
-    return vault if wanted.data is not None or rules.may_read(actor) else _bare(vault)
+        raise VaultNotFound
+    await _note(writing, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
+    return vault
 
 
-async def delete(tx: Tx, actor: Actor, uid: str, expected: Expected | None) -> None:
+async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expected | None) -> None:
     """Delete a vault and all its documents."""
     rules.require_vault(actor, uid)
-    version = None
-    if expected is not None and expected.versions is not None:
-        stored = await store.vaults.get(tx, actor.user_id, uid)
-        version = stored.version if stored is not None and expected.allows(stored.version) else 0
-    if not await store.vaults.delete(tx, actor.user_id, uid, version):
-        raise await _why_not(tx, actor, uid, expected)
-
-
-async def _why_not(tx: Tx, actor: Actor, uid: str, expected: Expected | None) -> VaultNotFound | VaultConflict:
-    stored = await store.vaults.get(tx, actor.user_id, uid)
+    writing = await begin(tx, actor, terms)
+    stored = await store.vaults.bare(tx, actor.user_id, uid)
     if stored is None:
-        return VaultNotFound()
-    return VaultConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
+        raise VaultNotFound
+    if expected is not None and not expected.allows(stored.version):
+        raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
+    if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
+        raise VaultNotFound
+    await _note(writing, stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
+    await writing.end(None)
+
+
+async def _note(writing: Writing, vault: Vault, kind: VaultChange, size: int, documents: int = 0) -> None:
+    """Tell those who follow the account what happened to the vault, and count what it added."""
+    owner = writing.actor.user_id
+    await store.changes.add(writing.tx, owner, writing.moment, vault.uid, kind, vault.name, vault.version)
+    writing.note(documents, size)
 
 
 def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:
@@ -122,7 +150,10 @@ def _holds(stored: Vault, wanted: AnyPut) -> bool:
 
 
 def _seen_by(actor: Actor, vault: Vault) -> Vault:
-    return vault if rules.may_see_blobs(actor) else _bare(vault)
+    """A vault as the actor may see it: who reaches some of its collections only learns nothing of the rest."""
+    if rules.may_see_blobs(actor):
+        return vault
+    return msgspec.structs.replace(vault, documents=None, bytes=None, data=None, salt=None)
 
 
 def _bare(vault: Vault) -> Vault:

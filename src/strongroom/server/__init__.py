@@ -6,6 +6,7 @@ import time
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from strongroom.actions import lineage
 from strongroom.options import TABLE
 from strongroom.server.app import App
 from strongroom.server.observe import Log, Silent
@@ -81,7 +82,7 @@ class Server:
 def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
     db = open_database(settings.database_url or settings.db_path, clock, pool=settings.db_pool)
-    return Server(Room(settings, db, clock, log or Silent()))
+    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch)))
 
 
 def create_server(

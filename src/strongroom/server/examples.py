@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from strongroom import errors, wire
 from strongroom.errors import Refusal
-from strongroom.model import Document, Vault
+from strongroom.model import Document
 
 _UID: Final = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 _VAULT_UID: Final = "0192f0c0-11aa-7bbb-8ccc-0123456789ab"
+_EPOCH: Final = "0192f000-5e1f-7a11-9b0c-6d7e8f901234"
 _NOW: Final = 1_731_600_000_000
 _ACCESS: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<access>.<signature>"
 _REFRESH: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<refresh>.<signature>"
@@ -20,6 +21,9 @@ _VAULT: Final = {
     "name": "personal",
     "version": 1,
     "updatedAt": _NOW,
+    "documents": 12,
+    "bytes": 48_211,
+    "epoch": _EPOCH,
     "data": "AZx3...sealed...",
     "salt": "c2FsdC1zYWx0LXNhbHQ=",
 }
@@ -61,8 +65,8 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.CreateApiKey: {"name": "backup script", "permissions": ["read"]},
     wire.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
     wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
-    wire.Me: {"user": _USER},
-    wire.Health: {"status": "ok", "timestamp": _NOW},
+    wire.Me: {"user": _USER, "usage": {"documents": 12, "bytes": 48_211}, "limits": {"documents": None, "bytes": None}},
+    wire.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH},
     wire.Done: {"success": True},
     wire.Deleted: {"success": True, **_DOCUMENT, "version": 2, "updatedAt": _NOW + 1, "deletedAt": _NOW + 1},
     wire.Vaults: {"vaults": [_VAULT]},
@@ -70,7 +74,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Synced: {**_LIST, "syncedAt": _NOW},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
-    Vault: _VAULT,
+    wire.Vault: _VAULT,
     Document: _DOCUMENT,
 }
 

@@ -60,6 +60,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.InternalError: 500,
     errors.Unavailable: 503,
     errors.StorageFull: 507,
+    errors.QuotaExceeded: 507,
 }
 
 

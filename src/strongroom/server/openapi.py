@@ -10,7 +10,7 @@ import msgspec
 
 from strongroom import __version__, errors, wire
 from strongroom.errors import Refusal
-from strongroom.model import Variant, Vault
+from strongroom.model import Variant
 from strongroom.server import examples, routes
 from strongroom.server.http import STATUS
 from strongroom.server.table import Access, Endpoint
@@ -143,7 +143,7 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
 
 def _json(kind: type[Any], variant: Variant) -> dict[str, Any]:
     example = examples.OF[kind]
-    if kind in {Vault, wire.Vaults} and variant is Variant.DOCUMENT:
+    if kind in {wire.Vault, wire.Vaults} and variant is Variant.DOCUMENT:
         example = examples.without_blob(example)
     return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}, "example": example}}
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
+from strongroom.model import Terms
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -26,13 +27,15 @@ MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody
 class Room:
     """The database, the secrets, the clock: everything an endpoint needs that is not in its request."""
 
-    def __init__(self, settings: Settings, db: Database, clock: Callable[[], int], log: Log) -> None:
+    def __init__(self, settings: Settings, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
         self.settings = settings
         self.db = db
         self.clock = clock
         self.log = log
+        self.epoch = epoch
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)

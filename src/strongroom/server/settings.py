@@ -110,6 +110,8 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "SIGNUPS": _signups,
     "SIGNUP_LIMIT": _whole(0, 1_000_000_000),
     "RATE_LIMIT": _whole(0, 1_000_000_000),
+    "QUOTA_DOCUMENTS": _whole(0, 10**15 - 1),
+    "QUOTA_BYTES": _whole(0, 10**15 - 1),
     "EVENT_DAYS": _whole(1, 36_500),
 }
 
@@ -137,6 +139,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     signups: bool
     signup_limit: int
     rate_limit: int
+    quota_documents: int
+    quota_bytes: int
     event_days: int
 
     def __repr__(self) -> str:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store import accounts, documents, events, failures, keys, sessions, signups, vaults
+from strongroom.store import (
+    accounts,
+    changes,
+    documents,
+    events,
+    failures,
+    keys,
+    ledgers,
+    lineage,
+    sessions,
+    signups,
+    vaults,
+)
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 
 if TYPE_CHECKING:
@@ -18,10 +30,13 @@ __all__ = [
     "Tx",
     "Undo",
     "accounts",
+    "changes",
     "documents",
     "events",
     "failures",
     "keys",
+    "ledgers",
+    "lineage",
     "open_database",
     "sessions",
     "signups",

@@ -97,6 +97,9 @@ class Database(Protocol):
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
+    def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
+        """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
+
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
 

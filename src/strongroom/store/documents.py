@@ -1,11 +1,11 @@
-"""Documents: ciphertext in a collection of a vault, in the order of the vault's clock."""
+"""Documents: ciphertext in a collection of a vault, in the order of the account's clock."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from strongroom.model import Document
+from strongroom.model import Document, Head
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ _INSERT = Sql(f"""
     ON CONFLICT DO NOTHING
 """)
 _GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid")
+_HEAD = Sql("""
+    SELECT uid, collection, version, created_at, updated_at, deleted_at,
+           octet_length(data) + coalesce(octet_length(hmac), 0)
+      FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid
+""")
 _HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
 _REPLACE = Sql("""
     UPDATE documents
@@ -51,7 +56,7 @@ def _list(collections: int, *, tombstones: bool) -> Sql:
 async def insert(
     tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, collection: str, data: str, hmac: str | None
 ) -> Document | None:
-    """Add a document at this moment of its vault; None if this owner uses the uid already."""
+    """Add a document at this moment; None if this owner uses the uid already."""
     added = await tx.run(
         _INSERT,
         user_id=user_id,
@@ -70,18 +75,25 @@ async def get(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Document | None
     return await tx.one(Document, _GET, user_id=user_id, uid=uid, vault_uid=vault_uid)
 
 
+async def head(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Head | None:
+    """A document of this vault without its ciphertext, deleted or not."""
+    return await tx.one(Head, _HEAD, user_id=user_id, uid=uid, vault_uid=vault_uid)
+
+
 async def holder(tx: Tx, user_id: str, uid: str) -> Document | None:
     """The document of this owner that has the uid, in whichever vault."""
     return await tx.one(Document, _HOLDER, user_id=user_id, uid=uid)
 
 
-async def replace(tx: Tx, user_id: str, stored: Document, moment: int, data: str, hmac: str | None) -> Document | None:
+async def replace(
+    tx: Tx, user_id: str, vault_uid: str, stored: Head, moment: int, data: str, hmac: str | None
+) -> Document | None:
     """Replace a document, or revive a deleted one; None if it is not at the stored version any more."""
     replaced = await tx.run(
         _REPLACE,
         user_id=user_id,
         uid=stored.uid,
-        vault_uid=stored.vault_uid,
+        vault_uid=vault_uid,
         data=data,
         hmac=hmac,
         version=stored.version,
@@ -90,7 +102,7 @@ async def replace(tx: Tx, user_id: str, stored: Document, moment: int, data: str
     if not replaced:
         return None
     version, created = stored.version + 1, stored.created_at
-    return Document(stored.uid, stored.vault_uid, stored.collection, data, hmac, version, created, moment, None)
+    return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, moment, None)
 
 
 async def bury(tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, version: int) -> Document | None:

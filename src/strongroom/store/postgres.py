@@ -1,8 +1,8 @@
 """The engine for many nodes: PostgreSQL through asyncpg. Kept connections, prepared statements, nothing ever hangs.
 
 What SQLite gets from its one writer, PostgreSQL gets from row locks: the first statement of a write in a vault updates
-the vault's row and so holds it until commit. A connection that breaks is replaced and the transaction tried again, as
-long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
+the account's ledger and so holds it until commit. A connection that breaks is replaced and the transaction tried again,
+as long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
@@ -24,8 +24,9 @@ from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
+R = TypeVar("R")
 PAGE_BYTES: Final = 128 * 1024
 PAGE_ROWS: Final = 256
 PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
@@ -257,11 +258,26 @@ class PostgresDatabase:
         self._pool: _Pool | None = None
         _elsewhere(self._prepare)
 
+    def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Run an action on a connection of its own."""
+
+        async def run() -> Any:
+            async with self._opening("ask") as connection:
+                return await self._transact(connection, action, (), {})
+
+        return _elsewhere(run)
+
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
     async def _prepare(self) -> None:
         """Bring the schema up to date before anyone is served."""
+        async with self._opening("bring up to date") as connection:
+            await migrations.migrate_postgres(connection, self._clock())
+
+    @asynccontextmanager
+    async def _opening(self, purpose: str) -> AsyncIterator[Connection]:
+        """A patient connection; say in a sentence why it cannot be had, or does not serve its purpose."""
         try:
             connection = await connect(self._url, patient=True)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
@@ -269,9 +285,9 @@ class PostgresDatabase:
         except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
-            await migrations.migrate_postgres(connection, self._clock())
+            yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
-            raise CannotOpen(f"Cannot bring {self.describe} up to date: {_reason(error)}.") from None
+            raise CannotOpen(f"Cannot {purpose} {self.describe}: {_reason(error)}.") from None
         finally:
             await connection.close()
 
@@ -392,13 +408,14 @@ class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
 
 
-def _elsewhere(work: Callable[[], Awaitable[None]]) -> None:
+def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
     """Run a coroutine to its end on a thread of its own: works whether or not a loop is running here."""
+    result: list[R] = []
     raised: list[BaseException] = []
 
     def run() -> None:
         try:
-            asyncio.run(work())  # type: ignore[arg-type]
+            result.append(asyncio.run(work()))
         except BaseException as error:  # noqa: BLE001 - raised again below
             raised.append(error)
 
@@ -407,6 +424,7 @@ def _elsewhere(work: Callable[[], Awaitable[None]]) -> None:
     thread.join()
     if raised:
         raise raised[0]
+    return result[0]
 
 
 def _reason(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import os
 import queue
 import threading
 from collections import deque
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +24,7 @@ from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
@@ -208,12 +208,18 @@ class SqliteDatabase:
         self._lists = 0
         self._broken = False
         self.on_fatal: Callable[[BaseException], None] = _stop_process
-        try:
+        with self._opening():
             _make_file(self._path)
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock())
             self._reader = self._connect(read_only=True)
             self._look = _Look(self._reader, clock)
+
+    @contextmanager
+    def _opening(self) -> Iterator[None]:
+        """Say in a sentence why the file cannot be opened."""
+        try:
+            yield
         except apsw.NotADBError:
             raise CannotOpen(f"{self._path} is not a database of strongroom.") from None
         except apsw.CorruptError:
@@ -221,6 +227,19 @@ class SqliteDatabase:
         except (apsw.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
+
+    def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Run an action here and now, before there are rounds."""
+        with self._opening():
+            self._writer.execute(_BEGIN)
+            try:
+                result = _at_once(action(_Tx(self._writer, self._clock())))
+                self._writer.execute(_COMMIT)
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute(_ROLLBACK)
+                raise
+        return result
 
     @property
     def describe(self) -> str:

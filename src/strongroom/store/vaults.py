@@ -12,43 +12,54 @@ if TYPE_CHECKING:
 
     from strongroom.store.db import Tx
 
-_BARE = "uid, name, version, updated_at"
-_NEXT = "CASE WHEN updated_at < :now THEN :now ELSE updated_at + 1 END"
+_BARE = "uid, name, version, updated_at, documents, bytes"
 
 # An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
-    INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at)
-    SELECT :user_id, :uid, :name, :data, :salt, 1, :now, :now
+    INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
+    SELECT :user_id, :uid, :name, :data, :salt, 1, :moment, :moment, 0, :bytes
      WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
     RETURNING {columns(Vault)}
 """)
 _GET = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND uid = :uid")
+_GET_BARE = Sql(f"SELECT {_BARE} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _CLOCK = Sql("SELECT updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND name = :name")
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
 _LIST_BARE = Sql(f"SELECT {_BARE}, NULL AS data, NULL AS salt {_LISTED}")
-# Proves the owner, takes the vault's lock until commit, and draws the next time, in one statement.
-_ADVANCE = Sql(f"UPDATE vaults SET updated_at = {_NEXT} WHERE user_id = :user_id AND uid = :uid RETURNING updated_at")
+_BOOK = Sql("""
+    UPDATE vaults SET updated_at = :moment, documents = documents + :documents, bytes = bytes + :bytes
+     WHERE user_id = :user_id AND uid = :uid
+""")
 _CHANGE = Sql(f"""
     UPDATE vaults
        SET name = COALESCE(:name, name), data = COALESCE(:data, data), salt = COALESCE(:salt, salt),
-           version = version + 1, updated_at = {_NEXT}
-     WHERE user_id = :user_id AND uid = :uid AND (:any_version OR version = :version)
+           version = version + 1, updated_at = :moment, bytes = bytes + :added
+     WHERE user_id = :user_id AND uid = :uid AND version = :version
  RETURNING {columns(Vault)}
 """)
-_DELETE = Sql("DELETE FROM vaults WHERE user_id = :user_id AND uid = :uid AND (:any_version OR version = :version)")
+_DELETE = Sql("DELETE FROM vaults WHERE user_id = :user_id AND uid = :uid AND version = :version")
 
 
-async def insert(tx: Tx, user_id: str, uid: str, name: str, data: str | None, salt: str | None) -> Vault | None:
-    """Add a vault; None if this owner uses the uid or the name already."""
-    return await tx.one(Vault, _INSERT, user_id=user_id, uid=uid, name=name, data=data, salt=salt, now=tx.now)
+async def insert(
+    tx: Tx, user_id: str, uid: str, moment: int, name: str, data: str | None, salt: str | None, size: int
+) -> Vault | None:
+    """Add a vault at this moment; None if this owner uses the uid or the name already."""
+    return await tx.one(
+        Vault, _INSERT, user_id=user_id, uid=uid, name=name, data=data, salt=salt, moment=moment, bytes=size
+    )
 
 
 async def get(tx: Tx, user_id: str, uid: str) -> Vault | None:
     """The vault with this uid."""
     return await tx.one(Vault, _GET, user_id=user_id, uid=uid)
+
+
+async def bare(tx: Tx, user_id: str, uid: str) -> Vault | None:
+    """The vault with this uid, without its blob."""
+    return await tx.one(Vault, _GET_BARE, user_id=user_id, uid=uid)
 
 
 async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
@@ -68,16 +79,24 @@ def of_user(tx: Tx, user_id: str, *, blobs: bool) -> AsyncIterator[list[Vault]]:
     return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
 
 
-async def advance(tx: Tx, user_id: str, uid: str) -> int | None:
-    """The vault's next time; None if this owner has no such vault. Nobody else writes in it until commit."""
-    moment: int | None = await tx.value(_ADVANCE, user_id=user_id, uid=uid, now=tx.now)
-    return moment
+async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int) -> bool:
+    """Set the vault's time, and count what was added to it; False if this owner has no such vault."""
+    return await tx.run(_BOOK, user_id=user_id, uid=uid, moment=moment, documents=documents, bytes=size) > 0
 
 
 async def change(
-    tx: Tx, user_id: str, uid: str, *, name: str | None, data: str | None, salt: str | None, version: int | None
+    tx: Tx,
+    user_id: str,
+    uid: str,
+    moment: int,
+    *,
+    name: str | None,
+    data: str | None,
+    salt: str | None,
+    version: int,
+    added: int,
 ) -> Vault | None:
-    """Replace what is given; None if the vault is not at this version. A version of None matches any."""
+    """Replace what is given, which adds so many bytes; None if the vault is not at this version."""
     return await tx.one(
         Vault,
         _CHANGE,
@@ -86,12 +105,12 @@ async def change(
         name=name,
         data=data,
         salt=salt,
-        any_version=version is None,
         version=version,
-        now=tx.now,
+        moment=moment,
+        added=added,
     )
 
 
-async def delete(tx: Tx, user_id: str, uid: str, version: int | None) -> bool:
+async def delete(tx: Tx, user_id: str, uid: str, version: int) -> bool:
     """Delete a vault and all its documents; False if it is not there at this version."""
-    return await tx.run(_DELETE, user_id=user_id, uid=uid, any_version=version is None, version=version) > 0
+    return await tx.run(_DELETE, user_id=user_id, uid=uid, version=version) > 0

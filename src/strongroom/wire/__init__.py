@@ -14,6 +14,7 @@ from strongroom.wire.answers import (
     Fault,
     Health,
     KeyAbout,
+    Limits,
     ListedSession,
     Me,
     NewApiKey,
@@ -21,6 +22,7 @@ from strongroom.wire.answers import (
     SignedIn,
     Synced,
     Tokens,
+    Vault,
     Vaults,
 )
 from strongroom.wire.bodies import (
@@ -84,6 +86,7 @@ __all__ = [
     "Health",
     "Hmac",
     "KeyAbout",
+    "Limits",
     "ListedSession",
     "LogIn",
     "LogOut",
@@ -107,6 +110,7 @@ __all__ = [
     "Tokens",
     "Uid",
     "Uids",
+    "Vault",
     "Vaults",
     "Version",
     "decode",

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, Document, Event, Permission, User, Vault
+from strongroom.model import ApiKey, Document, Event, Permission, Usage, User
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -42,18 +42,28 @@ class KeyAbout(Struct, frozen=True, rename="camel"):
     expires_at: int | None
 
 
+class Limits(Struct, frozen=True):
+    """What an account may use; null does not limit."""
+
+    documents: int | None
+    bytes: int | None
+
+
 class Me(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The current user, and the API key if one was presented."""
+    """The current user, the API key if one was presented, what the account uses and what it may."""
 
     user: User
     api_key: KeyAbout | None = None
+    usage: Usage | None = None
+    limits: Limits | None = None
 
 
 class Health(Struct, frozen=True):
-    """The process is alive."""
+    """The process is alive. `epoch` names the lineage of its database: another one means that it was restored."""
 
     status: str
     timestamp: int
+    epoch: str
 
 
 class Done(Struct, frozen=True):
@@ -78,6 +88,23 @@ class Deleted(Struct, frozen=True, rename="camel"):
 
     def __repr__(self) -> str:
         return f"Deleted(uid={self.uid!r}, version={self.version})"
+
+
+class Vault(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A vault as it is answered: what is stored, and the epoch of the database that stores it."""
+
+    uid: str
+    name: str
+    version: int
+    updated_at: int
+    documents: int | None = None
+    bytes: int | None = None
+    epoch: str
+    data: str | None = None
+    salt: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Vault(uid={self.uid!r}, version={self.version})"
 
 
 class Vaults(Struct, frozen=True):

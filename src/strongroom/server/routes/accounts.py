@@ -41,12 +41,13 @@ async def register(call: Call) -> Answer:
 
 
 async def me(call: Call) -> Answer:
-    """Who is calling, and with which key."""
-    user = await call.room.db.read(accounts.me, call.actor)
+    """Who is calling, with which key, and what the account uses of what it may."""
+    user, usage = await call.room.db.read(accounts.me, call.actor)
     key, about = call.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    return answer(wire.Me(user, about))
+    limits = None if usage is None else wire.Limits(call.room.terms.documents, call.room.terms.bytes)
+    return answer(wire.Me(user, about, usage, limits))
 
 
 @asynccontextmanager
@@ -109,7 +110,7 @@ ENDPOINTS: Final = (
         method="GET",
         path="/auth/me",
         handler=me,
-        summary="The current user, and the API key if one is presented",
+        summary="The current user, the API key if one is presented, and what the account uses",
         answers=wire.Me,
     ),
     Endpoint(

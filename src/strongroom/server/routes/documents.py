@@ -29,7 +29,9 @@ def _answer(call: Call, document: Document, status: int = 200) -> Answer:
 async def create(call: Call) -> Answer:
     """Add a document."""
     wanted = await call.read(wire.CreateDocument)
-    document, new = await call.room.db.write(documents.create, call.actor, call.uid("vaultUid"), wanted)
+    document, new = await call.room.db.write(
+        documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted
+    )
     return _answer(call, document, 201 if new else 200)
 
 
@@ -46,7 +48,7 @@ async def put(call: Call) -> Answer:
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
     document = await call.room.db.write(
-        documents.put, call.actor, call.uid("vaultUid"), call.uid("uid"), wanted, expected
+        documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
     )
     return _answer(call, document)
 
@@ -55,7 +57,9 @@ async def delete(call: Call) -> Answer:
     """Make a document a tombstone."""
     wanted = await call.read(wire.DeleteDocument)
     expected = call.expected(wanted.version)
-    tombstone = await call.room.db.write(documents.delete, call.actor, call.uid("vaultUid"), call.uid("uid"), expected)
+    tombstone = await call.room.db.write(
+        documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
+    )
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
     return answer(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 
@@ -165,7 +169,7 @@ ENDPOINTS: Final = (
         takes=wire.CreateDocument,
         answers=Document,
         status=201,
-        refusals=(errors.VaultNotFound, errors.UidTaken),
+        refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
     ),
     Endpoint(
         method="GET",
@@ -198,7 +202,7 @@ ENDPOINTS: Final = (
         permission=Permission.WRITE,
         takes=wire.PutDocument,
         answers=Document,
-        refusals=(*_MISSING, errors.DocumentConflict),
+        refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
         conditional=("If-Match",),
     ),
     Endpoint(

@@ -12,7 +12,7 @@ from strongroom.server.table import Access, Endpoint
 
 async def health(call: Call) -> Answer:
     """The process is alive."""
-    return answer(wire.Health("ok", call.room.clock()))
+    return answer(wire.Health("ok", call.room.clock(), call.room.epoch))
 
 
 async def description(call: Call) -> Answer:

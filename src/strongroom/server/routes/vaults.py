@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
@@ -37,10 +35,19 @@ def _answer(call: Call, vault: Vault, status: int = 200) -> Answer:
     return answer(_shown(call, vault), status, etag=etag)
 
 
-def _shown(call: Call, vault: Vault) -> Vault:
-    if call.room.variant.has_blobs or vault.data is None:
-        return vault
-    return msgspec.structs.replace(vault, data=None, salt=None)
+def _shown(call: Call, vault: Vault) -> wire.Vault:
+    blob = call.room.variant.has_blobs
+    return wire.Vault(
+        uid=vault.uid,
+        name=vault.name,
+        version=vault.version,
+        updated_at=vault.updated_at,
+        documents=vault.documents,
+        bytes=vault.bytes,
+        epoch=call.room.epoch,
+        data=vault.data if blob else None,
+        salt=vault.salt if blob else None,
+    )
 
 
 async def list_(call: Call) -> Answer:
@@ -54,7 +61,7 @@ async def _listed(call: Call) -> Chunks:
         begun, size = False, 0
         async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
             if page:
-                out += items(page, first=not begun)
+                out += items([_shown(call, vault) for vault in page], first=not begun)
                 begun = True
                 size += len(out[-1])
             if size > CHUNK:
@@ -68,7 +75,7 @@ async def _listed(call: Call) -> Chunks:
 async def create(call: Call) -> Answer:
     """Make a vault."""
     wanted = await call.read(_CREATE[call.room.variant])
-    vault, new = await call.room.db.write(vaults.create, call.actor, wanted)
+    vault, new = await call.room.db.write(vaults.create, call.actor, call.room.terms, wanted)
     return _answer(call, vault, 201 if new else 200)
 
 
@@ -88,14 +95,14 @@ async def put(call: Call) -> Answer:
     expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.room.db.write(vaults.change, call.actor, call.uid("uid"), wanted, expected)
+    vault = await call.room.db.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
     return _answer(call, vault)
 
 
 async def delete(call: Call) -> Answer:
     """Delete a vault and all its documents."""
     expected = call.expected(None, of_vault=True)
-    await call.room.db.write_long(vaults.delete, call.actor, call.uid("uid"), expected)
+    await call.room.db.write_long(vaults.delete, call.actor, call.room.terms, call.uid("uid"), expected)
     return answer(wire.Done())
 
 
@@ -118,9 +125,9 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             whole_account=True,
             takes=_CREATE[variant],
-            answers=Vault,
+            answers=wire.Vault,
             status=201,
-            refusals=(errors.VaultAlreadyExists, errors.UidTaken),
+            refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
         ),
         Endpoint(
             method="GET",
@@ -128,7 +135,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=by_name,
             summary="The vault of a name; any percent-encoded name",
             permission=Permission.READ,
-            answers=Vault,
+            answers=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -138,7 +145,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=get,
             summary="One vault",
             permission=Permission.READ,
-            answers=Vault,
+            answers=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -149,8 +156,8 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
             takes=_PUT[variant],
-            answers=Vault,
-            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists),
+            answers=wire.Vault,
+            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
             conditional=("If-Match",),
         ),
         Endpoint(

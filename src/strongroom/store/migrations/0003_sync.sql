@@ -1,6 +1,7 @@
--- The lineage of this database: a restore from a backup begins a new one.
+-- The lineage of this database, in one row: a restore from a backup begins a new one.
 CREATE TABLE lineage (
-    epoch TEXT NOT NULL PRIMARY KEY,
+    id {bigint} NOT NULL PRIMARY KEY CHECK (id = 1),
+    epoch TEXT NOT NULL,
     began_at {bigint} NOT NULL
 ){strict};
 

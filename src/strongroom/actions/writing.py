@@ -1,0 +1,80 @@
+"""A write in an account: the moments that it draws from the account's clock, and what it adds to what is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from strongroom import rules, store
+from strongroom.errors import QuotaExceeded, VaultNotFound
+from strongroom.store import Undo
+
+if TYPE_CHECKING:
+    from strongroom.model import Actor, Terms
+    from strongroom.store import Tx
+    from strongroom.store.ledgers import Drawn
+
+R = TypeVar("R")
+
+
+class Writing:
+    """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
+
+    __slots__ = ("_bytes", "_documents", "_drawn", "_first", "_presumed", "_terms", "actor", "moment", "tx")
+
+    def __init__(
+        self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
+    ) -> None:
+        self.tx = tx
+        self.actor = actor
+        self.moment = drawn.clock - moments + 1  # of the next change
+        self._terms = terms
+        self._drawn = drawn
+        self._first = self.moment
+        self._presumed = presumed
+        self._documents = self._bytes = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed so far."""
+        return self.moment > self._first
+
+    def note(self, documents: int = 0, size: int = 0) -> None:
+        """A change was made at this moment, and added so much; the next change has the next moment."""
+        self.moment += 1
+        self._documents += documents
+        self._bytes += size
+
+    async def end(self, result: R, vault_uid: str | None = None) -> R:
+        """Book what was added, to the account and to the vault in which it was; where nothing was changed, undo."""
+        if not self.changed:
+            raise Undo(result)
+        last, documents, size = self.moment - 1, self._documents, self._bytes
+        more = documents - self._presumed[0], size - self._presumed[1]
+        if more != (0, 0) or last != self._drawn.clock:
+            await store.ledgers.correct(self.tx, self.actor.user_id, last, *more)
+        self._require_room(self._drawn.documents + more[0], self._drawn.bytes + more[1])
+        if vault_uid is not None and not await store.vaults.book(
+            self.tx, self.actor.user_id, vault_uid, last, documents, size
+        ):
+            raise VaultNotFound
+        return result
+
+    def _require_room(self, documents: int, size: int) -> None:
+        """Refuse what is beyond a limit, if it is this write that goes further beyond it."""
+        limits = self._terms
+        over = limits.documents is not None and self._documents > 0 and documents > limits.documents
+        if over or (limits.bytes is not None and self._bytes > 0 and size > limits.bytes):
+            raise QuotaExceeded(
+                details=None
+                if rules.is_narrow(self.actor)
+                else {
+                    "limits": {"documents": limits.documents, "bytes": limits.bytes},
+                    "usage": {"documents": documents - self._documents, "bytes": size - self._bytes},
+                }
+            )
+
+
+async def begin(tx: Tx, actor: Actor, terms: Terms, *, moments: int = 1, documents: int = 0, size: int = 0) -> Writing:
+    """Draw moments, and presume what will be added: where that comes true, nothing needs to be corrected."""
+    drawn = await store.ledgers.draw(tx, actor.user_id, moments, documents, size)
+    return Writing(tx, actor, terms, drawn, moments, (documents, size))

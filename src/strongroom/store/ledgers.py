@@ -1,0 +1,68 @@
+"""Ledgers: an account's clock, and what the account uses. Whoever has drawn from it holds it until commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from strongroom.model import Usage
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+
+class Drawn(Struct, frozen=True):
+    """The last of the moments that were drawn, and what the account uses with all that was booked."""
+
+    clock: int
+    documents: int
+    bytes: int
+
+
+# Draws the next moments, books what is added, and takes the account's lock until commit, in one statement.
+_DRAW = Sql(f"""
+    INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
+    ON CONFLICT (user_id) DO UPDATE
+       SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :moments END,
+           documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes
+ RETURNING {columns(Drawn)}
+""")
+_CORRECT = Sql("""
+    UPDATE ledgers SET clock = :clock, documents = documents + :documents, bytes = bytes + :bytes
+     WHERE user_id = :user_id
+""")
+_HOLD = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
+_USAGE = Sql(f"SELECT {columns(Usage)} FROM ledgers WHERE user_id = :user_id")
+
+
+async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn:
+    """Draw so many moments that follow each other, and book what they add."""
+    drawn = await tx.one(
+        Drawn,
+        _DRAW,
+        user_id=user_id,
+        now=tx.now,
+        last=tx.now + moments - 1,
+        moments=moments,
+        documents=documents,
+        bytes=size,
+    )
+    assert drawn is not None  # noqa: S101 - the statement inserts or updates
+    return drawn
+
+
+async def correct(tx: Tx, user_id: str, clock: int, documents: int, size: int) -> None:
+    """Set the clock to the last moment that was used, and book what was not presumed; only for the one who holds it."""
+    await tx.run(_CORRECT, user_id=user_id, clock=clock, documents=documents, bytes=size)
+
+
+async def hold(tx: Tx, user_id: str) -> None:
+    """Take the account's lock until commit, and draw nothing."""
+    await tx.run(_HOLD, user_id=user_id)
+
+
+async def usage(tx: Tx, user_id: str) -> Usage:
+    """What the account uses."""
+    return await tx.one(Usage, _USAGE, user_id=user_id) or Usage(0, 0)

@@ -1,0 +1,77 @@
+"""A database has one epoch, whoever opens it, and keeps it until it is restored."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from strongroom import create_server
+from strongroom.store import open_database
+from strongroom.store.copy import copy
+from tests.conftest import SECRET, Clock, Open, runs
+from tests.moving import Served, rows_of
+from tests.postgres import postgres
+
+
+class Silence:
+    """Nobody watches."""
+
+    def moved(self, doing: str, done: int, total: int) -> None:
+        pass
+
+    def said(self, sentence: str) -> None:
+        pass
+
+    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
+        pass
+
+
+@runs
+async def test_every_answer_about_a_vault_carries_the_epoch(house: Open) -> None:
+    """So does health; and it is the same after a restart."""
+    async with house() as home:
+        epoch = (await home.http.get("/health")).json()["epoch"]
+        assert uuid.UUID(epoch).version == 7
+        person = await home.person()
+        vault = await person.vault(data="x", salt="")
+        path = f"/vault/{vault['uid']}"
+        put = (await person("PUT", path, {"data": "y", "salt": ""})).json()
+        got = [(await person("GET", road)).json() for road in (path, f"/vault/by-name/{vault['name']}")]
+        listed = (await person("GET", "/vault")).json()["vaults"]
+        assert [one["epoch"] for one in (vault, put, *got, *listed)] == [epoch] * 5
+    async with house() as home:
+        assert (await home.http.get("/health")).json()["epoch"] == epoch
+
+
+@runs
+async def test_nodes_that_start_at_once_agree(where: str) -> None:
+    """Eight servers open a new database at the same time: one epoch, one row."""
+    await open_database(where, lambda: 1).close()
+    place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+
+    def start(_: int) -> Any:
+        return create_server(jwt_secret=SECRET, **place)
+
+    with ThreadPoolExecutor(8) as threads:
+        servers = list(threads.map(start, range(8)))
+    try:
+        assert len({server._room.epoch for server in servers}) == 1
+        assert len((await rows_of(where))["lineage"]) == 1
+    finally:
+        for server in servers:
+            await server.release()
+
+
+@runs
+async def test_a_copy_goes_on_with_the_lineage(tmp_path: Path, clock: Clock) -> None:
+    """Even into a target on which a server was started before, and which had begun one of its own."""
+    source, target = str(tmp_path / "vault.db"), postgres().fresh()
+    async with Served(source, clock) as home:
+        epoch = (await home.http.get("/health")).json()["epoch"]
+    async with Served(target, clock) as home:
+        assert (await home.http.get("/health")).json()["epoch"] != epoch
+    await copy(source, target, clock, Silence())
+    async with Served(target, clock) as home:
+        assert (await home.http.get("/health")).json()["epoch"] == epoch
