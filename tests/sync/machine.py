@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from strongroom import create_server
+from strongroom import create_server, identifiers
+from strongroom.actions import accounts
+from strongroom.model import Origin
 from tests.conftest import SECRET, START, Clock
 from tests.security.asking import ask
 from tests.sync.device import Device, Lost, Marks, Op, Reply, opened
@@ -35,7 +37,7 @@ class Place:
         self._start()
 
     def _start(self) -> None:
-        lives = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
+        lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
         self.server = create_server(jwt_secret=SECRET, clock=self.clock, **lives, **self._where)
 
     def restart(self) -> None:
@@ -47,6 +49,14 @@ class Place:
         """End it for good."""
         self.runner.run(self.server.release())
         self.runner.close()
+
+    def person(self) -> str:
+        """The access token of somebody new, who needs no password: hashing one takes longer than a whole example."""
+        room, now = self.server._room, self.clock()
+        user_id, email = identifiers.new_uid(now), f"somebody{next(_people)}@example.com"
+        pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
+        self.runner.run(room.db.write(accounts.register, user_id, email, "none", pair, Origin("here", "tests")))
+        return pair.access_token
 
     def ask(self, method: str, path: str, bearer: str | None = None, body: Any = None) -> Reply:
         """One request that does arrive, and whose answer does too."""
@@ -117,14 +127,12 @@ class Sync(RuleBasedStateMachine):
     @initialize(kinds=st.lists(st.sampled_from([None, None, "a"]), min_size=2, max_size=4), old=st.integers(0, 6))
     def begin(self, kinds: list[str | None], old: int) -> None:
         """Register somebody with vaults and devices."""
-        body = {"email": f"somebody{next(_people)}@example.com", "password": "correct horse"}
-        signed_in = self.place.ask("POST", "/auth/email/register", None, body)
-        self.wire = Wire(self.place, signed_in.body["accessToken"], self.oracle)
+        self.wire = Wire(self.place, self.place.person(), self.oracle)
         self.vaults = []
-        for name in ("first",):
-            made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name})
-            self.oracle.moment = made.body["updatedAt"]
-            self.vaults.append(made.body["uid"])
+        for name in ("first", "second"):
+            made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name}).body
+            assert made["updatedAt"] == self.oracle.draw()
+            self.vaults.append(made["uid"])
         self.devices = [Device(f"{n}", self.wire, self.vaults, kind) for n, kind in enumerate(kinds)]
         for n in range(old):
             uid = self._begun(self.devices[n % len(kinds)], self.vaults[n % len(self.vaults)], COLLECTIONS[n % 2])
@@ -148,11 +156,11 @@ class Sync(RuleBasedStateMachine):
         self.said[uid] = {mark}
         return uid
 
-    def shown(self) -> list[tuple[Device, str]]:
+    def shown(self) -> Any:
         """Every document that somebody sees, with the device."""
         return [(device, uid) for device in self.devices for uid in sorted(device.shown())]
 
-    def busy(self) -> list[tuple[Device, str]]:
+    def busy(self) -> Any:
         """Every change that waits, with the device."""
         return [(device, uid) for device in self.devices for uid in device.busy]
 
@@ -293,6 +301,13 @@ class Sync(RuleBasedStateMachine):
             return
         self.settle()
         for vault in self.vaults:
-            query = {"since": 0, "limit": None, "collection": None}
-            reply = self.run("good", self.wire.get(f"/vaults/{vault}/documents", since=0))
-            assert reply == (200, self.oracle.listed(vault, deleted=None, **query))
+            self._holds(vault)
+        me = self.place.ask("GET", "/auth/me", self.wire.bearer).body
+        assert me["usage"] == self.oracle.usage(*self.vaults)
+
+    def _holds(self, vault: str) -> None:
+        """The server has what the oracle has, and has counted it."""
+        reply = self.run("good", self.wire.get(f"/vaults/{vault}/documents", since=0))
+        assert reply == (200, self.oracle.listed(vault, since=0, limit=None, collection=None, deleted=None))
+        shown = self.run("good", self.wire.get(f"/vault/{vault}")).body
+        assert {name: shown[name] for name in ("documents", "bytes")} == self.oracle.usage(vault)

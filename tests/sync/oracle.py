@@ -88,6 +88,11 @@ class Oracle:
         last = shown[-1]["updatedAt"] if shown else since or 0
         return {"documents": shown, "hasMore": len(shown) < len(found), "next": last}
 
+    def usage(self, *vaults: str) -> Json:
+        """What lives in these vaults, counted by looking at all of it."""
+        live = [held for held in self.documents.values() if held["deletedAt"] is None and held["vaultUid"] in vaults]
+        return {"documents": len(live), "bytes": sum(len(held["data"]) + len(held["hmac"]) for held in live)}
+
 
 def _details(stored: Json) -> Json:
     return {"version": stored["version"], "updatedAt": stored["updatedAt"]}
