@@ -11,12 +11,15 @@
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
-    │   └── SessionNotFound     session_not_found
+    │   ├── SessionNotFound     session_not_found
+    │   └── ImportNotFound      import_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
     │   ├── EmailAlreadyExists  email_already_exists
     │   ├── VaultAlreadyExists  vault_already_exists
-    │   └── UidTaken            uid_taken
+    │   ├── UidTaken            uid_taken
+    │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
+    ├── ImportUnfinished        import_unfinished        nothing else is written until it is finished or given up
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
     │   └── VaultConflict       vault_conflict
@@ -129,6 +132,13 @@ class SessionNotFound(NotFound):
     sentence = "You have no such session."
 
 
+class ImportNotFound(NotFound):
+    """No import into this account is unfinished."""
+
+    code = "import_not_found"
+    sentence = "No import into your account is unfinished."
+
+
 class MethodNotAllowed(Refusal):
     """The route exists, but not with this method."""
 
@@ -163,6 +173,23 @@ class UidTaken(Taken):
 
     code = "uid_taken"
     sentence = "You already use this uid for something else; choose another."
+
+
+class AccountNotEmpty(Taken):
+    """The account has vaults already, and an import needs one that has none."""
+
+    code = "account_not_empty"
+    sentence = "Your account has vaults already; an import needs an account without any."
+
+
+class ImportUnfinished(Refusal):
+    """An import into this account is unfinished, and nothing else is written until it is finished or given up."""
+
+    code = "import_unfinished"
+    sentence = (
+        "An import into your account is unfinished; send the same file again to finish it, "
+        "or give it up with DELETE /auth/import."
+    )
 
 
 class Conflict(Refusal):

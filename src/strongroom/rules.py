@@ -24,6 +24,7 @@ SESSIONS_PER_ACCOUNT: Final = 100
 EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
+LATEST: Final = 2**52  # the largest time and version that an import may bring: both are to be counted on from there
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

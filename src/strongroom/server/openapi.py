@@ -20,6 +20,7 @@ _HEADERS: Final = {
     "If-Match": "The ETag you last saw: the request fails with 412 if it is not the current one",
     "If-None-Match": "An ETag you have: the answer is 304, without a body, while it is the current one",
 }
+_TEXT: Final = {"schema": {"type": "string"}}
 _SAYS: Final = {
     Variant.BOTH: "This server keeps document vaults (Variant A) and blob vaults (Variant B).",
     Variant.DOCUMENT: "This server keeps document vaults (Variant A).",
@@ -73,9 +74,9 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     found: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
         found += [errors.RateLimited, errors.Unauthorized, errors.InsufficientScope]
-    if endpoint.takes is not None:
+    if endpoint.takes is not None or endpoint.streams:
         found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
-    if endpoint.takes is not None or endpoint.query or endpoint.conditional:
+    if endpoint.takes is not None or endpoint.streams or endpoint.query or endpoint.conditional:
         found += [errors.Invalid]
     found += endpoint.refusals
     if endpoint.method != "GET":
@@ -111,6 +112,8 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
             "required": any(field.required for field in msgspec.structs.fields(endpoint.takes)),
             "content": _json(endpoint.takes, variant),
         }
+    if endpoint.streams:
+        operation["requestBody"] = {"required": True, "content": {endpoint.streams: _TEXT}}
     return operation
 
 
@@ -118,6 +121,8 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     success: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.answers is not None:
         success["content"] = _json(endpoint.answers, variant)
+    if endpoint.gives:
+        success["content"] = {endpoint.gives: _TEXT}
     responses = {str(302 if endpoint.path == "/" else endpoint.status): success}
     if endpoint.status == 201 and endpoint.takes is not None and "uid" in endpoint.takes.__struct_fields__:
         responses["200"] = {**success, "description": "The same request again: what it created the first time"}

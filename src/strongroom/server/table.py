@@ -33,7 +33,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     permission: Permission | None = None
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
+    streams: str = ""  # the media type of a body that is read as it arrives
     answers: type[Struct] | None = None
+    gives: str = ""  # the media type of an answer that is not JSON
     status: int = 200
     refusals: tuple[type[Refusal], ...] = ()
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning

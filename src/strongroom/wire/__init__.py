@@ -13,6 +13,7 @@ from strongroom.wire.answers import (
     Failure,
     Fault,
     Health,
+    Imported,
     KeyAbout,
     Limits,
     ListedSession,
@@ -59,15 +60,19 @@ from strongroom.wire.bodies import (
     Uids,
     Version,
 )
+from strongroom.wire.lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
 from strongroom.wire.reading import decode, says
 
 __all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
     "ApiKeys",
     "Blob",
     "Body",
     "ChangePassword",
     "Ciphertext",
     "Collections",
+    "Counts",
     "CreateApiKey",
     "CreateBlob",
     "CreateContainer",
@@ -83,8 +88,11 @@ __all__ = [
     "Failure",
     "Fault",
     "Flag",
+    "Header",
     "Health",
     "Hmac",
+    "Imported",
+    "Kept",
     "KeyAbout",
     "Limits",
     "ListedSession",
@@ -108,14 +116,19 @@ __all__ = [
     "Synced",
     "Text",
     "Tokens",
+    "Trailer",
     "Uid",
     "Uids",
     "Vault",
     "Vaults",
     "Version",
+    "bad_line",
     "decode",
     "encode",
+    "encode_lines",
+    "read_line",
     "says",
 ]
 
 encode = msgspec.json.Encoder().encode
+encode_lines = msgspec.json.Encoder().encode_lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, documents, keys, sessions, system, vaults
+from strongroom.server.routes import accounts, documents, keys, moving, sessions, system, vaults
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
-    endpoints = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *vaults.endpoints(variant), *system.ENDPOINTS]
+    endpoints = [
+        *accounts.ENDPOINTS,
+        *sessions.ENDPOINTS,
+        *moving.ENDPOINTS,
+        *vaults.endpoints(variant),
+        *system.ENDPOINTS,
+    ]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)
