@@ -200,15 +200,15 @@ async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
     async with aclosing(_pieces(call)) as pieces:
         async for piece in pieces:
             pending += piece
-            while (end := pending.find(b"\n", seen)) >= 0:
+            end = pending.find(b"\n", seen)
+            while 0 <= end < longest:
                 yield bytes(pending[: end + 1])
                 del pending[: end + 1]
-                seen, number = 0, number + 1
+                number += 1
+                end = pending.find(b"\n")
             seen = len(pending)
             if seen > longest:
-                raise wire.bad_line(
-                    number, {"line": f"is longer than {longest} bytes, the most that this server takes"}
-                )
+                raise wire.bad_line(number, {"line": f"is longer than {longest} bytes, the most that is taken here"})
             await asyncio.sleep(0)  # others get their turn
     if pending:
         yield bytes(pending)
