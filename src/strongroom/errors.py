@@ -20,6 +20,7 @@
     │   ├── UidTaken            uid_taken
     │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
     ├── ImportUnfinished        import_unfinished        nothing else is written until it is finished or given up
+    ├── BatchConflict           batch_conflict           names every operation that cannot be done as it is
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
     │   └── VaultConflict       vault_conflict
@@ -169,10 +170,25 @@ class VaultAlreadyExists(Taken):
 
 
 class UidTaken(Taken):
-    """This owner uses that uid already."""
+    """This owner uses that uid already; for a document within reach, at which version and since when."""
 
     code = "uid_taken"
     sentence = "You already use this uid for something else; choose another."
+
+    def __init__(self, version: int | None = None, updated_at: int | None = None) -> None:
+        super().__init__()
+        self.version = version
+        self.updated_at = updated_at
+
+
+class BatchConflict(Refusal):
+    """Operations of a batch cannot be done as they are, so none was; `details.operations` names each of them."""
+
+    code = "batch_conflict"
+    sentence = "Operations of the batch cannot be done as they are, so nothing was written; see details.operations."
+
+    def __init__(self, operations: list[dict[str, Any]]) -> None:
+        super().__init__(details={"operations": operations})
 
 
 class AccountNotEmpty(Taken):

@@ -55,6 +55,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.UidTaken: 409,
     errors.AccountNotEmpty: 409,
     errors.ImportUnfinished: 409,
+    errors.BatchConflict: 409,
     errors.DocumentConflict: 409,
     errors.VaultConflict: 409,
     errors.PayloadTooLarge: 413,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, documents, keys, moving, sessions, system, vaults
+from strongroom.server.routes import accounts, batches, documents, keys, moving, sessions, system, vaults
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -21,5 +21,5 @@ def table(variant: Variant) -> Table:
         *system.ENDPOINTS,
     ]
     if variant.has_documents:
-        endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)
