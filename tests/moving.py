@@ -73,6 +73,10 @@ async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())
+        moved = await house.person()
+        lines = {"content-type": "application/x-ndjson"}
+        file = (await other("GET", "/auth/export")).content
+        assert (await moved("POST", "/auth/import", content=file, headers=lines)).status_code == 200
         key = await person.key()
         reader = await person.key(permissions=["read"], vaultUids=[plain["uid"]], collections=["c"])
         listed = await person("GET", f"/vaults/{plain['uid']}/documents?since=0")

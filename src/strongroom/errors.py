@@ -12,12 +12,15 @@
     │   ├── DocumentNotFound    document_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
     │   ├── SessionNotFound     session_not_found
-    │   └── KeyringNotFound     keyring_not_found
+    │   ├── KeyringNotFound     keyring_not_found
+    │   └── ImportNotFound      import_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
     │   ├── EmailAlreadyExists  email_already_exists
     │   ├── VaultAlreadyExists  vault_already_exists
-    │   └── UidTaken            uid_taken
+    │   ├── UidTaken            uid_taken
+    │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
+    ├── ImportUnfinished        import_unfinished        nothing else is written until it is finished or given up
     ├── BatchConflict           batch_conflict           names every operation that cannot be done as it is
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
@@ -139,6 +142,13 @@ class KeyringNotFound(NotFound):
     sentence = "Your account has no keyring yet; put the first one with version 0."
 
 
+class ImportNotFound(NotFound):
+    """No import into this account is unfinished."""
+
+    code = "import_not_found"
+    sentence = "No import into your account is unfinished."
+
+
 class MethodNotAllowed(Refusal):
     """The route exists, but not with this method."""
 
@@ -188,6 +198,23 @@ class BatchConflict(Refusal):
 
     def __init__(self, operations: list[dict[str, Any]]) -> None:
         super().__init__(details={"operations": operations})
+
+
+class AccountNotEmpty(Taken):
+    """The account has vaults already, and an import needs one that has none."""
+
+    code = "account_not_empty"
+    sentence = "Your account has vaults already; an import needs an account without any."
+
+
+class ImportUnfinished(Refusal):
+    """An import into this account is unfinished, and nothing else is written until it is finished or given up."""
+
+    code = "import_unfinished"
+    sentence = (
+        "An import into your account is unfinished; send the same file again to finish it, "
+        "or give it up with DELETE /auth/import."
+    )
 
 
 class Conflict(Refusal):

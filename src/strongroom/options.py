@@ -52,6 +52,9 @@ TABLE: Final = (
     Option("WORKERS", "--workers", "1", "Processes that serve; more than one help on PostgreSQL, seldom on a file"),
     Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),
     Option("MAX_BODY_BYTES", "--max-body-bytes", "6291456", "Largest request body, in bytes"),
+    Option(
+        "IMPORT_MAX_BYTES", "--import-max-bytes", "10737418240", "Largest file of an import, in bytes; 0 does not limit"
+    ),
     Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
     Option("PUBLIC_URL", "--public-url", "", "The address that people use, like https://vault.example.com"),

@@ -42,7 +42,7 @@ async def test_each_change_is_one_event(house: Open) -> None:
     async with house() as h:
         ann = await h.person()
         vault = await ann.vault()
-        async with Follow(h.app, events_of(vault), ann.access) as stream:
+        async with Follow(h.server, events_of(vault), ann.access) as stream:
             assert stream.status == 200
             assert stream.headers["content-type"] == "text/event-stream"
             assert stream.headers["cache-control"] == "no-store"
@@ -73,7 +73,7 @@ async def test_a_stream_goes_on_where_it_was(house: Open, how: str) -> None:
         moment = str(made[1]["updatedAt"])
         path = events_of(vault) + {"query": f"?since={moment}", "header": "", "both": "?since=0"}[how]
         headers = {} if how == "query" else {"last_event_id": moment}
-        async with Follow(h.app, path, ann.access, **headers) as stream:
+        async with Follow(h.server, path, ann.access, **headers) as stream:
             assert await stream.ready() == int(moment)
             assert changes(await stream.take(3)) == [(one["uid"], 1) for one in made[2:]]
             later = await ann.document(vault)
@@ -125,7 +125,7 @@ async def test_whoever_is_far_behind_catches_up_and_joins(house: Open, monkeypat
         made = [await ann.document(vault) for _ in range(20)]
         writing = [asyncio.create_task(ann.document(vault)) for _ in range(20)]
         streams = [
-            Follow(h.app, f"{path}?since={vault['updatedAt']}", ann.access) for path in (events_of(vault), "/events")
+            Follow(h.server, f"{path}?since={vault['updatedAt']}", ann.access) for path in (events_of(vault), "/events")
         ]
         for stream in streams:
             await stream.__aenter__()
@@ -168,7 +168,7 @@ async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
 
 def followers(h: House) -> list[follower.Follower]:
     """Everybody who follows anything."""
-    accounts = h.app._room.live._accounts.values()
+    accounts = h.server._room.live._accounts.values()
     return [one for account in accounts for found in account.channels.values() for one in found.present]
 
 
@@ -199,7 +199,7 @@ async def test_a_key_follows_what_it_reaches(house: Open) -> None:
         assert (await ann("GET", events_of(outside), bearer=of_vault)).status_code == 404
         paths = {"vault": events_of(inside), "account": "/events"}
         streams = {
-            (who, where): Follow(h.app, path, key)
+            (who, where): Follow(h.server, path, key)
             for who, key in (("vault", of_vault), ("collection", of_collection), ("user", ann.access))
             for where, path in paths.items()
         }
@@ -390,7 +390,7 @@ async def test_random_comings_and_goings_miss_nothing(house: Open) -> None:
             seen: list[tuple[str, int]] = []
             cursor = vault["updatedAt"]
             while not (done.is_set() and len(seen) >= len(written)):
-                async with Follow(h.app, path, ann.access, last_event_id=str(cursor)) as stream:
+                async with Follow(h.server, path, ann.access, last_event_id=str(cursor)) as stream:
                     assert await stream.ready() == cursor
                     for _ in range(chance.randrange(1, 9)):
                         if done.is_set() and len(seen) >= len(written):
@@ -419,7 +419,7 @@ async def test_nothing_is_left_of_those_who_went(house: Open) -> None:
         for _ in range(3):
             async with following(h, ann, events_of(vault)), following(h, ann, "/events"):
                 await ann.document(vault)
-        hub = h.app._room.live
+        hub = h.server._room.live
         assert hub._accounts == {}
 
 
@@ -429,7 +429,7 @@ async def test_a_burst_is_one_read_for_all(house: Open, monkeypatch: pytest.Monk
     async with house() as h:
         ann = await h.person()
         vault = await ann.vault()
-        streams = [Follow(h.app, events_of(vault), ann.access) for _ in range(10)]
+        streams = [Follow(h.server, events_of(vault), ann.access) for _ in range(10)]
         for stream in streams:
             await stream.__aenter__()
             await stream.ready()

@@ -70,7 +70,7 @@ async def test_a_database_that_goes_away_costs_no_stream(clock: Clock, monkeypat
     async with Served(server.fresh(), clock) as served:
         ann = await served.person()
         vault = await ann.vault()
-        async with Follow(served.app, f"/vaults/{vault['uid']}/events", ann.access) as stream:
+        async with Follow(served.server, f"/vaults/{vault['uid']}/events", ann.access) as stream:
             await stream.ready()
             for _ in range(2):
                 await asyncio.to_thread(server.crash)
@@ -89,15 +89,15 @@ async def test_a_server_that_was_ended_and_started_is_followed_on(house: Open) -
         async with following(h, ann, "/events") as stream:
             first = await ann.document(vault)
             cursor = (await stream.next()).id
-            h.app.stopping()
+            h.server.stopping()
             assert await stream.reason() == "server_stopping"
             between = await ann.document(vault)
-        async with Follow(h.app, "/events", ann.access) as late:
+        async with Follow(h.server, "/events", ann.access) as late:
             await late.ready()
             assert await late.reason() == "server_stopping"
     async with house() as again:
         ann.http = again.http
-        async with Follow(again.app, "/events", ann.access, last_event_id=str(cursor)) as stream:
+        async with Follow(again.server, "/events", ann.access, last_event_id=str(cursor)) as stream:
             assert await stream.ready() == cursor == first["updatedAt"]
             assert (await stream.next()).data["uid"] == between["uid"]
             last = await ann.document(vault)

@@ -709,9 +709,9 @@ async def test_a_source_that_is_being_written_to_is_refused(
 @pytest.mark.parametrize(
     ("meddling", "says"),
     [
-        (f"{USERS} ('!', 'new@x', 1, 1)", "users (2 rows in the source, 3 in the target)"),
-        ("UPDATE vaults SET name = name || '!'", "vaults (3 rows in the source, 3 in the target)"),
-        ("DELETE FROM refresh_tokens", "refresh_tokens (4 rows in the source, 0 in the target)"),
+        (f"{USERS} ('!', 'new@x', 1, 1)", "users (3 rows in the source, 4 in the target)"),
+        ("UPDATE vaults SET name = name || '!'", "vaults (4 rows in the source, 4 in the target)"),
+        ("DELETE FROM refresh_tokens", "refresh_tokens (5 rows in the source, 0 in the target)"),
     ],
     ids=["a row more", "other letters", "rows less"],
 )

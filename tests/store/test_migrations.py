@@ -104,7 +104,7 @@ async def test_what_there_was_before_the_ledgers_is_counted(
     await open_database(where, clock).close()
     rows = await rows_of(where)
     assert [(row[1], *row[8:]) for row in rows["vaults"]] == [("a", 1, 14), ("b", 1, 1)]
-    assert rows["ledgers"] == [("u", 90, 2, 15)]
+    assert rows["ledgers"] == [("u", 90, 2, 15, 0)]
 
 
 _KILLED = """

@@ -51,11 +51,14 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.ApiKeyNotFound: 404,
     errors.SessionNotFound: 404,
     errors.KeyringNotFound: 404,
+    errors.ImportNotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.RequestTimeout: 408,
     errors.EmailAlreadyExists: 409,
     errors.VaultAlreadyExists: 409,
     errors.UidTaken: 409,
+    errors.AccountNotEmpty: 409,
+    errors.ImportUnfinished: 409,
     errors.BatchConflict: 409,
     errors.DocumentConflict: 409,
     errors.VaultConflict: 409,
@@ -190,13 +193,13 @@ def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
     return (inner,) if first else (b",", inner)
 
 
-async def streamed(chunks: Chunks) -> Answer:
+async def streamed(chunks: Chunks, **about: Any) -> Answer:
     """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
     if second is None:
-        return Answer(first)
-    return Answer(chunks=_chain((first, second), chunks))
+        return Answer(first, **about)
+    return Answer(chunks=_chain((first, second), chunks), **about)
 
 
 async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:

@@ -21,6 +21,7 @@ _HEADERS: Final = {
     "Last-Event-ID": "The id of the last event you have: what came after it is sent first. Counts before since",
     "If-None-Match": "An ETag you have: the answer is 304, without a body, while it is the current one",
 }
+_TEXT: Final = {"schema": {"type": "string"}}
 _SAYS: Final = {
     Variant.BOTH: "This server keeps document vaults (Variant A) and blob vaults (Variant B).",
     Variant.DOCUMENT: "This server keeps document vaults (Variant A).",
@@ -79,9 +80,9 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     found: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
         found += [errors.RateLimited, errors.Unauthorized, errors.InsufficientScope]
-    if endpoint.takes is not None:
+    if endpoint.takes is not None or endpoint.reads:
         found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
-    if endpoint.takes is not None or endpoint.query or endpoint.conditional:
+    if endpoint.takes is not None or endpoint.reads or endpoint.query or endpoint.conditional:
         found += [errors.Invalid]
     found += endpoint.refusals
     if endpoint.method != "GET":
@@ -117,6 +118,8 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
             "required": any(field.required for field in msgspec.structs.fields(endpoint.takes)),
             "content": _json(endpoint.takes, variant),
         }
+    if endpoint.reads:
+        operation["requestBody"] = {"required": True, "content": {endpoint.reads: _TEXT}}
     return operation
 
 
@@ -126,6 +129,8 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
         success["content"] = _json(endpoint.answers, variant)
     elif endpoint.streams:
         success["content"] = _events(endpoint)
+    if endpoint.gives:
+        success["content"] = {endpoint.gives: _TEXT}
     responses = {str(302 if endpoint.path == "/" else endpoint.status): success}
     if endpoint.status == 201 and endpoint.takes is not None and "uid" in endpoint.takes.__struct_fields__:
         responses["200"] = {**success, "description": "The same request again: what it created the first time"}

@@ -103,6 +103,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "WORKERS": _whole(1, 64),
     "VAULT_VARIANT": _variant,
     "MAX_BODY_BYTES": _whole(1_024, 2**30),
+    "IMPORT_MAX_BYTES": _whole(0, 10**15 - 1),
     "CORS_ORIGINS": _origins,
     "PUBLIC_URL": _public_url,
     "TRUSTED_PROXIES": _networks,
@@ -132,6 +133,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     workers: int
     vault_variant: Variant
     max_body_bytes: int
+    import_max_bytes: int
     cors_origins: tuple[str, ...]
     public_url: str
     trusted_proxies: tuple[Network, ...]

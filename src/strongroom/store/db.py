@@ -130,8 +130,11 @@ class Database(Protocol):
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""
 
-    def snapshot(self) -> AbstractAsyncContextManager[Tx]:
-        """A transaction that only reads, and shows one moment for as long as it is open."""
+    def snapshot(self, *, steady: bool = False) -> AbstractAsyncContextManager[Tx]:
+        """A transaction that only reads, and shows one moment for as long as it is open.
+
+        Each list is one moment in any case; if it is `steady`, so are all that is read in it together.
+        """
 
     async def fold(self) -> None:
         """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""

@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import deque
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -125,7 +125,7 @@ class _Tx(Telling):
         if not _full(page, parameters["limit"]):
             yield page
             return
-        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+        async with _moment(self._connection):
             while True:
                 page = await self._page(kind, sql, by, parameters)
                 yield page
@@ -144,6 +144,11 @@ class _Tx(Telling):
         arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
         rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
         return [kind(*row) for row in rows]
+
+
+def _moment(connection: Connection) -> Any:
+    """A transaction in which all that is read is of one moment; within another such one, a part of that."""
+    return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
 @contextmanager
@@ -358,14 +363,15 @@ class PostgresDatabase:
         return await self._attempts(self._transact, action, args, keywords)
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[_Tx]:
-        """A connection for a list, for as long as the list takes."""
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+        """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
         pool = self._connections()
         deadline = time.monotonic() + PATIENCE
         connection = await self._taken(pool, deadline)
         good = False
         try:
-            yield _Tx(connection, self._clock())
+            async with _moment(connection) if steady else nullcontext():
+                yield _Tx(connection, self._clock())
             good = True
         except (Refusal, GeneratorExit):
             good = not connection.is_in_transaction()

@@ -275,8 +275,9 @@ class SqliteDatabase:
         return _at_once(action(self._look, *args, **keywords))
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[_Tx]:
-        """One moment of the database, on a connection of its own, for a read that takes its time."""
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+        """One moment of the database, on a connection of its own, for a read that takes its time; always steady."""
+        del steady
         if self._readers:
             connection = self._readers.pop()  # the one used last: its cache is warm
         else:

@@ -14,6 +14,7 @@ from strongroom.wire.answers import (
     Failure,
     Fault,
     Health,
+    Imported,
     KeyAbout,
     Keyring,
     Limits,
@@ -72,10 +73,13 @@ from strongroom.wire.bodies import (
     Version,
     Wrapped,
 )
+from strongroom.wire.lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
 from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
 from strongroom.wire.reading import decode, says
 
 __all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
     "ApiKeys",
     "Batch",
     "Blob",
@@ -83,6 +87,7 @@ __all__ = [
     "ChangePassword",
     "Ciphertext",
     "Collections",
+    "Counts",
     "CreateApiKey",
     "CreateBlob",
     "CreateContainer",
@@ -104,9 +109,12 @@ __all__ = [
     "Failure",
     "Fault",
     "Flag",
+    "Header",
     "Health",
     "Hmac",
+    "Imported",
     "Kdf",
+    "Kept",
     "KeyAbout",
     "Keyring",
     "Limits",
@@ -138,6 +146,7 @@ __all__ = [
     "Synced",
     "Text",
     "Tokens",
+    "Trailer",
     "Uid",
     "Uids",
     "Vault",
@@ -145,9 +154,13 @@ __all__ = [
     "Vaults",
     "Version",
     "Wrapped",
+    "bad_line",
     "decode",
     "encode",
+    "encode_lines",
+    "read_line",
     "says",
 ]
 
 encode = msgspec.json.Encoder().encode
+encode_lines = msgspec.json.Encoder().encode_lines

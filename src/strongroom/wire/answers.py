@@ -200,6 +200,15 @@ class Events(Struct, frozen=True, rename="camel"):
     has_more: bool
 
 
+class Imported(Struct, frozen=True, rename="camel"):
+    """What an import brought, in all its attempts together."""
+
+    vaults: int
+    documents: int
+    versions: int
+    blob_versions: int
+
+
 class Fault(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Why a request was refused."""
 

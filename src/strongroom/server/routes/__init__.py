@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, batches, documents, events, keyrings, keys, sessions, system, vaults
+from strongroom.server.routes import (
+    accounts,
+    batches,
+    documents,
+    events,
+    keyrings,
+    keys,
+    moving,
+    sessions,
+    system,
+    vaults,
+)
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -13,7 +24,7 @@ if TYPE_CHECKING:
 
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
-    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS]
+    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *moving.ENDPOINTS]
     endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant), *system.ENDPOINTS]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]

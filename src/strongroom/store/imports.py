@@ -1,0 +1,248 @@
+"""Imports: how far one came, and the rows that it brings, with all that they carry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.store.db import Sql, columns
+from strongroom.store.ledgers import Drawn
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+OPEN, EMPTYING, DONE = "open", "emptying", "done"
+
+
+class Import(Struct, frozen=True):
+    """The last import into an account."""
+
+    id: str
+    state: str
+    lines: int
+    digest: str
+    vaults: int
+    documents: int
+    versions: int
+    blob_versions: int
+
+    @property
+    def mark(self) -> Mark:
+        """How far it came."""
+        return Mark(self.lines, self.digest, Tally(self.vaults, self.documents, self.versions, self.blob_versions))
+
+
+_GET = Sql(f"SELECT {columns(Import)} FROM imports WHERE user_id = :user_id")
+_HAS_VAULTS = Sql("SELECT 1 FROM vaults WHERE user_id = :user_id LIMIT 1")
+_BEGIN = Sql("""
+    INSERT INTO imports
+           (user_id, id, state, lines, digest, vaults, documents, versions, blob_versions, began_at)
+    VALUES (:user_id, :id, 'open', :lines, :digest, 0, 0, 0, 0, :now)
+    ON CONFLICT (user_id) DO UPDATE
+       SET id = :id, state = 'open', lines = :lines, digest = :digest,
+           vaults = 0, documents = 0, versions = 0, blob_versions = 0, began_at = :now
+""")
+_ADVANCE = Sql("""
+    UPDATE imports
+       SET lines = :lines, digest = :digest,
+           vaults = :vaults, documents = :documents, versions = :versions, blob_versions = :blob_versions
+     WHERE user_id = :user_id AND id = :id AND state = 'open' AND lines = :before
+""")
+_TURN = Sql("UPDATE imports SET state = :state WHERE user_id = :user_id AND state IN ('open', 'emptying')")
+_FORGET = Sql("DELETE FROM imports WHERE user_id = :user_id")
+
+# The account's ledger: locked, set, and counted on, but never drawn from while the import is unfinished.
+_CLAIM = Sql("""
+    INSERT INTO ledgers (user_id, clock, documents, bytes, importing) VALUES (:user_id, 0, 0, 0, 0)
+    ON CONFLICT (user_id) DO UPDATE SET importing = ledgers.importing
+""")
+_SET = Sql("UPDATE ledgers SET importing = :importing WHERE user_id = :user_id")
+_BOOK = Sql(f"""
+    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes
+     WHERE user_id = :user_id AND importing = 1
+ RETURNING {columns(Drawn)}
+""")
+_RELEASE = Sql("UPDATE ledgers SET importing = 0, clock = :clock WHERE user_id = :user_id AND importing = 1")
+_CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0 WHERE user_id = :user_id")
+_TELL = Sql("""
+    INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
+    SELECT user_id, :clock + row_number() OVER (ORDER BY uid), uid, 'created', name, version
+      FROM vaults WHERE user_id = :user_id
+""")
+
+# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far.
+_VAULT = Sql("""
+    INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
+    SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, :bytes
+     WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
+    ON CONFLICT DO NOTHING
+""")
+_DOCUMENT = Sql(f"""
+    INSERT INTO documents (user_id, {columns(KeptDocument)})
+    SELECT :user_id, :uid, :vault_uid, :collection, :version, :created_at, :updated_at,
+           :data, :hmac, :deleted_at, :purged_at
+     WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
+    ON CONFLICT DO NOTHING
+""")
+_VERSION = Sql(f"""
+    INSERT INTO versions (user_id, {columns(KeptVersion)})
+    SELECT user_id, uid, vault_uid, :collection, :version, :created_at, :updated_at, :replaced_at,
+           :data, :hmac, :deleted_at
+      FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version > :version
+    ON CONFLICT DO NOTHING
+""")
+_BLOB = Sql(f"""
+    INSERT INTO blob_versions (user_id, {columns(KeptBlob)})
+    SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
+      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version
+    ON CONFLICT DO NOTHING
+""")
+
+_EMPTY_DOCUMENTS = Sql("""
+    DELETE FROM documents WHERE user_id = :user_id AND uid IN (
+        SELECT uid FROM documents WHERE user_id = :user_id LIMIT :most)
+""")
+_EMPTY_VAULTS = Sql("""
+    DELETE FROM vaults WHERE user_id = :user_id AND uid IN (
+        SELECT uid FROM vaults WHERE user_id = :user_id LIMIT :most)
+""")
+
+
+async def get(tx: Tx, user_id: str) -> Import | None:
+    """The last import into this account, finished or not."""
+    return await tx.one(Import, _GET, user_id=user_id)
+
+
+async def has_vaults(tx: Tx, user_id: str) -> bool:
+    """Whether the account has any vault."""
+    return await tx.value(_HAS_VAULTS, user_id=user_id) is not None
+
+
+async def claim(tx: Tx, user_id: str) -> None:
+    """Take the account's lock until commit, also where nothing was ever written."""
+    await tx.run(_CLAIM, user_id=user_id)
+
+
+async def begin(tx: Tx, user_id: str, file_id: str, mark: Mark) -> None:
+    """From now on, nothing but this import writes in the account."""
+    await tx.run(_BEGIN, user_id=user_id, id=file_id, lines=mark.lines, digest=mark.digest, now=tx.now)
+    await tx.run(_SET, user_id=user_id, importing=1)
+
+
+async def book(tx: Tx, user_id: str, documents: int, size: int) -> Drawn | None:
+    """Take the account's lock, and count what comes in; None if no import is unfinished."""
+    return await tx.one(Drawn, _BOOK, user_id=user_id, documents=documents, bytes=size)
+
+
+async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -> bool:
+    """Move the mark; False if this import is not where we left it."""
+    moved = await tx.run(
+        _ADVANCE,
+        user_id=user_id,
+        id=file_id,
+        before=before,
+        lines=mark.lines,
+        digest=mark.digest,
+        vaults=mark.held.vaults,
+        documents=mark.held.documents,
+        versions=mark.held.versions,
+        blob_versions=mark.held.blob_versions,
+    )
+    return moved > 0
+
+
+async def add_vault(tx: Tx, user_id: str, vault: KeptVault, size: int) -> bool:
+    """Add a vault; False if its uid or its name is used already."""
+    added = await tx.run(
+        _VAULT,
+        user_id=user_id,
+        uid=vault.uid,
+        name=vault.name,
+        data=vault.data,
+        salt=vault.salt,
+        version=vault.version,
+        created_at=vault.created_at,
+        bytes=size,
+    )
+    return added > 0
+
+
+async def add_document(tx: Tx, user_id: str, document: KeptDocument) -> bool:
+    """Add a document; False if its uid, or its time in the vault, is used already."""
+    added = await tx.run(
+        _DOCUMENT,
+        user_id=user_id,
+        uid=document.uid,
+        vault_uid=document.vault_uid,
+        collection=document.collection,
+        version=document.version,
+        created_at=document.created_at,
+        updated_at=document.updated_at,
+        data=document.data or "",
+        hmac=document.hmac,
+        deleted_at=document.deleted_at,
+        purged_at=document.purged_at,
+    )
+    return added > 0
+
+
+async def add_version(tx: Tx, user_id: str, version: KeptVersion) -> bool:
+    """Add what a document was; False if no document of the vault is at a later version, or it is there already."""
+    added = await tx.run(
+        _VERSION,
+        user_id=user_id,
+        uid=version.uid,
+        vault_uid=version.vault_uid,
+        collection=version.collection,
+        version=version.version,
+        created_at=version.created_at,
+        updated_at=version.updated_at,
+        replaced_at=version.replaced_at,
+        data=version.data,
+        hmac=version.hmac,
+        deleted_at=version.deleted_at,
+    )
+    return added > 0
+
+
+async def add_blob(tx: Tx, user_id: str, blob: KeptBlob) -> bool:
+    """Add what a vault's blob was; False if the vault is not at a later version, or it is there already."""
+    added = await tx.run(
+        _BLOB,
+        user_id=user_id,
+        uid=blob.uid,
+        version=blob.version,
+        updated_at=blob.updated_at,
+        replaced_at=blob.replaced_at,
+        data=blob.data,
+        salt=blob.salt,
+    )
+    return added > 0
+
+
+async def finish(tx: Tx, user_id: str, clock: int) -> None:
+    """Let the account go on: its clock stands after all that came in, and those who follow it learn of the vaults."""
+    told = await tx.run(_TELL, user_id=user_id, clock=clock)
+    await tx.run(_RELEASE, user_id=user_id, clock=clock + told)
+    await tx.run(_TURN, user_id=user_id, state=DONE)
+
+
+async def give_up(tx: Tx, user_id: str) -> bool:
+    """Mark the import as one to be emptied; False if none is unfinished."""
+    return await tx.run(_TURN, user_id=user_id, state=EMPTYING) > 0
+
+
+async def empty(tx: Tx, user_id: str, most: int) -> bool:
+    """Delete some of what came in; whether there was any left."""
+    return (
+        await tx.run(_EMPTY_DOCUMENTS, user_id=user_id, most=most) > 0
+        or await tx.run(_EMPTY_VAULTS, user_id=user_id, most=most) > 0
+    )
+
+
+async def forget(tx: Tx, user_id: str) -> None:
+    """The account is as empty as before."""
+    await tx.run(_CLEAR, user_id=user_id)
+    await tx.run(_FORGET, user_id=user_id)

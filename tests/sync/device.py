@@ -1,0 +1,254 @@
+"""A client written from docs/sync.md alone. One step is one request, so that others can come between any two.
+
+What a document says is a set of marks; merging two of them is joining the sets. So "nothing is lost" can be checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+Json = dict[str, Any]
+Marks = frozenset[str]
+_nonces = itertools.count(1)
+
+
+class Lost(Exception):  # noqa: N818 - what happens to a network
+    """No answer came: the request may have been done, or not."""
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: Json
+
+    @property
+    def code(self) -> str:
+        """The word of a refusal; empty where there is none."""
+        return str(self.body["error"]["code"]) if self.status >= 400 else ""
+
+
+class Op(NamedTuple):
+    """One write, as it is sent: again and again in the same words, until an answer comes."""
+
+    kind: str
+    vault: str
+    uid: str
+    body: Json
+
+    @property
+    def marks(self) -> Marks | None:
+        """What it says; None for a deletion."""
+        return None if self.kind == "delete" else opened(self.body["data"])
+
+
+class Network(Protocol):
+    """The way to the server."""
+
+    async def write(self, op: Op) -> Reply:
+        """Send one write."""
+
+    async def get(self, path: str, **query: Any) -> Reply:
+        """Send one question."""
+
+
+def sealed(marks: Iterable[str]) -> str:
+    """Ciphertext. The same content never looks the same twice, as it is with real encryption."""
+    plain = json.dumps({"marks": sorted(marks), "nonce": next(_nonces)})
+    return base64.urlsafe_b64encode(plain.encode()).decode()
+
+
+def opened(data: str) -> Marks:
+    """What ciphertext says."""
+    return frozenset(json.loads(base64.urlsafe_b64decode(data))["marks"])
+
+
+class Entry:
+    """One document on one device."""
+
+    def __init__(self, vault: str, collection: str) -> None:
+        self.vault = vault
+        self.collection = collection
+        self.base: Json | None = None  # as the server last showed it
+        self.sent: Op | None = None  # sent, and not yet answered: never changed
+        self.wish: Marks | None = None  # what it shall say
+        self.unwanted = False  # it shall be deleted
+        self.doubt = False  # what was sent met something unexpected: look before anything else
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is something to push."""
+        return self.sent is not None or self.wish is not None or self.unwanted
+
+    @property
+    def view(self) -> Marks | None:
+        """What the user sees; None if the document is deleted."""
+        if self.unwanted or (self.sent is not None and self.sent.kind == "delete" and self.wish is None):
+            return None
+        parts = [marks for marks in (self.wish, None if self.sent is None else self.sent.marks) if marks is not None]
+        if self.base is not None and (parts or self.base["deletedAt"] is None):
+            parts.append(opened(self.base["data"]))
+        return frozenset().union(*parts) if parts else None
+
+    def learn(self, current: Json) -> None:
+        """Take over what the server shows. An older state than the known one is never believed."""
+        if self.base is not None and current["version"] <= self.base["version"]:
+            return
+        self.base = current
+        if self.sent is None:
+            self._rebase(current)
+
+    def confirm(self, stored: Json) -> None:
+        """What was sent is stored."""
+        self.sent = None
+        if self.base is None or stored["version"] >= self.base["version"]:
+            self.base = stored
+        if self.wish is not None:
+            self.wish |= opened(self.base["data"])
+
+    def resolve(self, current: Json) -> None:
+        """What was sent met this: find out what is left to say."""
+        assert self.sent is not None
+        sent, self.sent, self.doubt = self.sent, None, False
+        if self.base is None or current["version"] >= self.base["version"]:
+            self.base = current
+        if self.unwanted:  # the user deleted what was sent
+            self._rebase(self.base)
+        elif sent.marks is not None:
+            self.wish = sent.marks | (self.wish or frozenset())
+            self._rebase(self.base)
+
+    def _rebase(self, current: Json) -> None:
+        """Put the user's change upon a state that the user had not seen."""
+        self.unwanted = False  # gone already, or changed by somebody who did not know: the change stays
+        if self.wish is not None:
+            there = opened(current["data"])
+            self.wish = None if self.wish <= there else self.wish | there
+
+    def next_op(self, uid: str) -> Op | None:
+        """What is to be sent now; from here on it is frozen."""
+        if self.sent is None and self.unwanted:
+            self.unwanted = False
+            if self.base is not None and self.base["deletedAt"] is None:
+                self.sent = Op("delete", self.vault, uid, {"version": self.base["version"]})
+        elif self.sent is None and self.wish is not None:
+            data, self.wish = sealed(self.wish), None
+            body = {"data": data, "hmac": f"mac of {data[-12:]}"}
+            if self.base is None:
+                self.sent = Op("create", self.vault, uid, {**body, "uid": uid, "collection": self.collection})
+            else:
+                self.sent = Op("put", self.vault, uid, {**body, "version": self.base["version"]})
+        return self.sent
+
+
+class Following:
+    """How far a device has followed a vault: not at all, in the middle of the first download, or up to `since`."""
+
+    def __init__(self) -> None:
+        self.begun: int | None = None  # the vault's clock before the first page
+        self.page: int | None = None  # the last page's `next`, during the first download
+        self.since: int | None = None
+
+
+class Device:
+    """One device of the account. It follows all documents of its vaults, or those of one collection."""
+
+    def __init__(self, name: str, network: Network, vaults: Iterable[str], collection: str | None) -> None:
+        self.name = name
+        self.network = network
+        self.collection = collection
+        self.vaults = {vault: Following() for vault in vaults}
+        self.entries: dict[str, Entry] = {}
+
+    # What the user does, online or not
+
+    def write(self, vault: str, collection: str, uid: str, mark: str) -> None:
+        """Begin a document."""
+        entry = self.entries[uid] = Entry(vault, collection)
+        entry.wish = frozenset({mark})
+
+    def edit(self, uid: str, mark: str) -> None:
+        """Add to a document."""
+        entry = self.entries[uid]
+        assert entry.view is not None
+        entry.wish = entry.view | {mark}
+
+    def delete(self, uid: str) -> Marks:
+        """Delete a document; what it said to the user who deletes it."""
+        entry = self.entries[uid]
+        seen = entry.view
+        assert seen is not None
+        entry.wish, entry.unwanted = None, True
+        if entry.base is None and entry.sent is None:
+            del self.entries[uid]  # nobody else ever heard of it
+        return seen
+
+    # What the device does, one request at a time
+
+    @property
+    def busy(self) -> list[str]:
+        """The documents with something to push."""
+        return sorted(uid for uid, entry in self.entries.items() if entry.busy)
+
+    async def push(self, uid: str) -> None:
+        """Send a change, or look at what it met."""
+        entry = self.entries[uid]
+        if await self._begins(entry.vault):
+            return
+        if entry.doubt:
+            found = await self.network.get(f"/vaults/{entry.vault}/documents/{uid}")
+            assert found.status == 200, found
+            entry.resolve(found.body)
+            return
+        op = entry.next_op(uid)
+        if op is None:
+            return
+        reply = await self.network.write(op)
+        if reply.status in {200, 201}:
+            entry.confirm({name: value for name, value in reply.body.items() if name != "success"})
+        else:
+            assert reply.code in {"document_conflict", "document_not_found", "uid_taken"}, reply
+            entry.doubt = True
+
+    async def pull(self, vault: str, limit: int | None) -> bool:
+        """Ask for the next page; whether there is more at once."""
+        if await self._begins(vault):
+            return True
+        following = self.vaults[vault]
+        first = following.since is None
+        query = {
+            "since": following.page if first else following.since,
+            "limit": limit,
+            "collection": self.collection,
+            "includeDeleted": "false" if first else None,
+        }
+        page = (await self.network.get(f"/vaults/{vault}/documents", **query)).body
+        for document in page["documents"]:
+            entry = self.entries.setdefault(document["uid"], Entry(vault, document["collection"]))
+            entry.learn(document)
+        if not first:
+            following.since = page["next"]
+        elif page["hasMore"]:
+            following.page = page["next"]
+        else:
+            following.since = following.begun  # what was deleted since the first page is still to come
+        return bool(first or page["hasMore"])
+
+    async def _begins(self, vault: str) -> bool:
+        """Note the vault's clock before the first push or pull: nothing that this device learns of is older."""
+        following = self.vaults[vault]
+        if following.begun is not None:
+            return False
+        following.begun = (await self.network.get(f"/vault/{vault}")).body["updatedAt"]
+        return True
+
+    def __repr__(self) -> str:
+        return f"Device({self.name!r}, {self.collection!r})"
+
+    def shown(self) -> dict[str, Marks]:
+        """The documents that the user sees."""
+        return {uid: entry.view for uid, entry in self.entries.items() if entry.view is not None}

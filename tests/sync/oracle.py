@@ -1,0 +1,98 @@
+"""What the server must do with each request, computed beside it: the contract as a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conftest import Clock
+from tests.sync.device import Json, Op
+
+
+class Oracle:
+    """The state that the server must be in, and what it must say next."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.moment = 0  # the account's clock
+        self.documents: dict[str, Json] = {}
+
+    def draw(self) -> int:
+        """The next moment."""
+        self.moment = max(self._clock.now, self.moment + 1)
+        return self.moment
+
+    def expect(self, op: Op) -> tuple[int, Any]:
+        """Do a write; the status and the document, or the code of the refusal and its details."""
+        return {"create": self._create, "put": self._put, "delete": self._delete}[op.kind](op)
+
+    def _create(self, op: Op) -> tuple[int, Any]:
+        wanted = {
+            "uid": op.uid,
+            "vaultUid": op.vault,
+            "collection": op.body["collection"],
+            "data": op.body["data"],
+            "hmac": op.body["hmac"],
+        }
+        stored = self.documents.get(op.uid)
+        if stored is None:
+            moment = self.draw()
+            return 201, self._store(
+                {**wanted, "version": 1, "createdAt": moment, "updatedAt": moment, "deletedAt": None}
+            )
+        if stored["version"] == 1 and wanted.items() <= stored.items():
+            return 200, stored
+        return 409, ("uid_taken", None)
+
+    def _put(self, op: Op) -> tuple[int, Any]:
+        stored, version = self.documents.get(op.uid), op.body["version"]
+        if stored is None:
+            return 404, ("document_not_found", None)
+        content = {"data": op.body["data"], "hmac": op.body["hmac"]}
+        if version == stored["version"]:
+            change = {**content, "version": version + 1, "updatedAt": self.draw(), "deletedAt": None}
+            return 200, self._store({**stored, **change})
+        if version + 1 == stored["version"] and stored["deletedAt"] is None and content.items() <= stored.items():
+            return 200, stored
+        return 409, ("document_conflict", _details(stored))
+
+    def _delete(self, op: Op) -> tuple[int, Any]:
+        stored = self.documents.get(op.uid)
+        if stored is None or stored["deletedAt"] is not None:
+            return 404, ("document_not_found", None)
+        if op.body["version"] != stored["version"]:
+            return 409, ("document_conflict", _details(stored))
+        moment = self.draw()
+        tombstone = {**stored, "version": stored["version"] + 1, "updatedAt": moment, "deletedAt": moment}
+        return 200, {"success": True, **self._store(tombstone)}
+
+    def _store(self, document: Json) -> Json:
+        self.documents[document["uid"]] = document
+        return document
+
+    def listed(
+        self, vault: str, *, since: int | None, limit: int | None, collection: str | None, deleted: bool | None
+    ) -> Json:
+        """What a list must answer."""
+        found = sorted(
+            (
+                document
+                for document in self.documents.values()
+                if document["vaultUid"] == vault
+                and document["updatedAt"] > (since or 0)
+                and collection in {None, document["collection"]}
+                and (document["deletedAt"] is None or (since is not None if deleted is None else deleted))
+            ),
+            key=lambda document: document["updatedAt"],
+        )
+        shown = found if limit is None else found[:limit]
+        last = shown[-1]["updatedAt"] if shown else since or 0
+        return {"documents": shown, "hasMore": len(shown) < len(found), "next": last}
+
+    def usage(self, *vaults: str) -> Json:
+        """What lives in these vaults, counted by looking at all of it."""
+        live = [held for held in self.documents.values() if held["deletedAt"] is None and held["vaultUid"] in vaults]
+        return {"documents": len(live), "bytes": sum(len(held["data"]) + len(held["hmac"]) for held in live)}
+
+
+def _details(stored: Json) -> Json:
+    return {"version": stored["version"], "updatedAt": stored["updatedAt"]}
