@@ -93,6 +93,8 @@ async def _wait(call: Call, wanted: Changes) -> None:
             await call.recheck(call)
         return await call.room.db.read(documents.anything_new, call.actor, uid, wanted)
 
+    if await look():
+        return
     gone = asyncio.ensure_future(disconnected(call.receive))
     try:
         await call.room.live.wait(call.actor, uid, wanted.wait, look, gone)
