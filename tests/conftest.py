@@ -102,7 +102,7 @@ class House:
     def __init__(self, http: httpx2.AsyncClient, clock: Clock, server: Server) -> None:
         self.http = http
         self.clock = clock
-        self.server = server
+        self.server = self.app = server
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"

@@ -355,6 +355,20 @@ def test_the_reference_shows_whole_objects(section: str, kind: type[msgspec.Stru
     assert list(json.loads(body)) == [field.encode_name for field in msgspec.structs.fields(kind)]
 
 
+def test_the_reference_shows_every_event() -> None:
+    """The table of events names what each one's data holds, and every reason for which a stream ends is explained."""
+    part = sections(text_of("docs/api.md"), 2)["Events"]
+    table = {cells[0].strip("`"): set(coded(cells[1])) for cells in rows(part) if len(cells) == 3}
+    assert table == {
+        "ready": fields_of(wire.Ready),
+        "document": fields_of(wire.DocumentChanged),
+        "vault": fields_of(wire.VaultChanged),
+        "end": fields_of(wire.Ended),
+    }
+    reasons = [reason for cells in rows(part) if len(cells) == 2 for reason in coded(cells[0])]
+    assert sorted(reasons) == sorted(reason.value for reason in wire.Ending)
+
+
 def tree(drawing: str) -> set[str]:
     """The modules in the drawing of a tree of folders: two spaces are one step down."""
     found: set[str] = set()

@@ -136,7 +136,7 @@ WRITES_OUTSIDE = "                               +    +    -    +     -      +  
 
 _BATCH = "/vaults/{vaultUid}/batch"
 _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
-_ONE = _DOCUMENTS + "/{uid}"
+_ONE, _EVENTS = _DOCUMENTS + "/{uid}", "/vaults/{vaultUid}/events"
 _KEYS = "both document"
 
 ROWS = (
@@ -231,6 +231,17 @@ ROWS = (
     Row("GET " + _DOCUMENTS, READS_, family="vault", query="?since=0", shows="documents", how="since", only=_KEYS),
     Row("GET " + _DOCUMENTS, READS_, family="vault", query="?collection=in", how="in reach", only=_KEYS),
     Row("GET " + _DOCUMENTS, READS_OUTSIDE, family="vault", query="?collection=out", how="beyond reach", only=_KEYS),
+    Row(
+        "GET " + _DOCUMENTS,
+        READS_,
+        family="vault",
+        query="?since=0&wait=1",
+        shows="documents",
+        how="long poll",
+        only=_KEYS,
+    ),
+    Row("GET /events", READS_),
+    Row("GET " + _EVENTS, READS_, family="vault", only=_KEYS),
     Row("GET " + _DOCUMENTS + "/sync", READS_, family="vault", shows="documents", only=_KEYS),
     Row(
         "GET " + _DOCUMENTS + "/sync",

@@ -91,6 +91,8 @@ async def _wait(call: Call, wanted: Changes) -> None:
             await call.recheck(call)
         return await call.look(documents.anything_new, call.actor, uid, wanted)
 
+    if await look():
+        return
     gone = asyncio.ensure_future(call.body.left())
     try:
         await call.room.live.wait(call.actor, uid, wanted.wait, look, gone)
