@@ -186,7 +186,7 @@ def _watched(
     """A step after which, if its connection is lost, the device looks first whether the server is the same."""
 
     @wraps(step)
-    async def watched(device: Device, *args: P.args, **keywords: P.kwargs) -> R:
+    async def watched(device: Device, /, *args: P.args, **keywords: P.kwargs) -> R:
         try:
             return await step(device, *args, **keywords)
         except Lost:
