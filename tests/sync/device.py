@@ -8,9 +8,12 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Json = dict[str, Any]
 Marks = frozenset[str]
 _nonces = itertools.count(1)
@@ -52,6 +55,9 @@ class Network(Protocol):
     async def write(self, op: Op) -> Reply:
         """Send one write."""
 
+    async def batch(self, vault: str, ops: list[Op]) -> Reply:
+        """Send several writes, of which all are done or none."""
+
     async def get(self, path: str, **query: Any) -> Reply:
         """Send one question."""
 
@@ -78,6 +84,7 @@ class Entry:
         self.wish: Marks | None = None  # what it shall say
         self.unwanted = False  # it shall be deleted
         self.doubt = False  # what was sent met something unexpected: look before anything else
+        self.gone: Marks | None = None  # what it said when it was deleted, in a lineage that is no more
 
     @property
     def busy(self) -> bool:
@@ -94,6 +101,12 @@ class Entry:
             parts.append(opened(self.base["data"]))
         return frozenset().union(*parts) if parts else None
 
+    @property
+    def held(self) -> Marks:
+        """Everything that the device has of it, whether the user sees it or not."""
+        parts = [marks for marks in (self.wish, None if self.sent is None else self.sent.marks) if marks is not None]
+        return frozenset().union(*parts, opened(self.base["data"]) if self.base is not None else ())
+
     def learn(self, current: Json) -> None:
         """Take over what the server shows. An older state than the known one is never believed."""
         if self.base is not None and current["version"] <= self.base["version"]:
@@ -101,10 +114,23 @@ class Entry:
         self.base = current
         if self.sent is None:
             self._rebase(current)
+        gone, self.gone = self.gone, None
+        if gone is not None and current["deletedAt"] is None and opened(current["data"]) <= gone:
+            self.unwanted = True  # a restore brought it back, as it was when it was deleted
+
+    def demote(self) -> None:
+        """The lineage is another: what was believed to be stored is only a wish now."""
+        view = self.view
+        if view is None and self.base is not None:
+            self.gone = opened(self.base["data"])
+        self.base, self.sent, self.wish = None, None, view
+        self.unwanted = self.doubt = False
 
     def confirm(self, stored: Json) -> None:
-        """What was sent is stored."""
+        """What was sent is stored. A tombstone may come without what it says, which the one who deleted it knows."""
         self.sent = None
+        if self.base is not None and stored["deletedAt"] is not None:
+            stored = {**stored, "data": self.base["data"], "hmac": self.base["hmac"]}
         if self.base is None or stored["version"] >= self.base["version"]:
             self.base = stored
         if self.wish is not None:
@@ -154,6 +180,22 @@ class Following:
         self.since: int | None = None
 
 
+def _watched(
+    step: Callable[Concatenate[Device, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[Device, P], Coroutine[Any, Any, R]]:
+    """A step after which, if its connection is lost, the device looks first whether the server is the same."""
+
+    @wraps(step)
+    async def watched(device: Device, /, *args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return await step(device, *args, **keywords)
+        except Lost:
+            device.sure = False
+            raise
+
+    return watched
+
+
 class Device:
     """One device of the account. It follows all documents of its vaults, or those of one collection."""
 
@@ -163,6 +205,8 @@ class Device:
         self.collection = collection
         self.vaults = {vault: Following() for vault in vaults}
         self.entries: dict[str, Entry] = {}
+        self.epoch: str | None = None
+        self.sure = False  # whether the epoch was looked at since a connection was last lost
 
     # What the user does, online or not
 
@@ -194,10 +238,11 @@ class Device:
         """The documents with something to push."""
         return sorted(uid for uid, entry in self.entries.items() if entry.busy)
 
+    @_watched
     async def push(self, uid: str) -> None:
         """Send a change, or look at what it met."""
         entry = self.entries[uid]
-        if await self._begins(entry.vault):
+        if not await self._ready(entry.vault):
             return
         if entry.doubt:
             found = await self.network.get(f"/vaults/{entry.vault}/documents/{uid}")
@@ -214,9 +259,28 @@ class Device:
             assert reply.code in {"document_conflict", "document_not_found", "uid_taken"}, reply
             entry.doubt = True
 
+    @_watched
+    async def push_all(self, vault: str) -> None:
+        """Send all changes in a vault at once, but for those that must be looked at first."""
+        if not await self._ready(vault):
+            return
+        able = [uid for uid in self.busy if self.entries[uid].vault == vault and not self.entries[uid].doubt]
+        ops = [op for op in (self.entries[uid].next_op(uid) for uid in able) if op is not None]
+        if not ops:
+            return
+        reply = await self.network.batch(vault, ops)
+        if reply.status == 200:
+            for op, document in zip(ops, reply.body["results"], strict=True):
+                self.entries[op.uid].confirm(document)
+            return
+        assert reply.code == "batch_conflict", reply
+        for failed in reply.body["error"]["details"]["operations"]:
+            self.entries[failed["uid"]].doubt = True  # the others were not written either, and are sent again
+
+    @_watched
     async def pull(self, vault: str, limit: int | None) -> bool:
         """Ask for the next page; whether there is more at once."""
-        if await self._begins(vault):
+        if not await self._ready(vault):
             return True
         following = self.vaults[vault]
         first = following.since is None
@@ -238,13 +302,27 @@ class Device:
             following.since = following.begun  # what was deleted since the first page is still to come
         return bool(first or page["hasMore"])
 
-    async def _begins(self, vault: str) -> bool:
-        """Note the vault's clock before the first push or pull: nothing that this device learns of is older."""
-        following = self.vaults[vault]
-        if following.begun is not None:
-            return False
-        following.begun = (await self.network.get(f"/vault/{vault}")).body["updatedAt"]
-        return True
+    async def _ready(self, vault: str) -> bool:
+        """Whether the epoch is known to be the same; if not, this step is for looking at the vault.
+
+        Its clock is noted before the first push or pull: nothing that this device will learn of is older.
+        """
+        if self.sure and self.vaults[vault].begun is not None:
+            return True
+        shown = (await self.network.get(f"/vault/{vault}")).body
+        if self.epoch not in {None, shown["epoch"]}:
+            self._reconcile()
+        self.epoch, self.sure = shown["epoch"], True
+        if self.vaults[vault].begun is None:
+            self.vaults[vault].begun = shown["updatedAt"]
+        return False
+
+    def _reconcile(self) -> None:
+        """Begin anew with everything that is here as a wish, and hear of every document, deleted ones included."""
+        for entry in self.entries.values():
+            entry.demote()
+        for following in self.vaults.values():
+            following.begun, following.page, following.since = 0, None, 0
 
     def __repr__(self) -> str:
         return f"Device({self.name!r}, {self.collection!r})"

@@ -2,115 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from typing import Any
-from urllib.parse import urlencode
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from strongroom import create_server, identifiers
-from strongroom.actions import accounts
-from strongroom.model import Origin
-from strongroom.wire import Register
-from tests.conftest import SECRET, START, Clock
-from tests.security.asking import ask
-from tests.sync.device import Device, Lost, Marks, Op, Reply, opened
+from tests.conftest import START
+from tests.sync.device import Device, Json, Lost, Marks, opened
 from tests.sync.oracle import Oracle
+from tests.sync.place import Place, Wire
 
 COLLECTIONS = ("a", "b")
 HOUR, DAY = 3_600_000, 86_400_000
 ROUNDS = 60  # of pushing and pulling by all devices, after which they must agree
-_people = itertools.count(1)
 
 fates = st.sampled_from(["good", "good", "good", "lost", "never", "late"])
 limits = st.sampled_from([1, 2, 3, None])
-
-
-class Place:
-    """A server on a database of its own, which can be ended and started again."""
-
-    def __init__(self, where: str) -> None:
-        self.clock = Clock()
-        self.runner = asyncio.Runner()
-        self._where: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
-        self._start()
-
-    def _start(self) -> None:
-        lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
-        self.server = create_server(jwt_secret=SECRET, clock=self.clock, **lives, **self._where)
-
-    def restart(self) -> None:
-        """End the server, and start another on the same database."""
-        self.runner.run(self.server.release())
-        self._start()
-
-    def close(self) -> None:
-        """End it for good."""
-        self.runner.run(self.server.release())
-        self.runner.close()
-
-    def person(self) -> str:
-        """The access token of somebody new, who needs no password: hashing one takes longer than a whole example."""
-        room, now = self.server._room, self.clock()
-        user_id, email = identifiers.new_uid(now), f"somebody{next(_people)}@example.com"
-        pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
-        wanted = Register(email=email, password="none of it counts")
-        here = Origin("here", "tests")
-        self.runner.run(room.db.write(accounts.register, user_id, email, "none", pair, here, wanted))
-        return pair.access_token
-
-    def ask(self, method: str, path: str, bearer: str | None = None, body: Any = None) -> Reply:
-        """One request that does arrive, and whose answer does too."""
-        answer = self.runner.run(ask(self.server, method, path, bearer, body))
-        return Reply(answer.status, answer.json())
-
-
-class Wire:
-    """The way from the devices to the server. It loses, delays, and holds every answer to the oracle's."""
-
-    def __init__(self, place: Place, bearer: str, oracle: Oracle) -> None:
-        self.place = place
-        self.bearer = bearer
-        self.oracle = oracle
-        self.fate = "good"
-        self.late: list[Op] = []
-
-    async def write(self, op: Op) -> Reply:
-        """Send one write."""
-        if self.fate == "late":
-            self.late.append(op)
-        if self.fate in {"late", "never"}:
-            raise Lost
-        reply = await self.deliver(op)
-        if self.fate == "lost":
-            raise Lost
-        return reply
-
-    async def deliver(self, op: Op) -> Reply:
-        """Let a write arrive; the answer must be the oracle's."""
-        path = f"/vaults/{op.vault}/documents" + ("" if op.kind == "create" else f"/{op.uid}")
-        method = {"create": "POST", "put": "PUT", "delete": "DELETE"}[op.kind]
-        reply = await self._sent(method, path, op.body)
-        status, expected = self.oracle.expect(op)
-        if status < 400:
-            assert reply == (status, expected), (op, reply)
-        else:
-            error = reply.body.get("error", {})
-            assert (reply.status, error.get("code"), error.get("details")) == (status, *expected), (op, reply)
-        return reply
-
-    async def get(self, path: str, **query: Any) -> Reply:
-        """Ask; a question that is lost on the way there or back makes no difference to the server."""
-        if self.fate != "good":
-            raise Lost
-        given = {name: value for name, value in query.items() if value is not None}
-        return await self._sent("GET", f"{path}?{urlencode(given)}" if given else path)
-
-    async def _sent(self, method: str, path: str, body: Any = None) -> Reply:
-        answer = await ask(self.place.server, method, path, self.bearer, body)
-        return Reply(answer.status, answer.json())
 
 
 class Sync(RuleBasedStateMachine):
@@ -126,6 +34,7 @@ class Sync(RuleBasedStateMachine):
         self.oracle = Oracle(self.clock)
         self.said: dict[str, set[str]] = {}  # every mark that a user made, by document
         self.unsaid: dict[str, set[str]] = {}  # those that a user saw when deleting the document
+        self.undone: set[str] = set()  # documents whose deletion the operator may have undone
 
     @initialize(kinds=st.lists(st.sampled_from([None, None, "a"]), min_size=2, max_size=4), old=st.integers(0, 6))
     def begin(self, kinds: list[str | None], old: int) -> None:
@@ -133,9 +42,9 @@ class Sync(RuleBasedStateMachine):
         self.wire = Wire(self.place, self.place.person(), self.oracle)
         self.vaults = []
         for name in ("first", "second"):
-            made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name}).body
-            assert made["updatedAt"] == self.oracle.draw()
-            self.vaults.append(made["uid"])
+            made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name})
+            assert (made.status, made.body.get("updatedAt")) == (201, self.oracle.vault())
+            self.vaults.append(made.body["uid"])
         self.devices = [Device(f"{n}", self.wire, self.vaults, kind) for n, kind in enumerate(kinds)]
         for n in range(old):
             uid = self._begun(self.devices[n % len(kinds)], self.vaults[n % len(self.vaults)], COLLECTIONS[n % 2])
@@ -151,6 +60,11 @@ class Sync(RuleBasedStateMachine):
             return None
         finally:
             self.wire.fate = "good"
+
+    def break_off(self) -> None:
+        """Connections are lost: whoever had one looks first whether the server is the same."""
+        for device in self.devices:
+            device.sure = False
 
     def _begun(self, device: Device, vault: str, collection: str) -> str:
         number = next(self.numbers)
@@ -208,6 +122,13 @@ class Sync(RuleBasedStateMachine):
         device, uid = data.draw(st.sampled_from(self.busy()))
         self.run(fate, device.push(uid))
 
+    @precondition(busy)
+    @rule(data=st.data(), fate=fates)
+    def push_all(self, data: st.DataObject, fate: str) -> None:
+        """A device sends all its changes in a vault as one batch."""
+        device, uid = data.draw(st.sampled_from(self.busy()))
+        self.run(fate, device.push_all(device.entries[uid].vault))
+
     @rule(data=st.data(), fate=fates, limit=limits, pages=st.sampled_from([1, 2, 9]))
     def pull(self, data: st.DataObject, fate: str, limit: int | None, pages: int) -> None:
         """A device asks for a page, or for a few."""
@@ -220,7 +141,7 @@ class Sync(RuleBasedStateMachine):
     def replace(self, data: st.DataObject, limit: int | None, pages: int) -> None:
         """A device is lost, and another begins with nothing. It may get into the middle of its first download."""
         device = data.draw(st.sampled_from(self.devices))
-        if device.busy:
+        if device.busy or not device.sure:
             return
         new = Device(device.name, self.wire, self.vaults, device.collection)
         self.devices[self.devices.index(device)] = new
@@ -231,8 +152,8 @@ class Sync(RuleBasedStateMachine):
     @rule(data=st.data())
     def arrive(self, data: st.DataObject) -> None:
         """A request that was taken for lost arrives after all."""
-        op = self.wire.late.pop(data.draw(st.integers(0, len(self.wire.late) - 1)))
-        self.run("good", self.wire.deliver(op))
+        deliver = self.wire.late.pop(data.draw(st.integers(0, len(self.wire.late) - 1)))
+        self.run("good", deliver())
 
     # The server
 
@@ -240,6 +161,7 @@ class Sync(RuleBasedStateMachine):
     def restart(self) -> None:
         """The server is ended and started again."""
         self.place.restart()
+        self.break_off()
 
     @rule(by=st.sampled_from([1, 7, HOUR, DAY, -1, -HOUR, -DAY]))
     def jump(self, by: int) -> None:
@@ -279,7 +201,9 @@ class Sync(RuleBasedStateMachine):
         for device in self.devices:
             self._agrees(device)
         for uid, said in self.said.items():
-            self._kept(uid, said, self.unsaid.get(uid, set()))
+            stored = self.oracle.documents.get(uid)
+            there = frozenset() if stored is None or stored["deletedAt"] is not None else opened(stored["data"])
+            self._kept(uid, said, self.unsaid.get(uid, set()), there)
 
     def _agrees(self, device: Device) -> None:
         """The device has what the server has, as far as it follows."""
@@ -291,12 +215,10 @@ class Sync(RuleBasedStateMachine):
         held = {uid: entry.base for uid, entry in device.entries.items() if entry.view is not None}
         assert held == live, device.name
 
-    def _kept(self, uid: str, said: set[str], unsaid: set[str]) -> None:
+    def _kept(self, uid: str, said: set[str], unsaid: set[str], there: Marks) -> None:
         """What nobody deleted is there; what is there, somebody said who did not know of the deletion."""
-        stored = self.oracle.documents.get(uid)
-        there: Marks = opened(stored["data"]) if stored is not None and stored["deletedAt"] is None else frozenset()
         assert said - unsaid <= there, f"lost of {uid}: {said - unsaid - there}"
-        assert not there or there - unsaid, f"{uid} came back"
+        assert uid in self.undone or not there or there - unsaid, f"{uid} came back"
 
     def teardown(self) -> None:
         """Whatever happened, it ends well; and the server holds what the oracle says, to the letter."""
@@ -314,3 +236,34 @@ class Sync(RuleBasedStateMachine):
         assert reply == (200, self.oracle.listed(vault, since=0, limit=None, collection=None, deleted=None))
         shown = self.run("good", self.wire.get(f"/vault/{vault}")).body
         assert {name: shown[name] for name in ("documents", "bytes")} == self.oracle.usage(vault)
+
+
+class Restored(Sync):
+    """The same, with an operator who once goes back to a backup."""
+
+    kept: tuple[int, dict[str, Json]] | None = None
+    restored = False
+
+    @precondition(lambda self: self.kept is None)
+    @rule()
+    def keep(self) -> None:
+        """The operator makes a backup."""
+        self.place.backup()
+        self.kept = self.oracle.moment, dict(self.oracle.documents)
+        self.break_off()
+
+    @precondition(lambda self: self.kept is not None and not self.restored)
+    @rule()
+    def go_back(self) -> None:
+        """The operator restores it. What nobody holds any more is lost, and nothing else."""
+        assert self.kept is not None
+        self.restored = True
+        self.place.restore()
+        self.oracle.moment, self.oracle.documents = self.kept
+        self.wire.late.clear()
+        self.break_off()
+        for uid, said in self.said.items():
+            held = [device.entries[uid].held for device in self.devices if uid in device.entries]
+            stored = self.oracle.documents.get(uid)
+            said.intersection_update(frozenset().union(*held, opened(stored["data"]) if stored is not None else ()))
+        self.undone = set(self.said)

@@ -13,16 +13,56 @@ class Oracle:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.moment = 0  # the account's clock
+        self.moment = self._next = 0  # the account's clock
         self.documents: dict[str, Json] = {}
 
-    def draw(self) -> int:
-        """The next moment."""
-        self.moment = max(self._clock.now, self.moment + 1)
+    def draw(self, count: int = 1) -> None:
+        """Draw the moments for so many changes."""
+        self._next = max(self._clock.now, self.moment + 1)
+        self.moment = self._next + count - 1
+
+    def _take(self) -> int:
+        """The next of the moments that were drawn."""
+        self._next += 1
+        return self._next - 1
+
+    def vault(self) -> int:
+        """A vault is made: its moment."""
+        self.draw()
         return self.moment
 
     def expect(self, op: Op) -> tuple[int, Any]:
         """Do a write; the status and the document, or the code of the refusal and its details."""
+        before = self.moment, dict(self.documents)
+        self.draw()
+        outcome = self._done(op)
+        if self.documents == before[1]:
+            self.moment = before[0]
+        return outcome
+
+    def expect_batch(self, ops: list[Op]) -> tuple[int, Any]:
+        """Do several writes, or none of them; the documents, or what each of those that fail meets."""
+        moment, documents = self.moment, dict(self.documents)
+        self.draw(len(ops))
+        outcomes = [self._done(op) for op in ops]
+        failed = [n for n, (status, _) in enumerate(outcomes) if status >= 400]
+        if failed or self.documents == documents:
+            self.moment, self.documents = moment, documents
+        if not failed:
+            return 200, [_bare(document) for _, document in outcomes]
+        none = {"version": None, "updatedAt": None}
+        return 409, [
+            {
+                "index": n,
+                "op": ops[n].kind,
+                "uid": ops[n].uid,
+                "code": outcomes[n][1][0],
+                **(_details(documents[ops[n].uid]) if ops[n].uid in documents else none),
+            }
+            for n in failed
+        ]
+
+    def _done(self, op: Op) -> tuple[int, Any]:
         return {"create": self._create, "put": self._put, "delete": self._delete}[op.kind](op)
 
     def _create(self, op: Op) -> tuple[int, Any]:
@@ -33,9 +73,8 @@ class Oracle:
             "data": op.body["data"],
             "hmac": op.body["hmac"],
         }
-        stored = self.documents.get(op.uid)
+        stored, moment = self.documents.get(op.uid), self._take()
         if stored is None:
-            moment = self.draw()
             return 201, self._store(
                 {**wanted, "version": 1, "createdAt": moment, "updatedAt": moment, "deletedAt": None}
             )
@@ -49,7 +88,7 @@ class Oracle:
             return 404, ("document_not_found", None)
         content = {"data": op.body["data"], "hmac": op.body["hmac"]}
         if version == stored["version"]:
-            change = {**content, "version": version + 1, "updatedAt": self.draw(), "deletedAt": None}
+            change = {**content, "version": version + 1, "updatedAt": self._take(), "deletedAt": None}
             return 200, self._store({**stored, **change})
         if version + 1 == stored["version"] and stored["deletedAt"] is None and content.items() <= stored.items():
             return 200, stored
@@ -61,7 +100,7 @@ class Oracle:
             return 404, ("document_not_found", None)
         if op.body["version"] != stored["version"]:
             return 409, ("document_conflict", _details(stored))
-        moment = self.draw()
+        moment = self._take()
         tombstone = {**stored, "version": stored["version"] + 1, "updatedAt": moment, "deletedAt": moment}
         return 200, {"success": True, **self._store(tombstone)}
 
@@ -92,6 +131,13 @@ class Oracle:
         """What lives in these vaults, counted by looking at all of it."""
         live = [held for held in self.documents.values() if held["deletedAt"] is None and held["vaultUid"] in vaults]
         return {"documents": len(live), "bytes": sum(len(held["data"]) + len(held["hmac"]) for held in live)}
+
+
+def _bare(document: Json) -> Json:
+    """A document as a batch answers it: a tombstone without its ciphertext."""
+    if document["deletedAt"] is None:
+        return document
+    return {**{name: value for name, value in document.items() if name != "success"}, "data": "", "hmac": None}
 
 
 def _details(stored: Json) -> Json:

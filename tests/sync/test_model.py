@@ -7,23 +7,38 @@ import os
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.sync.machine import Place, Sync
+from tests.sync.machine import Restored, Sync
+from tests.sync.place import Place
 
 LONG = bool(os.environ.get("SOAK"))
-SETTINGS = settings(
-    max_examples=3_000 if LONG else 60,
-    stateful_step_count=60 if LONG else 40,
-    derandomize=not LONG,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+
+
+def examples(short: int, long: int) -> settings:
+    """How many, here and in `make soak`, where they are others each time."""
+    return settings(
+        max_examples=long if LONG else short,
+        stateful_step_count=60 if LONG else 40,
+        derandomize=not LONG,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def play(machine: type[Sync], where: str, how: settings) -> None:
+    """Play many examples on one database."""
+    place = Place(where)
+    try:
+        run_state_machine_as_test(type("Here", (machine,), {"place": place}), settings=how)
+    finally:
+        place.close()
 
 
 def test_every_device_converges(where: str) -> None:
     """Creates, puts, deletes, lost answers, retries, restarts, jumping clocks, syncs with any limits and filters."""
-    place = Place(where)
-    try:
-        run_state_machine_as_test(type("Here", (Sync,), {"place": place}), settings=SETTINGS)
-    finally:
-        place.close()
+    play(Sync, where, examples(50, 2_000))
+
+
+def test_a_restore_loses_nothing_that_a_device_holds(where: str) -> None:
+    """The same, and once the operator goes back to a backup: the new epoch lets every device bring back what it has."""
+    play(Restored, where, examples(6 if "://" in where else 30, 100 if "://" in where else 1_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from strongroom import rules, store
 from strongroom.actions import events
 from strongroom.actions.writing import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished, Unauthorized
-from strongroom.model import EventType, KeptBlob, KeptDocument, KeptVault, Usage
+from strongroom.model import EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
 from strongroom.store import Undo
 from strongroom.wire import bad_line
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from strongroom.wire import Header, Kept
 
 EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
-_CLASH: Final = {
+_CLASH: Final[dict[type[Kept], dict[str, str]]] = {
     KeptVault: {"uid": "or name is that of another line"},
     KeptDocument: {"uid": "is that of another line"},
+    KeptVersion: {"version": "must be before that of its document, and is there once"},
     KeptBlob: {"version": "must be before that of its vault, and is there once"},
 }
-_NO_VERSION: Final = {"version": "must be before that of its document, and is there once"}
 
 
 class Batch(Struct, frozen=True):
@@ -67,16 +68,18 @@ async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -
     await _hold(tx, actor, terms, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
         raise ImportUnfinished
-    for number, line in batch.lines:
-        if not await _add(tx, actor.user_id, line):
-            raise bad_line(number, _CLASH.get(type(line), _NO_VERSION))
+    for kind, alike in groupby(batch.lines, key=lambda numbered: type(numbered[1])):
+        numbered = list(alike)
+        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered])
+        if not all(added):
+            raise bad_line(numbered[added.index(False)][0], _CLASH[kind])
     inside: dict[str, list[Kept]] = {uid: [] for uid in batch.reached}
     for _, line in batch.lines:
-        if isinstance(line, KeptDocument):
-            inside[line.vault_uid].append(line)
+        if not isinstance(line, (KeptVersion, KeptBlob)):
+            inside[line.uid if isinstance(line, KeptVault) else line.vault_uid].append(line)
     for uid, moment in batch.reached.items():
-        added = _sum(inside[uid])
-        await store.vaults.book(tx, actor.user_id, uid, moment, added.documents, added.bytes)
+        used = _sum(inside[uid])
+        await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes)
 
 
 async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, mark: Mark, clock: int, origin: Origin) -> None:
@@ -122,16 +125,6 @@ async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> int:
         raise ImportUnfinished
     require_room(actor, terms, Usage(drawn.documents, drawn.bytes), added)
     return drawn.clock
-
-
-async def _add(tx: Tx, user_id: str, line: Kept) -> bool:
-    if isinstance(line, KeptDocument):
-        return await store.imports.add_document(tx, user_id, line)
-    if isinstance(line, KeptVault):
-        return await store.imports.add_vault(tx, user_id, line, _sum([line]).bytes)
-    if isinstance(line, KeptBlob):
-        return await store.imports.add_blob(tx, user_id, line)
-    return await store.imports.add_version(tx, user_id, line)
 
 
 def _sum(lines: list[Kept]) -> Usage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -11,8 +11,11 @@ from strongroom.store.db import Sql, columns
 from strongroom.store.ledgers import Drawn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from strongroom.store.db import Tx
 
+Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
 OPEN, EMPTYING, DONE = "open", "emptying", "done"
 
 
@@ -75,7 +78,7 @@ _TELL = Sql("""
 # An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far.
 _VAULT = Sql("""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
-    SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, :bytes
+    SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, 0
      WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
@@ -99,6 +102,14 @@ _BLOB = Sql(f"""
       FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version
     ON CONFLICT DO NOTHING
 """)
+
+# How each kind is added, and the column that tells one from another among those of one vault.
+_ADD: Final[dict[type[Kept], tuple[Sql, str]]] = {
+    KeptVault: (_VAULT, "uid"),
+    KeptDocument: (_DOCUMENT, "uid"),
+    KeptVersion: (_VERSION, "updated_at"),
+    KeptBlob: (_BLOB, "version"),
+}
 
 _EMPTY_DOCUMENTS = Sql("""
     DELETE FROM documents WHERE user_id = :user_id AND uid IN (
@@ -153,73 +164,17 @@ async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -
     return moved > 0
 
 
-async def add_vault(tx: Tx, user_id: str, vault: KeptVault, size: int) -> bool:
-    """Add a vault; False if its uid or its name is used already."""
-    added = await tx.run(
-        _VAULT,
-        user_id=user_id,
-        uid=vault.uid,
-        name=vault.name,
-        data=vault.data,
-        salt=vault.salt,
-        version=vault.version,
-        created_at=vault.created_at,
-        bytes=size,
-    )
-    return added > 0
+async def add(tx: Tx, user_id: str, rows: Sequence[Kept]) -> list[bool]:
+    """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already."""
+    statement, by = _ADD[type(rows[0])]
+    return await tx.each(statement, [{**_fields(row), "user_id": user_id} for row in rows], by=by)
 
 
-async def add_document(tx: Tx, user_id: str, document: KeptDocument) -> bool:
-    """Add a document; False if its uid, or its time in the vault, is used already."""
-    added = await tx.run(
-        _DOCUMENT,
-        user_id=user_id,
-        uid=document.uid,
-        vault_uid=document.vault_uid,
-        collection=document.collection,
-        version=document.version,
-        created_at=document.created_at,
-        updated_at=document.updated_at,
-        data=document.data or "",
-        hmac=document.hmac,
-        deleted_at=document.deleted_at,
-        purged_at=document.purged_at,
-    )
-    return added > 0
-
-
-async def add_version(tx: Tx, user_id: str, version: KeptVersion) -> bool:
-    """Add what a document was; False if no document of the vault is at a later version, or it is there already."""
-    added = await tx.run(
-        _VERSION,
-        user_id=user_id,
-        uid=version.uid,
-        vault_uid=version.vault_uid,
-        collection=version.collection,
-        version=version.version,
-        created_at=version.created_at,
-        updated_at=version.updated_at,
-        replaced_at=version.replaced_at,
-        data=version.data,
-        hmac=version.hmac,
-        deleted_at=version.deleted_at,
-    )
-    return added > 0
-
-
-async def add_blob(tx: Tx, user_id: str, blob: KeptBlob) -> bool:
-    """Add what a vault's blob was; False if the vault is not at a later version, or it is there already."""
-    added = await tx.run(
-        _BLOB,
-        user_id=user_id,
-        uid=blob.uid,
-        version=blob.version,
-        updated_at=blob.updated_at,
-        replaced_at=blob.replaced_at,
-        data=blob.data,
-        salt=blob.salt,
-    )
-    return added > 0
+def _fields(row: Kept) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(row, name) for name in row.__struct_fields__}
+    if isinstance(row, KeptDocument):
+        fields["data"] = row.data or ""
+    return fields
 
 
 async def finish(tx: Tx, user_id: str, clock: int) -> None:
