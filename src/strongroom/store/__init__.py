@@ -16,6 +16,7 @@ from strongroom.store import (
     sessions,
     signups,
     vaults,
+    versions,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 
@@ -41,6 +42,7 @@ __all__ = [
     "sessions",
     "signups",
     "vaults",
+    "versions",
 ]
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from strongroom.wire.answers import (
     ApiKeys,
+    BlobVersions,
     Deleted,
     Documents,
     Done,
@@ -25,6 +26,7 @@ from strongroom.wire.answers import (
     Tokens,
     Vault,
     Vaults,
+    Versions,
 )
 from strongroom.wire.bodies import (
     Batch,
@@ -72,6 +74,7 @@ __all__ = [
     "ApiKeys",
     "Batch",
     "Blob",
+    "BlobVersions",
     "Body",
     "ChangePassword",
     "Ciphertext",
@@ -127,6 +130,7 @@ __all__ = [
     "Vault",
     "Vaults",
     "Version",
+    "Versions",
     "decode",
     "encode",
     "says",
