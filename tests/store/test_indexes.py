@@ -31,8 +31,8 @@ def _statements() -> dict[str, Sql]:
             if isinstance(value, Sql):
                 found[f"{module.name}.{name}"] = value
     for collections in (0, 1, 3):
-        for tombstones in (False, True):
-            found[f"documents.list {collections} {tombstones}"] = documents._list(collections, tombstones=tombstones)
+        for show in documents.Show:
+            found[f"documents.list {collections} {show.name}"] = documents._list(collections, show)
     return found
 
 

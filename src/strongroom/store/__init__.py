@@ -22,6 +22,7 @@ from strongroom.store import (
     signups,
     standing,
     vaults,
+    versions,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 from strongroom.store.nudges import Nudge
@@ -55,6 +56,7 @@ __all__ = [
     "signups",
     "standing",
     "vaults",
+    "versions",
 ]
 
 

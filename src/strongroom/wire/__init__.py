@@ -6,6 +6,7 @@ import msgspec
 
 from strongroom.wire.answers import (
     ApiKeys,
+    BlobVersions,
     Deleted,
     Derivation,
     Documents,
@@ -28,6 +29,7 @@ from strongroom.wire.answers import (
     Tokens,
     Vault,
     Vaults,
+    Versions,
 )
 from strongroom.wire.bodies import (
     Batch,
@@ -83,6 +85,7 @@ __all__ = [
     "ApiKeys",
     "Batch",
     "Blob",
+    "BlobVersions",
     "Body",
     "ChangePassword",
     "Ciphertext",
@@ -153,6 +156,7 @@ __all__ = [
     "VaultChanged",
     "Vaults",
     "Version",
+    "Versions",
     "Wrapped",
     "bad_line",
     "decode",

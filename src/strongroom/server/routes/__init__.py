@@ -15,6 +15,7 @@ from strongroom.server.routes import (
     sessions,
     system,
     vaults,
+    versions,
 )
 from strongroom.server.table import Table
 
@@ -27,5 +28,7 @@ def table(variant: Variant) -> Table:
     of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *moving.ENDPOINTS]
     endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant), *system.ENDPOINTS]
     if variant.has_documents:
-        endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+    if variant.has_blobs:
+        endpoints += versions.OF_BLOBS
     return Table(endpoints)
