@@ -62,7 +62,8 @@ def test_it_copies_and_says_what(lived_in: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["table", "source", "target"]
-    assert ["documents", "13", "13"] in [line.split() for line in lines]
+    counts = {line.split()[0]: line.split()[1:] for line in lines if line}
+    assert counts["documents"][0] == counts["documents"][1] != "0"
     assert "verified: every row is the same on both sides." in lines
     assert [line for line in lines if line.startswith("not copied: failures (")]
     assert same(lived_in, target)
@@ -278,7 +279,7 @@ def test_the_bar_is_drawn_where_somebody_looks_on(lived_in: str, tmp_path: Path)
         os.close(theirs)
         assert process.stdout is not None
         printed = process.stdout.read().decode()
-    drawn = os.read(ours, 100_000).decode()
+    drawn = os.read(ours, 100_000).decode(errors="ignore")
     os.close(ours)
     assert process.returncode == 0
     assert "\r" not in printed

@@ -19,6 +19,8 @@ from tests.postgres import postgres
 
 # What reads a whole table, and may: one row is all there is.
 WHOLE = {"lineage"}
+# Which of many are gone: by key, or along the whole index while that is the shorter way.
+BY_SIZE = {"standing._ENDED", "standing._REVOKED"}
 
 
 def _statements() -> dict[str, Sql]:
@@ -63,7 +65,7 @@ def test_sqlite_searches_and_does_not_scan(file: apsw.Connection, name: str) -> 
 
 def _scans(step: str) -> bool:
     words = step.split()
-    if words[0] != "SCAN" or words[1] in WHOLE or words[1].startswith("("):
+    if words[0] != "SCAN" or "VIRTUAL TABLE" in step or words[1] in WHOLE or words[1].startswith("("):
         return False
     return step != "SCAN CONSTANT ROW" and not words[1].isdigit()
 
@@ -80,7 +82,11 @@ async def test_postgresql_searches_and_does_not_scan() -> None:
     connection: Any = await asyncpg.connect(url)
     try:
         await connection.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
-        faults = {name: bad for name, sql in STATEMENTS.items() if (bad := await _bad_steps(connection, sql))}
+        faults = {
+            name: bad
+            for name, sql in STATEMENTS.items()
+            if name not in BY_SIZE and (bad := await _bad_steps(connection, sql))
+        }
         assert not faults
     finally:
         await connection.close()

@@ -38,8 +38,8 @@ def listed(said: str, says: str) -> Plant:
     """A list that says something else."""
     real = store.documents._list
 
-    def spelled(collections: int, **how: bool) -> Sql:
-        return Sql(real(collections, **how).sqlite.replace(said, says))
+    def spelled(collections: int, *how: Any) -> Sql:
+        return Sql(real(collections, *how).sqlite.replace(said, says))
 
     return lambda patch: patch.setattr(store.documents, "_list", spelled)
 
@@ -49,7 +49,7 @@ def without_tombstones(patch: pytest.MonkeyPatch) -> None:
     real = store.documents.after
 
     def after(*args: Any, **how: Any) -> Any:
-        return real(*args, **{**how, "tombstones": False})
+        return real(*args, **{**how, "show": store.documents.Show.LIVE})
 
     patch.setattr(store.documents, "after", after)
 
