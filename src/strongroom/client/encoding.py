@@ -1,0 +1,96 @@
+"""The one spelling of things: lists without ambiguity, base64url without slack, texts and numbers in bounds."""
+
+from __future__ import annotations
+
+import binascii
+from typing import Final
+
+from strongroom import identifiers, rules
+from strongroom.client.errors import Tampered
+from strongroom.errors import Invalid
+
+FORMAT: Final = 1
+LONGEST: Final = 255  # characters of a name, a collection or a uid
+
+
+def items(*parts: bytes) -> bytes:
+    """A list of byte strings as one: each is preceded by its length in four bytes, so no two lists look alike."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+
+
+def label(name: str) -> bytes:
+    """What a key or associated data is for: the first item of every list."""
+    return f"strongroom/{FORMAT}/{name}".encode("ascii")
+
+
+def number(value: int) -> bytes:
+    """A number in eight bytes."""
+    return value.to_bytes(8, "big")
+
+
+def text(value: str) -> bytes:
+    """A text in UTF-8."""
+    return value.encode("utf-8")
+
+
+def is_version(value: int) -> bool:
+    """Whether a number can be a version."""
+    return 1 <= value <= rules.LARGEST
+
+
+def checked_name(value: str, field: str) -> str:
+    """A name, collection or uid that the format can hold; anything else is the caller's mistake."""
+    if not 1 <= len(value) <= LONGEST or rules.has_control(value) or not _is_unicode(value):
+        raise Invalid({field: "must be 1 to 255 characters without control characters"})
+    return value
+
+
+def checked_uid(value: str) -> str:
+    """A uid as keys and associated data spell it: a UUID in lower case, any other text as it is."""
+    return identifiers.canonical(value) or checked_name(value, "uid")
+
+
+def checked_version(value: int) -> int:
+    """A version that the format can hold; anything else is the caller's mistake."""
+    if not is_version(value):
+        raise Invalid({"version": "must be an integer from 1"})
+    return value
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def to_base64(data: bytes) -> str:
+    """base64 with padding: what the server keeps as `data` and `salt`."""
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def from_base64(value: str) -> bytes:
+    """The bytes behind base64. Only the one spelling that `to_base64` makes is taken."""
+    try:
+        raw = value.encode("ascii")
+        data = binascii.a2b_base64(raw, strict_mode=True)
+    except ValueError:
+        raise Tampered from None
+    rest = len(data) % 3
+    if rest and binascii.b2a_base64(data[-rest:], newline=False) != raw[-4:]:
+        raise Tampered  # bits of the last sign that mean nothing
+    return data
+
+
+def to_url(data: bytes) -> str:
+    """base64url without padding: what stands in addresses, and what people copy."""
+    return to_base64(data).rstrip("=").replace("+", "-").replace("/", "_")
+
+
+def from_url(value: str) -> bytes:
+    """The bytes behind base64url. Only the one spelling that `to_url` makes is taken."""
+    data = from_base64(value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4))
+    if to_url(data) != value:
+        raise Tampered
+    return data

@@ -1,0 +1,42 @@
+"""What a client adds to the server's ways of saying no: it does not believe what it was given.
+
+    Refusal
+    ├── Tampered        tampered           what was received is not what a key holder made for this place
+    ├── RolledBack      rolled_back        it was true once, and this device has seen newer
+    ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
+    └── Locked          locked             there is no key here for that
+
+One word stands for every way in which a check can fail: which check it was would help only whoever made it fail.
+"""
+
+from __future__ import annotations
+
+from strongroom.errors import Refusal
+
+
+class Tampered(Refusal):
+    """What was received is not what a key holder made for this place."""
+
+    code = "tampered"
+    sentence = "What the server sent was not made with your keys for this place; it was changed, moved or forged."
+
+
+class RolledBack(Refusal):
+    """What was received is older than what this device has seen."""
+
+    code = "rolled_back"
+    sentence = "The server sent something older than what this device has seen already."
+
+
+class WeakParameters(Refusal):
+    """The key-derivation parameters are outside what the format allows, or below what this device has seen."""
+
+    code = "weak_parameters"
+    sentence = "The server asked for key-derivation parameters that are not allowed; the password was not used."
+
+
+class Locked(Refusal):
+    """There is no key for this here."""
+
+    code = "locked"
+    sentence = "There is no key for this here; log in, or use a token that carries the key."

@@ -1,0 +1,62 @@
+"""The primitives, and nothing built from them: the only file that imports a cryptographic library.
+
+Everything but Argon2id is in WebCrypto, so the same format runs in a browser.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from typing import Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+Random = Callable[[int], bytes]
+
+random: Final[Random] = os.urandom
+equal = hmac.compare_digest
+
+KEY: Final = 32  # bytes of every key, salt, commitment and digest of the format
+TAG: Final = 16
+NONCE: Final = bytes(12)  # fixed: a key seals once
+_SHA256: Final = SHA256()
+
+
+def sha256(data: bytes) -> bytes:
+    """SHA-256."""
+    return hashlib.sha256(data).digest()
+
+
+def hmac_sha256(key: bytes, data: bytes) -> bytes:
+    """HMAC-SHA-256."""
+    return hmac.digest(key, data, "sha256")
+
+
+def hkdf(key: bytes, salt: bytes, info: bytes, length: int = KEY) -> bytes:
+    """HKDF-SHA-256, extract and expand."""
+    return HKDF(_SHA256, length, salt, info).derive(key)
+
+
+def encrypt(key: bytes, plaintext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes:
+    """AES-256-GCM under a key that is used for this one message: ciphertext and tag."""
+    return AESGCM(key).encrypt(nonce, plaintext, associated)
+
+
+def decrypt(key: bytes, ciphertext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes | None:
+    """The plaintext, or None if the tag does not fit."""
+    try:
+        return AESGCM(key).decrypt(nonce, ciphertext, associated)
+    except InvalidTag:
+        return None
+
+
+def argon2id(password: bytes, salt: bytes, memory: int, passes: int) -> bytes:
+    """Argon2id, version 1.3, one lane, 32 bytes. `memory` is in KiB."""
+    from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+    return Argon2id(salt=salt, length=KEY, iterations=passes, lanes=1, memory_cost=memory).derive(password)
