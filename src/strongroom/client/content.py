@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from strongroom.errors import Invalid
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_exactly = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 EMPTY = Content(padding.NOTHING, b"")
 
@@ -22,9 +24,15 @@ def to_content(value: Any) -> Content:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Content(padding.BYTES, bytes(value))
     try:
-        return Content(padding.JSON, _encode(value))
+        return Content(padding.JSON, _to_json(value))
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         raise Invalid({"content": "must be bytes, or a value that JSON can hold"}) from None
+
+
+def _to_json(value: Any) -> bytes:
+    """JSON that gives the value back. The fast encoder writes some values as others: NaN as null, bytes as text."""
+    quick = _encode(value)
+    return quick if _decode(quick) == value else _exactly(value).encode()
 
 
 def to_value(content: Content) -> Any:

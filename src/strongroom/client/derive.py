@@ -174,10 +174,15 @@ def check_new_password(password: str) -> None:
         raise Invalid({"password": "must be 8 to 1024 characters"})
 
 
+def kdf_salt(email: str, descriptor: Descriptor) -> bytes:
+    """The salt of the slow step. The email is part of it: a server that gives everybody one salt gains nothing."""
+    return primitives.sha256(items(label("salt"), text(normal_email(email)), descriptor.salt))
+
+
 def master_key(email: str, password: str, descriptor: Descriptor) -> bytes:
-    """The slow step. The email is part of the salt: a server that gives everybody one salt gains nothing."""
+    """The slow step: a quarter of a second of work."""
     descriptor.check()
-    salt = primitives.sha256(items(label("salt"), text(normal_email(email)), descriptor.salt))
+    salt = kdf_salt(email, descriptor)
     return primitives.argon2id(normal_password(password), salt, descriptor.memory, descriptor.passes)
 
 
@@ -187,7 +192,7 @@ def split(master: bytes) -> PasswordKeys:
 
 
 def password_keys(email: str, password: str, descriptor: Descriptor) -> PasswordKeys:
-    """The keys that follow from a password; a quarter of a second of work."""
+    """The keys that follow from a password."""
     return split(master_key(email, password, descriptor))
 
 

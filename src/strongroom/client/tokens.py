@@ -94,12 +94,7 @@ def _read(spelled: str) -> Token:
         raise Tampered
     account, key = body[2 : 2 + ACCOUNT], body[2 + ACCOUNT : _HEAD]
     api_key, vault, collection, name = _texts(body[_HEAD:])
-    if (
-        not api_key
-        or not api_key.isascii()
-        or checked_uid(vault) != vault
-        or bool(collection) != (body[1] == COLLECTION)
-    ):
+    if not _API_KEY.fullmatch(api_key) or checked_uid(vault) != vault or bool(collection) != (body[1] == COLLECTION):
         raise Tampered
     keys: VaultKey | CollectionKey = VaultKey(account=account, vault=vault, key=key)
     if collection:
