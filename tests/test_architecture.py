@@ -17,19 +17,21 @@ SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
 MAY_IMPORT: dict[str, set[str]] = {
     "": {"server"},  # the package itself loads the server when it is asked for
     "__main__": {"cli"},
+    "descriptors": set(),
     "errors": set(),
     "identifiers": set(),
     "model": set(),
     "options": set(),
     "rules": {"errors", "model"},
-    "wire": {"errors", "identifiers", "model", "rules", "wire"},
+    "wire": {"descriptors", "errors", "identifiers", "model", "rules", "wire"},
     "credentials": {"identifiers"},
     "store": {"errors", "model", "store"},
-    "actions": {"actions", "credentials", "errors", "identifiers", "model", "rules", "store", "wire"},
+    "actions": {"actions", "credentials", "descriptors", "errors", "identifiers", "model", "rules", "store", "wire"},
     "server": {
         "",
         "actions",
         "credentials",
+        "descriptors",
         "errors",
         "identifiers",
         "model",

@@ -11,7 +11,8 @@
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
-    │   └── SessionNotFound     session_not_found
+    │   ├── SessionNotFound     session_not_found
+    │   └── KeyringNotFound     keyring_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
     │   ├── EmailAlreadyExists  email_already_exists
@@ -19,7 +20,8 @@
     │   └── UidTaken            uid_taken
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
-    │   └── VaultConflict       vault_conflict
+    │   ├── VaultConflict       vault_conflict
+    │   └── KeyringConflict     keyring_conflict
     ├── RequestTimeout          request_timeout          it took too long to arrive
     ├── PayloadTooLarge         payload_too_large
     ├── UnsupportedMediaType    unsupported_media_type
@@ -129,6 +131,13 @@ class SessionNotFound(NotFound):
     sentence = "You have no such session."
 
 
+class KeyringNotFound(NotFound):
+    """This account has no keyring."""
+
+    code = "keyring_not_found"
+    sentence = "Your account has no keyring yet; put the first one with version 0."
+
+
 class MethodNotAllowed(Refusal):
     """The route exists, but not with this method."""
 
@@ -188,6 +197,13 @@ class VaultConflict(Conflict):
 
     code = "vault_conflict"
     sentence = "The vault has changed since you read it; fetch it, merge, and try again."
+
+
+class KeyringConflict(Conflict):
+    """The keyring has changed since the client read it."""
+
+    code = "keyring_conflict"
+    sentence = "The keyring has changed since you read it; fetch it, apply your change to it, and try again."
 
 
 class RequestTimeout(Refusal):

@@ -76,6 +76,7 @@ class EventType(StrEnum):
     LOGIN_FAILED = "login_failed"
     REFRESH_REUSE = "refresh_reuse"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105
+    KDF_CHANGED = "kdf_changed"
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
     SESSION_ENDED = "session_ended"
@@ -175,6 +176,18 @@ class Head(Struct, frozen=True):
     updated_at: int
     deleted_at: int | None
     bytes: int
+
+
+class Keyring(Struct, frozen=True):
+    """An account's wrapped keys, their version, and how the password is derived that they are wrapped under."""
+
+    keyring: str
+    version: int
+    updated_at: int
+    kdf: str | None
+
+    def __repr__(self) -> str:
+        return f"Keyring(version={self.version})"
 
 
 class Usage(Struct, frozen=True):

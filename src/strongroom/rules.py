@@ -23,6 +23,8 @@ GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts an
 SESSIONS_PER_ACCOUNT: Final = 100
 EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
+KEYRING: Final = 262_144  # characters of a keyring
+KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import rules, store
-from strongroom.actions import events, sessions
+from strongroom.actions import events, keyrings, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from strongroom.credentials import Pair
     from strongroom.model import Actor, Login, Origin, Usage, User
     from strongroom.store import Tx
+    from strongroom.wire import ChangePassword, Register
 
 
 async def require_free(tx: Tx, email: str) -> None:
@@ -30,9 +31,12 @@ async def add(tx: Tx, user_id: str, email: str, password_hash: str, origin: Orig
     return user
 
 
-async def register(tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin) -> User:
-    """Make an account and open its first session."""
+async def register(
+    tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin, wanted: Register
+) -> User:
+    """Make an account with what its client keeps here, and open its first session."""
     user = await add(tx, user_id, email, password_hash, origin)
+    await keyrings.begin(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
     await sessions.open_(tx, user_id, password_hash, pair, origin)
     return user
 
@@ -58,10 +62,13 @@ async def for_proof(tx: Tx, actor: Actor) -> Login:
     return login
 
 
-async def change_password(tx: Tx, actor: Actor, old_hash: str, new_hash: str, origin: Origin) -> None:
-    """Replace the password that was checked; every other session ends."""
+async def change_password(
+    tx: Tx, actor: Actor, old_hash: str, new_hash: str, origin: Origin, wanted: ChangePassword
+) -> None:
+    """Replace the password that was checked, and what is wrapped under it; every other session ends."""
     if actor.session_id is None or not await store.accounts.change_hash(tx, actor.user_id, old_hash, new_hash):
         raise InvalidCredentials
+    await keyrings.rewrap(tx, actor, new_hash, wanted)
     await store.sessions.end_others(tx, actor.user_id, actor.session_id)
     await events.note(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
 

@@ -21,6 +21,11 @@ def account_label(email: str) -> str:
     return hashlib.sha256(email.encode()).hexdigest()[:32]
 
 
+def asking_label(account: str) -> str:
+    """How questions about an account are named in the count: they are no guesses at it, and count for the address."""
+    return f"asked {account}"
+
+
 async def admit_address(tx: Tx, address: str) -> None:
     """Refuse an address that has failed too often, whatever it asks for now."""
     lately = await store.failures.count_of_address(tx, address, tx.now - DAY)
@@ -60,6 +65,19 @@ async def failed_secret(tx: Tx, address: str) -> None:
     await store.failures.take_turns(tx, address)
     await admit_address(tx, address)
     await _add(tx, address, "")
+
+
+async def asked(tx: Tx, address: str, account: str) -> None:
+    """Count a question about an account as a failure of the address, until a right password takes it back."""
+    await store.failures.take_turns(tx, address)
+    await admit_address(tx, address)
+    await _add(tx, address, asking_label(account))
+
+
+async def right(tx: Tx, address: str, account: str) -> None:
+    """Forget what an account's owner has failed at and asked for on the way to the right password."""
+    await store.failures.clear(tx, address, account)
+    await store.failures.clear(tx, address, asking_label(account))
 
 
 async def admit_signup(tx: Tx, address: str, most: int) -> None:

@@ -32,7 +32,7 @@ async def log_in(
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
     await open_(tx, login.id, checked, pair, origin)
-    await store.failures.clear(tx, address, account)
+    await guessing.right(tx, address, account)
     await events.note(tx, login.id, EventType.LOGIN, origin)
 
 

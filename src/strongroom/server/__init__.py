@@ -7,6 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from strongroom.actions import lineage
+from strongroom.descriptors import Decoys
 from strongroom.options import TABLE
 from strongroom.server import asgi
 from strongroom.server.app import App
@@ -87,7 +88,8 @@ class Server:
 def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
     db = open_database(settings.database_url or settings.db_path, clock, pool=settings.db_pool)
-    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch)))
+    decoys = Decoys(db.at_start(lineage.decoy_secret))
+    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch), decoys))
 
 
 def create_server(

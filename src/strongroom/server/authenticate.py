@@ -1,17 +1,18 @@
-"""Who is calling: a bearer that is an access token or an API key."""
+"""Who is calling: a bearer that is an access token or an API key; and the password, where that is not enough."""
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from strongroom import credentials
-from strongroom.actions import guessing, keys, sessions
-from strongroom.errors import StorageFull, Unauthorized, Unavailable
+from strongroom.actions import accounts, guessing, keys, sessions
+from strongroom.errors import InvalidCredentials, StorageFull, Unauthorized, Unavailable
 from strongroom.rules import MINUTE
 from strongroom.server.address import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from strongroom.model import Actor
     from strongroom.server.http import Call
@@ -64,3 +65,16 @@ async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -
         await call.room.db.write(touch, *args)
     except (StorageFull, Unavailable):
         return
+
+
+@asynccontextmanager
+async def proven(call: Call, password: str) -> AsyncIterator[str]:
+    """Check the caller's own password, as slowly as at login; the hash that it matched."""
+    db, address = call.room.db, counted(call)
+    login = await db.read(accounts.for_proof, call.actor)
+    account = guessing.account_label(login.email)
+    async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
+        if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
+            await db.write(guessing.failed, address, account, login.id, call.origin)
+            raise InvalidCredentials("The password is wrong.")
+        yield login.password_hash

@@ -16,6 +16,16 @@ _ACCESS: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<access>.<signature>"
 _REFRESH: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<refresh>.<signature>"
 _USER: Final = {"id": "0192f0bf-0a0b-7c0d-8e0f-101112131415", "email": "ada@example.com"}
 _LOGIN: Final = {"email": "ada@example.com", "password": "correct horse battery staple"}
+_KDF: Final = {
+    "format": 1,
+    "kdf": "argon2id",
+    "lanes": 1,
+    "memory": 65_536,
+    "passes": 3,
+    "recovery": "AAECAwQFBgc...",
+    "salt": "c2FsdC1zYWx0LXNhbHQtcw==",
+}
+_KEYRING: Final = "AQQBkvDAEap7u4zM"
 _VAULT: Final = {
     "uid": _VAULT_UID,
     "name": "personal",
@@ -45,7 +55,11 @@ _SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
-    wire.Register: _LOGIN,
+    wire.Register: {**_LOGIN, "kdf": _KDF, "keyring": _KEYRING},
+    wire.Prelogin: {"email": _LOGIN["email"]},
+    wire.Derivation: {"kdf": _KDF},
+    wire.PutKeyring: {"keyring": _KEYRING, "version": 1},
+    wire.Keyring: {"keyring": _KEYRING, "version": 1, "updatedAt": _NOW, "kdf": _KDF},
     wire.LogIn: _LOGIN,
     wire.Refresh: {"refreshToken": _REFRESH},
     wire.LogOut: {"everywhere": False},

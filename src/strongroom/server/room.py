@@ -14,6 +14,7 @@ from strongroom.server.throttle import Gate, Meter, Turns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from strongroom.descriptors import Decoys
     from strongroom.model import Variant
     from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
@@ -27,12 +28,21 @@ MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody
 class Room:
     """The database, the secrets, the clock: everything an endpoint needs that is not in its request."""
 
-    def __init__(self, settings: Settings, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        clock: Callable[[], int],
+        log: Log,
+        epoch: str,
+        decoys: Decoys,
+    ) -> None:
         self.settings = settings
         self.db = db
         self.clock = clock
         self.log = log
         self.epoch = epoch
+        self.decoys = decoys
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)

@@ -36,7 +36,7 @@ LEFT_OUT: Final = {
     "signups": "registrations of the last hour, counted by address",
 }
 _STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
-_LINEAGE: Final = "lineage"  # an empty target may have begun one; the copy goes on with the source's
+_OWN: Final = ("lineage", "secrets")  # an empty target may have begun its own; the copy goes on with the source's
 _MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy is not whole
 
 
@@ -167,7 +167,7 @@ async def _look(old: Side, new: Side, wanted: Sequence[Table]) -> bool:
         foreign = _STEPS not in there
         for table in wanted:
             if (
-                table.name != _LINEAGE
+                table.name not in _OWN
                 and table.name in there
                 and (foreign or await new.ask(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1"))
             ):
@@ -182,7 +182,8 @@ async def _begin(old: Side, new: Side, wanted: Sequence[Table], now: int) -> Non
             f"CREATE TABLE {_MARKS}"
             " (name TEXT PRIMARY KEY, source TEXT NOT NULL, copied BIGINT NOT NULL, hashes TEXT NOT NULL)"
         )
-        await new.ask(f"DELETE FROM {_LINEAGE}")
+        for name in _OWN:
+            await new.ask(f"DELETE FROM {name}")
         for table in wanted:
             await new.ask(f"INSERT INTO {_MARKS} VALUES ($1, $2, 0, '0')", table.name, old.identity)
         await new.ask(f"INSERT INTO {_STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)

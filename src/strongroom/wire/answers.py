@@ -31,6 +31,24 @@ class SignedIn(Struct, frozen=True, rename="camel"):
         return f"SignedIn(user={self.user!r})"
 
 
+class Derivation(Struct, frozen=True):
+    """How the password of an email is to be derived."""
+
+    kdf: dict[str, str | int]
+
+
+class Keyring(Struct, frozen=True, rename="camel"):
+    """The account's wrapped keys, and how the password is derived that they are wrapped under."""
+
+    keyring: str
+    version: int
+    updated_at: int
+    kdf: dict[str, str | int] | None
+
+    def __repr__(self) -> str:
+        return f"Keyring(version={self.version})"
+
+
 class KeyAbout(Struct, frozen=True, rename="camel"):
     """What an API key may learn of itself."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
-from strongroom import identifiers, rules
+from strongroom import descriptors, identifiers, rules
 from strongroom.model import Permission
 
 # What a field is, and the sentence that explains it when it is wrong. Patterns end in \Z: in Python, `$` lets a
@@ -44,6 +44,22 @@ Salt = Annotated[str, _meta("must be base64 or base64url, up to 1024 characters"
 Hmac = Annotated[str, _meta("must be a string of up to 1024 characters, or null", max_length=1024)]
 Version = Annotated[int, _meta("must be an integer: the version you last saw", **_INT64)]
 Moment = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
+Kdf = Annotated[
+    dict[str, str | Annotated[int, Meta(**_INT64)]],
+    _meta(
+        "must be an object of 1 to 16 fields that are texts or integers, of at most 2048 bytes in JSON",
+        min_length=1,
+        max_length=16,
+    ),
+]
+Wrapped = Annotated[
+    str,
+    _meta(
+        "must be base64 or base64url of 1 to 262144 characters; wrap the keys before sending, this server takes none",
+        min_length=1,
+        max_length=rules.KEYRING,
+    ),
+]
 _AT_MOST = 100
 Permissions = Annotated[
     list[Permission],
@@ -65,6 +81,10 @@ def _is_email(value: str) -> bool:
     return rules.is_email(rules.normal_email(value))
 
 
+def _is_kdf(value: dict[str, str | int]) -> bool:
+    return rules.octets(descriptors.spelled(value)) <= rules.KDF
+
+
 def _are_uids(value: list[str]) -> bool:
     return all(map(_is_uid, value))
 
@@ -84,10 +104,19 @@ class Body(Struct, frozen=True, rename="camel"):
 
 
 class Register(Body, frozen=True):
-    """A new account."""
+    """A new account, with what its client keeps here for itself, if it does."""
 
     email: Email
     password: NewPassword
+    kdf: Kdf | None = None
+    keyring: Wrapped | None = None
+    checks = {"email": _is_email, "kdf": _is_kdf, "keyring": rules.is_base64}
+
+
+class Prelogin(Body, frozen=True):
+    """An email, whose password is about to be derived."""
+
+    email: Email
     checks = {"email": _is_email}
 
 
@@ -110,11 +139,39 @@ class LogOut(Body, frozen=True):
     everywhere: Flag = False
 
 
+def _versioned(given: dict[str, Any]) -> dict[str, str]:
+    if given.get("keyring") is not None and given.get("keyringVersion") is None:
+        return {"keyringVersion": "is required together with keyring: the version you last saw, 0 if there is none"}
+    return {}
+
+
 class ChangePassword(Body, frozen=True):
-    """The password that is, and the one that shall be."""
+    """The password that is, and the one that shall be, with how it is derived and what is wrapped under it."""
 
     current_password: Text
     new_password: NewPassword
+    kdf: Kdf | None = None
+    keyring: Wrapped | None = None
+    keyring_version: Version | None = None
+    checks = {"kdf": _is_kdf, "keyring": rules.is_base64}
+    together = staticmethod(_versioned)
+
+
+def _with_proof(given: dict[str, Any]) -> dict[str, str]:
+    if given.get("kdf") is not None and given.get("currentPassword") is None:
+        return {"currentPassword": "is required together with kdf"}
+    return {}
+
+
+class PutKeyring(Body, frozen=True):
+    """A keyring in the place of the one that the client last saw; with `kdf`, the password as proof."""
+
+    keyring: Wrapped
+    version: Version | None = None
+    kdf: Kdf | None = None
+    current_password: Text | None = None
+    checks = {"keyring": rules.is_base64, "kdf": _is_kdf}
+    together = staticmethod(_with_proof)
 
 
 class DeleteAccount(Body, frozen=True):

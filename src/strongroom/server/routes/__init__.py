@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, documents, keys, sessions, system, vaults
+from strongroom.server.routes import accounts, documents, keyrings, keys, sessions, system, vaults
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
-    endpoints = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *vaults.endpoints(variant), *system.ENDPOINTS]
+    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS]
+    endpoints = [*of_accounts, *vaults.endpoints(variant), *system.ENDPOINTS]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)

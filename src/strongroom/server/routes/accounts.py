@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, guessing
-from strongroom.errors import Invalid, InvalidCredentials, SignupsClosed
+from strongroom.errors import Invalid, SignupsClosed
 from strongroom.server.address import counted
+from strongroom.server.authenticate import proven
 from strongroom.server.http import Answer, Call, answer, integer
 from strongroom.server.table import Access, Endpoint
 
@@ -36,6 +35,7 @@ async def register(call: Call) -> Answer:
         password_hash,
         pair,
         call.origin,
+        wanted,
     )
     return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
 
@@ -50,32 +50,19 @@ async def me(call: Call) -> Answer:
     return answer(wire.Me(user, about, usage, limits))
 
 
-@asynccontextmanager
-async def _proven(call: Call, password: str) -> AsyncIterator[str]:
-    """Check the caller's own password, as slowly as at login; the hash that it matched."""
-    db, address = call.room.db, counted(call)
-    login = await db.read(accounts.for_proof, call.actor)
-    account = guessing.account_label(login.email)
-    async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
-        if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
-            await db.write(guessing.failed, address, account, login.id, call.origin)
-            raise InvalidCredentials("The password is wrong.")
-        yield login.password_hash
-
-
 async def change_password(call: Call) -> Answer:
-    """Change the password; every other session ends."""
+    """Change the password, and what is wrapped under it; every other session ends."""
     wanted = await call.read(wire.ChangePassword)
-    async with _proven(call, wanted.current_password) as checked:
+    async with proven(call, wanted.current_password) as checked:
         new_hash = await call.room.hash_password(wanted.new_password)
-        await call.room.db.write(accounts.change_password, call.actor, checked, new_hash, call.origin)
+        await call.room.db.write(accounts.change_password, call.actor, checked, new_hash, call.origin, wanted)
     return answer(wire.Done())
 
 
 async def delete(call: Call) -> Answer:
     """Delete the account and everything of it, at once and for good."""
     given = await call.read(wire.DeleteAccount)
-    async with _proven(call, given.password) as checked:
+    async with proven(call, given.password) as checked:
         await call.room.db.write_long(accounts.delete, call.actor, checked)
     await call.room.db.fold()
     return answer(wire.Done())
@@ -131,7 +118,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         takes=wire.ChangePassword,
         answers=wire.Done,
-        refusals=(errors.InvalidCredentials, errors.RateLimited),
+        refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
     ),
     Endpoint(
         method="GET",

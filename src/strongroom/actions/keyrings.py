@@ -1,0 +1,90 @@
+"""What clients keep here for themselves: how a password is derived, and the keys that are wrapped under it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import descriptors, store
+from strongroom.actions import events, guessing
+from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound
+from strongroom.model import EventType, Expected, Keyring
+
+if TYPE_CHECKING:
+    from strongroom.descriptors import Kdf
+    from strongroom.model import Actor, Origin
+    from strongroom.store import Tx
+    from strongroom.wire import ChangePassword, PutKeyring
+
+
+async def ask(tx: Tx, address: str, account: str, email: str) -> str | None:
+    """The descriptor of an email, if there is one. The question counts, whatever the answer."""
+    await guessing.asked(tx, address, account)
+    return await store.accounts.kdf_of(tx, email)
+
+
+async def get(tx: Tx, actor: Actor) -> Keyring:
+    """The actor's keyring."""
+    keyring = await store.keyrings.get(tx, actor.user_id)
+    if keyring is None:
+        raise KeyringNotFound
+    return keyring
+
+
+async def put(
+    tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
+) -> Keyring:
+    """Replace the keyring that the client saw; with a descriptor, also that of the password that was checked."""
+    kdf = await store.accounts.hold(tx, actor.user_id)
+    stored = await store.keyrings.get(tx, actor.user_id)
+    new_kdf = kdf if wanted.kdf is None else descriptors.spelled(wanted.kdf)
+    if stored is not None and expected.precedes(stored.version) and (wanted.keyring, new_kdf) == (stored.keyring, kdf):
+        return stored
+    version = await _replace(tx, actor.user_id, stored, wanted.keyring, expected)
+    if wanted.kdf is not None and new_kdf is not None:
+        if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
+            raise InvalidCredentials
+        await events.note(tx, actor.user_id, EventType.KDF_CHANGED, origin)
+    return Keyring(wanted.keyring, version, tx.now, new_kdf)
+
+
+async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) -> None:
+    """What goes with a new password, in the transaction that sets it.
+
+    Where an account has a descriptor or a keyring, the new password brings its own: the old ones would open nothing.
+    """
+    kdf = await store.accounts.hold(tx, actor.user_id)
+    stored = await store.keyrings.get(tx, actor.user_id)
+    missing: dict[str, str] = {}
+    if wanted.kdf is None and kdf is not None:
+        missing["kdf"] = "is required: this account has one, and it belongs to the password"
+    if wanted.keyring is None and stored is not None:
+        missing["keyring"] = "is required: this account has one, and it is wrapped under the password"
+    if missing:
+        raise Invalid(missing)
+    if wanted.kdf is not None:
+        await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.spelled(wanted.kdf))
+    if wanted.keyring is not None and wanted.keyring_version is not None:
+        await _replace(tx, actor.user_id, stored, wanted.keyring, Expected((wanted.keyring_version,)))
+
+
+async def begin(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
+    """What a new account brings with it."""
+    if kdf is not None:
+        await store.accounts.change_kdf(tx, user_id, password_hash, descriptors.spelled(kdf))
+    if keyring is not None:
+        await store.keyrings.insert(tx, user_id, keyring)
+
+
+async def _replace(tx: Tx, user_id: str, stored: Keyring | None, keyring: str, expected: Expected) -> int:
+    """Put a keyring in the place of the stored one; the new version. Version 0 is the one that is not there yet."""
+    if stored is None:
+        if (
+            expected.versions is not None
+            and 0 in expected.versions
+            and await store.keyrings.insert(tx, user_id, keyring)
+        ):
+            return 1
+        raise KeyringConflict(0, 0, precondition=expected.by_header)
+    if expected.allows(stored.version) and await store.keyrings.replace(tx, user_id, stored.version, keyring):
+        return stored.version + 1
+    raise KeyringConflict(stored.version, stored.updated_at, precondition=expected.by_header)

@@ -1,0 +1,55 @@
+"""How a client derives its password, as the server keeps it: a small object that it stores and never reads.
+
+Whoever asks for the descriptor of an email gets one, whether there is an account or not. A decoy has the form that our
+own clients send (docs/format.md): today's parameters, and random bytes that follow from the email under a secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from typing import Final
+
+import msgspec
+
+Kdf = dict[str, str | int]
+
+_SALT: Final = 16
+_RECOVERY: Final = 112
+_FIGURES: Final[Kdf] = {"format": 1, "kdf": "argon2id", "memory": 65_536, "passes": 3, "lanes": 1}
+_LABEL: Final = b"strongroom/1/decoy/"
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder(Kdf).decode
+
+
+def spelled(kdf: Kdf) -> str:
+    """The one spelling in which a descriptor is kept: the order of its fields does not tell who wrote them."""
+    return _encode(kdf).decode()
+
+
+def read(text: str) -> Kdf:
+    """A descriptor as plain data."""
+    return _decode(text)
+
+
+class Decoys:
+    """Descriptors for emails that have none. The same email always gets the same one, on every node."""
+
+    def __init__(self, secret: str) -> None:
+        self._secret = bytes.fromhex(secret)
+
+    def __repr__(self) -> str:
+        return "Decoys(...)"
+
+    def of(self, email: str) -> str:
+        """The decoy of a normal email."""
+        stream = b"".join(
+            hmac.digest(self._secret, _LABEL + bytes([block]) + email.encode(), "sha512") for block in (1, 2)
+        )
+        salt, recovery = stream[:_SALT], stream[_SALT : _SALT + _RECOVERY]
+        return spelled({**_FIGURES, "salt": _base64(salt), "recovery": _base64(recovery)})
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
