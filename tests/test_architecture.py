@@ -52,6 +52,7 @@ ONLY_IN: dict[str, set[str]] = {
     "uvicorn": {"server"},
     "uvloop": {"server"},
     "dotenv": {"cli"},
+    "httpx2": {"client"},
     "cryptography": {"credentials", "client"},
     "cryptography.hazmat.primitives.ciphers": {"client"},
 }

@@ -96,7 +96,7 @@ def test_every_flipped_bit_of_a_blob_is_seen() -> None:
     """Each single bit of a blob's `data` and `salt`, turned over: all refused."""
     keys = KEYS.vault(VAULT)
     sealed = seal.seal_blob(keys, "personal", 1, b"blob")
-    vault = Vault(VAULT, "personal", 1, 1, sealed.data, sealed.salt)
+    vault = Vault(VAULT, "personal", 1, 1, data=sealed.data, salt=sealed.salt)
     assert seal.open_blob(keys, vault).data == b"blob"
     for field, text in (("data", sealed.data), ("salt", sealed.salt)):
         for changed in flips(text):

@@ -27,12 +27,17 @@ The client itself stands on them:
 Randomness comes in by the door (`random`, the system's by default). No secret is in any repr.
 """
 
+from strongroom.client.awaiting import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
 from strongroom.client.blocking import Changes, Client, Collection, Vault
 from strongroom.client.documents import Document
 from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
 from strongroom.client.vaults import Blob
 
 __all__ = [
+    "AsyncChanges",
+    "AsyncClient",
+    "AsyncCollection",
+    "AsyncVault",
     "Blob",
     "Changes",
     "Client",

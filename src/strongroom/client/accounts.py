@@ -44,6 +44,7 @@ def register(core: Core, email: str, password: str) -> Steps[User]:
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         opened = yield from core.session.ask(calls.login(email, made.password.password))
     _begin(core, email, opened)
+    core.device.forget_account(email)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
     return opened.user
 
@@ -149,7 +150,7 @@ def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descri
 
 
 def change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Steps[None]:
-    """Change the directory of vaults; None where nothing is to change. Another device may change it at the same time."""
+    """Change the directory of vaults; None where nothing is to change. Another device may do so at the same time."""
     yield from steps.under("keyring", _change_ring(core, change))
 
 
@@ -203,6 +204,7 @@ def delete(core: Core, password: str) -> Steps[None]:
     descriptor = derive.bare_descriptor(email) if core.bare else _opened(core)[1]
     keys = yield from steps.work(lambda: derive.password_keys(email, password, descriptor))
     yield from core.session.ask_or_done(calls.delete_account(keys.password))
+    core.device.forget_account(email)
     core.lock()
 
 

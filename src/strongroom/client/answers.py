@@ -1,4 +1,4 @@
-"""Answers as typed values. What cannot be read is refused; what a server of the bare specification leaves out is absent."""
+"""Answers as typed values. What cannot be read is refused; what a bare server leaves out is absent."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import Tampered
-from strongroom.model import ApiKey, Document, Session, User
+from strongroom.model import ApiKey, Document, User
 from strongroom.model import Vault as VaultRow
+from strongroom.wire import ListedSession
 
 T = TypeVar("T")
 _UNREADABLE: Final = "The server's answer cannot be read."
@@ -99,7 +100,7 @@ class Keys(Struct, frozen=True):
 class Sessions(Struct, frozen=True):
     """The open sessions of an account."""
 
-    sessions: list[Session]
+    sessions: list[ListedSession]
 
 
 class _Lenient(Struct, frozen=True, rename="camel", kw_only=True):

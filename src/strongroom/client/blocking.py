@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -18,16 +17,23 @@ from strongroom.client.vaults import Blob, OpenVault
 if TYPE_CHECKING:
     from strongroom.client.steps import Steps
     from strongroom.model import ApiKey, User
-    from strongroom.model import Session as OpenSession
+    from strongroom.wire import ListedSession
 
 T = TypeVar("T")
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+class _Part:
+    """What a client shares with what it opens."""
+
+    def __init__(self, core: Core, driver: Driver) -> None:
+        self._core = core
+        self._driver = driver
+
+    def _run(self, steps: Steps[T]) -> T:
+        return self._driver.run(steps)
 
 
-class Client:
+class Client(_Part):
     """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
 
     Several threads may use one client. `bare` says that the server is one of the bare specification, without keyrings.
@@ -45,8 +51,8 @@ class Client:
         transport: Any = None,
     ) -> None:
         line = Line(checked_url(url, insecure=insecure), timeout, transport)
-        self._core = Core(Session(retries=retries, patience=patience), Device(), _now, bare=bare)
-        self._driver = Driver(line)
+        core = Core(Session(retries=retries, patience=patience), Device(), bare=bare)
+        super().__init__(core, Driver(line))
 
     @classmethod
     def with_token(cls, url: str, token: str, **options: Any) -> Self:
@@ -68,9 +74,6 @@ class Client:
         """Hang up, and forget every key. The session goes on at the server: `logout` ends it."""
         self._core.lock()
         self._driver.close()
-
-    def _run(self, steps: Steps[T]) -> T:
-        return self._driver.run(steps)
 
     # The account
 
@@ -102,7 +105,7 @@ class Client:
         """Delete the account and everything in it, at once and for good."""
         self._run(accounts.delete(self._core, password))
 
-    def sessions(self) -> list[OpenSession]:
+    def sessions(self) -> list[ListedSession]:
         """The open sessions, the one used last first."""
         return self._run(keeping.sessions(self._core))
 
@@ -125,25 +128,27 @@ class Client:
 
         With a token that opens a vault, the name may be left out.
         """
-        return Vault(self, self._run(keeping.open_vault(self._core, name, create=create, sealed=sealed)))
+        opened = self._run(keeping.open_vault(self._core, name, create=create, sealed=sealed))
+        return Vault(self._core, self._driver, opened)
 
     def vaults(self) -> list[Vault]:
         """All vaults."""
-        return [Vault(self, opened) for opened in self._run(vaults.list_vaults(self._core))]
+        found = self._run(vaults.list_vaults(self._core))
+        return [Vault(self._core, self._driver, opened) for opened in found]
 
     def collection(self) -> Collection:
         """The collection that this client's token opens."""
-        return Collection(self, keeping.token_place(self._core))
+        return Collection(self._core, self._driver, keeping.token_place(self._core))
 
 
-class Vault:
+class Vault(_Part):
     """A vault: collections of documents, and perhaps a blob."""
 
-    def __init__(self, client: Client, opened: OpenVault) -> None:
-        self._client = client
+    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
         self._opened = opened
         self._place = documents.place(opened.uid, opened.keys)
-        self.blob = VaultBlob(client, opened)
+        self.blob = VaultBlob(core, driver, opened)
 
     def __repr__(self) -> str:
         return f"Vault(uid={self.uid!r})"
@@ -161,48 +166,48 @@ class Vault:
     def collection(self, name: str) -> Collection:
         """A collection of documents. It needs no making: it is there when it holds a document."""
         wire = self._opened.collection_wire(name)
-        return Collection(self._client, documents.place(self.uid, self._opened.keys, wire, name))
+        return Collection(self._core, self._driver, documents.place(self.uid, self._opened.keys, wire, name))
 
     def __iter__(self) -> Iterator[Document]:
         """Every living document of every collection."""
-        return _walk(self._client, self._place)
+        return iter(Changes(self._core, self._driver, self._place, None))
 
     def since(self, cursor: int) -> Changes:
         """What changed after a moment, in all collections; deletions too."""
-        return Changes(self._client, self._place, cursor)
+        return Changes(self._core, self._driver, self._place, cursor)
 
     def delete(self) -> None:
         """Delete the vault and everything in it, at once and for good."""
-        self._client._run(vaults.delete_vault(self._client._core, self._opened))
+        self._run(vaults.delete_vault(self._core, self._opened))
 
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
         keys = self._opened.keys
-        return self._client._run(keeping.make_token(self._client._core, name, keys, self.name, permissions, expires_at))
+        return self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
 
 
-class VaultBlob:
+class VaultBlob(_Part):
     """The one value that a vault may carry besides its documents."""
 
-    def __init__(self, client: Client, opened: OpenVault) -> None:
-        self._client = client
+    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
         self._opened = opened
 
     def get(self) -> Blob | None:
         """The blob, if there is one."""
-        return self._client._run(vaults.get_blob(self._client._core, self._opened))
+        return self._run(vaults.get_blob(self._core, self._opened))
 
     def put(self, value: Any, *, after: Blob | None = None) -> Blob:
         """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict."""
         version = None if after is None else after.version
-        return self._client._run(vaults.put_blob(self._client._core, self._opened, value, version))
+        return self._run(vaults.put_blob(self._core, self._opened, value, version))
 
 
-class Collection:
+class Collection(_Part):
     """Documents of one kind: JSON values or bytes."""
 
-    def __init__(self, client: Client, at: Place) -> None:
-        self._client = client
+    def __init__(self, core: Core, driver: Driver, at: Place) -> None:
+        super().__init__(core, driver)
         self._place = at
 
     def __repr__(self) -> str:
@@ -215,43 +220,43 @@ class Collection:
 
     def create(self, value: Any, *, uid: str | None = None) -> Document:
         """A new document."""
-        return self._client._run(documents.create(self._client._core, self._place, value, uid))
+        return self._run(documents.create(self._core, self._place, value, uid))
 
     def get(self, uid: str, *, deleted: bool = False) -> Document:
         """One document; a deleted one only if `deleted` is True."""
-        return self._client._run(documents.get(self._client._core, self._place, uid, deleted=deleted))
+        return self._run(documents.get(self._core, self._place, uid, deleted=deleted))
 
     def replace(self, document: Document, value: Any) -> Document:
         """Another value. If the document has changed since you read it, that is a DocumentConflict.
 
         A deleted document is revived.
         """
-        return self._client._run(documents.replace(self._client._core, self._place, document, value))
+        return self._run(documents.replace(self._core, self._place, document, value))
 
     def delete(self, document: Document) -> Document:
         """Delete a document, if it has not changed since you read it."""
-        return self._client._run(documents.delete(self._client._core, self._place, document))
+        return self._run(documents.delete(self._core, self._place, document))
 
     def __iter__(self) -> Iterator[Document]:
         """Every living document, each once, in the order of their last change."""
-        return _walk(self._client, self._place)
+        return iter(Changes(self._core, self._driver, self._place, None))
 
     def since(self, cursor: int) -> Changes:
         """What changed after a moment; deletions too."""
-        return Changes(self._client, self._place, cursor)
+        return Changes(self._core, self._driver, self._place, cursor)
 
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
         keys = self._place.writing()
-        return self._client._run(keeping.make_token(self._client._core, name, keys, self.name, permissions, expires_at))
+        return self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
 
 
-class Changes:
+class Changes(_Part):
     """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
 
-    def __init__(self, client: Client, at: Place, cursor: int) -> None:
-        self._client = client
-        self._listing = Listing(client._core, at, cursor)
+    def __init__(self, core: Core, driver: Driver, at: Place, cursor: int | None) -> None:
+        super().__init__(core, driver)
+        self._listing = Listing(core, at, cursor)
 
     @property
     def cursor(self) -> int:
@@ -260,10 +265,4 @@ class Changes:
 
     def __iter__(self) -> Iterator[Document]:
         while self._listing.more:
-            yield from self._client._run(self._listing.page())
-
-
-def _walk(client: Client, at: Place) -> Iterator[Document]:
-    listing = Listing(client._core, at, None)
-    while listing.more:
-        yield from client._run(listing.page())
+            yield from self._run(self._listing.page())

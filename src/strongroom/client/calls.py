@@ -1,4 +1,4 @@
-"""Every request of the API that this client makes, as a value: what is sent, how its answer is read, how it is refused."""
+"""Every request that this client makes, as a value: what is sent, how its answer is read, how it is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
     """A request, and what to make of its answer.
 
     `repeats`: sending it twice does what sending it once does. `done`: how the second sending is refused where the
-    first, whose answer was lost, did it. `known`: it carries the caller's authority. `secrets`: what it tells the server.
+    first, whose answer was lost, did it. `known`: it carries the caller's authority. `secrets`: what it tells.
     """
 
     method: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,15 @@ if TYPE_CHECKING:
     from strongroom.client.tokens import Token
 
 
+def now() -> int:
+    """The time of this machine; nothing but the order of new uids depends on it."""
+    return time.time_ns() // 1_000_000
+
+
 class Core:
     """One client. `bare`: the server is one of the bare specification, which keeps neither descriptors nor keyrings."""
 
-    def __init__(self, session: Session, device: Device, clock: Callable[[], int], *, bare: bool) -> None:
+    def __init__(self, session: Session, device: Device, *, bare: bool, clock: Callable[[], int] = now) -> None:
         self.session = session
         self.device = device
         self.clock = clock

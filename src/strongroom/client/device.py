@@ -66,6 +66,10 @@ class Device:
         """Remember a keyring that was opened, or refuse it."""
         self._accounts[email] = memory.next_account(self._accounts.get(email), ring, sealed, descriptor)
 
+    def forget_account(self, email: str) -> None:
+        """An account that was deleted here, or is made anew."""
+        self._accounts.pop(email, None)
+
     # Vaults
 
     def knows_vault(self, uid: str) -> bool:

@@ -1,4 +1,4 @@
-"""Documents: sealed before they leave, believed only where a key holder made them for exactly this place and version."""
+"""Documents: sealed before they leave, believed only where a key holder made them for this place and version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strongroom import identifiers, model
 from strongroom.client import calls, names, seal
 from strongroom.client.content import to_content
 from strongroom.client.encoding import checked_uid
-from strongroom.client.errors import Locked, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.keys import CollectionKey, VaultKey
 from strongroom.errors import DocumentNotFound
 
@@ -218,8 +218,8 @@ def _document(row: model.Document, opened: Opened, name: str) -> Document:
 class Listing:
     """A walk through the documents of a place, page by page; each document once.
 
-    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through, and what
-    this device has seen before must be among them, unless somebody who has the key deleted it.
+    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through, and
+    what this device has seen before must be among them, unless somebody who has the key deleted it.
     """
 
     def __init__(self, core: Core, at: Place, since: int | None) -> None:
@@ -309,6 +309,6 @@ class Listing:
             except DocumentNotFound:
                 if self._core.bare:
                     continue  # it may hide what is deleted
-                raise Tampered(_WITHHELD) from None
+                raise RolledBack(_WITHHELD) from None
             if not document.deleted and (document.version == known.row.version or document.updated_at <= self.cursor):
-                raise Tampered(_WITHHELD)
+                raise RolledBack(_WITHHELD)

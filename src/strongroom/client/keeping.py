@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from strongroom.client.core import Core
     from strongroom.client.documents import Place
     from strongroom.client.steps import Steps
-    from strongroom.model import ApiKey, Session
+    from strongroom.model import ApiKey
+    from strongroom.wire import ListedSession
 
 _NARROW: Final = "This token opens one collection; use collection()."
 
 
-def sessions(core: Core) -> Steps[list[Session]]:
+def sessions(core: Core) -> Steps[list[ListedSession]]:
     """The open sessions."""
     return (yield from core.session.ask(calls.sessions())).sessions
 

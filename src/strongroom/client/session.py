@@ -128,7 +128,7 @@ class Session:
         for attempt in range(self._retries + 1):
             wait = 0
             try:
-                answer = yield _request(call, bearer)
+                answer: Answer = yield _request(call, bearer)
             except Lost as lost:
                 doubt = doubt or lost.sent
                 no: Refusal = Unavailable(message=_AWAY)
@@ -163,4 +163,5 @@ def _request(call: Call[T], bearer: str | None) -> Request:
 
 def _backoff(attempt: int) -> float:
     """Some time, not the same for everybody: those who were cut off together shall not come back together."""
-    return random.uniform(0.5, 1) * min(_LONGEST, _FIRST * 2**attempt)  # noqa: S311 - nothing depends on it
+    share = random.uniform(0.5, 1)  # noqa: S311 - nothing secret depends on it
+    return share * min(_LONGEST, _FIRST * 2.0**attempt)

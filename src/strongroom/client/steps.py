@@ -1,4 +1,4 @@
-"""Steps: what an operation needs from the world outside, as values. Nothing here, and nothing that yields them, does I/O.
+"""Steps: what an operation needs from the world outside, as values. Nothing that yields them does I/O itself.
 
 An operation is a generator. It yields one of these, and a driver (driving.py) sends back what came of it:
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from strongroom import identifiers
 from strongroom.client import accounts, calls, content, names, seal
-from strongroom.client.errors import Locked, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.keys import VaultKey
 from strongroom.errors import VaultAlreadyExists, VaultNotFound
 
@@ -83,7 +83,7 @@ def list_vaults(core: Core) -> Steps[list[OpenVault]]:
         row = rows.get(entry.uid)
         if row is None:
             if core.device.knows_vault(entry.uid):
-                raise Tampered(_GONE)
+                raise RolledBack(_GONE)
             continue  # entered into the directory and not made yet
         opened.append(seen(core, vault, row, mark))
     return opened
@@ -149,7 +149,7 @@ def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
         yield from _row(core, vault)
     except VaultNotFound:
         if core.device.knows_vault(entry.uid):
-            raise Tampered(_GONE) from None
+            raise RolledBack(_GONE) from None
         if not create:
             raise
         yield from _make(core, vault)
