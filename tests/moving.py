@@ -57,6 +57,8 @@ async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
     async with Served(where, clock) as house:
         person = await house.person()
         other = await house.person()
+        keyring = {"keyring": "QUJD", "version": 0, "kdf": {"odd": ODD}, "currentPassword": "correct horse"}
+        assert (await person("PUT", "/auth/keyring", keyring)).status_code == 200
         await house.login(person.email)
         renewed = (await house.http.post("/auth/refresh", json={"refreshToken": person.refresh})).json()
         person.access, person.refresh = renewed["accessToken"], renewed["refreshToken"]

@@ -174,6 +174,8 @@ class Matrix:
         wanted: set[str] = set()
         if row.shows == "agent":
             wanted = {own.agent}
+        elif row.shows == "keyring":
+            wanted = {own.keyring}
         elif row.shows == "keys":
             wanted = {own.key_uid}
         elif row.shows == "vaults":

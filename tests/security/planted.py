@@ -188,5 +188,7 @@ BUGS: dict[str, Plant] = {
     "keys are listed without their owner": shorter(store.keys, "_LIST", " WHERE user_id = :user_id"),
     "a session is ended without its owner": shorter(store.sessions, "_END", _OWNER),
     "sessions are listed without their owner": shorter(store.sessions, "_LIST", " WHERE user_id = :user_id"),
+    "a keyring is read without its owner": shorter(store.keyrings, "_GET", " WHERE user_id = :user_id"),
+    "a keyring is replaced without its owner": shorter(store.keyrings, "_REPLACE", _OWNER),
     "the log is read without its owner": shorter(store.events, "_NEWEST", _OWNER),
 }

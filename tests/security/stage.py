@@ -39,12 +39,14 @@ class Account:
         self.vaults: dict[str, Thing] = {}
         self.documents: dict[str, Thing] = {}
         self.key_uid = ""
+        self.keyring: str = ""
 
     def canaries(self) -> set[str]:
         """All by which anything of this account would be recognised."""
         return {
             self.agent,
             self.key_uid,
+            self.keyring,
             self.session,
             *(thing.canary for thing in (*self.vaults.values(), *self.documents.values())),
         }
@@ -121,6 +123,8 @@ class Stage:
             await self.document(account, account.vaults[home].uid, collection, canary, uid)
             account.documents[which] = Thing(uid, collection, canary)
         account.key_uid = (await self.key(account))["uid"]
+        account.keyring = f"keyringof{account.name}{uuid.uuid4().hex}"
+        await self._good("PUT", "/auth/keyring", account, {"keyring": account.keyring, "version": 0})
 
     async def _good(self, method: str, path: str, account: Account, body: Any = None) -> Any:
         answer = await self.send(method, path, account.access, body, agent=account.agent)
@@ -188,6 +192,7 @@ class Stage:
         """What Ann and Bob have, as they see it: the contents, not the versions."""
         found = []
         for account in (self.accounts["ann"], self.accounts["bob"]):
+            found.append([(await self.send("GET", "/auth/keyring", account.access)).json().get("keyring")])
             for vault in account.vaults.values():
                 kept = (await self.send("GET", f"/vault/{vault.uid}", account.access)).json()
                 listed = (await self.send("GET", f"/vaults/{vault.uid}/documents", account.access)).json()

@@ -158,7 +158,17 @@ ROWS = (
         )
         for name in ("ended session", "deleted account", "expired token")
     ),
+    Row("POST /auth/email/prelogin", EVERYBODY, body=lambda at: {"email": at.account.email}),
     Row("GET /auth/me", ANYONE),
+    Row("GET /auth/keyring", OF_USER, shows="keyring"),
+    Row("PUT /auth/keyring", OF_USER, body=lambda at: {"keyring": at.account.keyring}, if_match=True, shows="keyring"),
+    Row(
+        "PUT /auth/keyring",
+        OF_USER,
+        (409, "keyring_conflict"),
+        body=lambda _: {"keyring": "AAAA", "version": 0},
+        how="stale",
+    ),
     Row("GET /auth/events", OF_USER, shows="agent"),
     Row("GET /auth/sessions", OF_USER, shows="agent"),
     Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
@@ -280,6 +290,13 @@ ROWS = (
         OF_USER,
         (401, "invalid_credentials"),
         body=lambda _: {"password": "wrong horse"},
+        how="wrong password",
+    ),
+    Row(
+        "PUT /auth/keyring",
+        OF_USER,
+        (401, "invalid_credentials"),
+        body=lambda _: {"keyring": "AAAA", "version": 1, "kdf": {"salt": "x"}, "currentPassword": "wrong horse"},
         how="wrong password",
     ),
     Row(

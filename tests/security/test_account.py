@@ -74,7 +74,7 @@ async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
 
 
 @runs
-async def test_the_log_tells_all_eight_kinds_of_event(nodes: Nodes) -> None:
+async def test_the_log_tells_all_nine_kinds_of_event(nodes: Nodes) -> None:
     """With time, address and user agent, newest first, in pages, and only the owner's own."""
     async with nodes({"jwt_access_expiry": "100d", "jwt_refresh_expiry": "100d"}) as (stage,):
         told: list[tuple[str, int, str, str]] = []
@@ -100,6 +100,8 @@ async def test_the_log_tells_all_eight_kinds_of_event(nodes: Nodes) -> None:
         await does(EventType.REFRESH_REUSE, "POST", "/auth/refresh", None, old)
         passwords = {"currentPassword": PASSWORD, "newPassword": PASSWORD}
         await does(EventType.PASSWORD_CHANGED, "PUT", "/auth/password", token, passwords)
+        keyring = {"keyring": "QQ==", "version": 0, "kdf": {"salt": "QQ=="}, "currentPassword": PASSWORD}
+        await does(EventType.KDF_CHANGED, "PUT", "/auth/keyring", token, keyring)
         other = await does(EventType.LOGIN, "POST", "/auth/email/login", None, login)
         await does(EventType.SESSION_ENDED, "POST", "/auth/logout", other["accessToken"])
         assert {kind for kind, *_ in told} == {kind.value for kind in EventType}
@@ -147,7 +149,10 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
     """No row in any table; in the files of SQLite not one of its canaries, small or large, current or replaced."""
     async with nodes() as (stage,):
         ann, bob = await stage.register("ann"), await stage.register("bob")
-        marks = {name: f"canary{name}{uuid.uuid4().hex}" for name in ("small", "large", "old", "new", "dead", "blob")}
+        marks = {
+            name: f"canary{name}{uuid.uuid4().hex}"
+            for name in ("small", "large", "old", "new", "dead", "blob", "ring", "next")
+        }
         body = {"name": f"canaryname{uuid.uuid4().hex}", "data": marks["blob"] * 500, "salt": "AAAA"}
         vault = (await stage.send("POST", "/vault", ann.access, body)).json()["uid"]
         await stage.document(ann, vault, "c", marks["small"])
@@ -158,6 +163,9 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         ):
             uid = await stage.document(ann, vault, "c", marks[mark] * 100)
             assert (await stage.send(method, f"/vaults/{vault}/documents/{uid}", ann.access, change)).status == 200
+        for version, mark in enumerate(("ring", "next")):
+            keyring = {"keyring": marks[mark] * 100, "version": version}
+            assert (await stage.send("PUT", "/auth/keyring", ann.access, keyring)).status == 200
         await stage.key(ann)
         await stage.log_in(ann)
         await stage.send("POST", "/auth/email/login", None, {"email": ann.email, "password": "wrong horse"})
@@ -174,6 +182,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             "documents",
             "events",
             "ledgers",
+            "keyrings",
             "vault_changes",
         }
         assert {name for name, rows in before.items() if ann.id in rows} == ours

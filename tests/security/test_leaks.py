@@ -50,9 +50,17 @@ def cage(tmp_path: Path) -> Iterator[Cage]:
         server.start()
         http = server.connect(address=fresh_address())
         email, password, new = f"{canary('email')}@example.com", canary("password"), canary("newpassword")
-        made = http.post("/auth/email/register", json={"email": email, "password": password}).json()
+        kdf, keyring = {"salt": canary("kdf")}, canary("keyring")
+        new_kdf, new_keyring = {"salt": canary("newkdf")}, canary("newkeyring")
+        body = {"email": email, "password": password, "kdf": kdf, "keyring": keyring}
+        made = http.post("/auth/email/register", json=body).json()
         http.headers["authorization"] = f"Bearer {made['accessToken']}"
-        change = {"currentPassword": password, "newPassword": new}
+        assert http.post("/auth/email/prelogin", json={"email": email}).json() == {"kdf": kdf}
+        proof = {"currentPassword": password, "kdf": new_kdf, "keyring": new_keyring}
+        assert http.put("/auth/keyring", json={**proof, "version": 9}).status_code == 409
+        assert http.put("/auth/keyring", json={**proof, "version": 1}).status_code == 200
+        assert http.put("/auth/password", json={**proof, "newPassword": new, "keyringVersion": 9}).status_code == 409
+        change = {**proof, "newPassword": new, "keyringVersion": 2}
         assert http.put("/auth/password", json=change).status_code == 200
         made = http.post("/auth/email/login", json={"email": email, "password": new}).json()
         made = http.post("/auth/refresh", json={"refreshToken": made["refreshToken"]}).json()
@@ -79,6 +87,10 @@ def cage(tmp_path: Path) -> Iterator[Cage]:
             "vault name": name,
             "collection": body["collection"],
             "hmac": body["hmac"],
+            "descriptor": new_kdf["salt"],
+            "first descriptor": kdf["salt"],
+            "keyring": new_keyring,
+            "first keyring": keyring,
         }
         yield Cage(server, canaries)
     finally:
@@ -153,4 +165,5 @@ def test_no_canary_sings(cage: Cage) -> None:
         assert SECRET.encode() not in raw
         held = {kind for kind in cage.canaries if any(part.encode() in raw for part in cage.parts(kind))}
         assert not held & set(SECRETS)
-    assert held >= {"ciphertext", "blob", "email"}
+    assert held >= {"ciphertext", "blob", "email", "keyring", "descriptor"}
+    assert not held & {"first keyring", "first descriptor"}, "what is replaced is gone from the files at the end"

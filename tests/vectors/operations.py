@@ -134,7 +134,7 @@ def _open_document(given: Given) -> Given:
 
 def _open_blob(given: Given) -> Given:
     row = given["row"]
-    vault = Vault(row["uid"], row["name"], row["version"], row["updatedAt"], row["data"], row["salt"])
+    vault = Vault(row["uid"], row["name"], row["version"], row["updatedAt"], data=row["data"], salt=row["salt"])
     return _content(seal.open_blob(vault_key(given), vault))
 
 
