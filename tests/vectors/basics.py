@@ -64,6 +64,9 @@ def derivation() -> Book:
         "too much work in all": {"memory": 1_048_576, "passes": 5},
     }.items():
         book.bad(f"a descriptor with {name}", "read-descriptor", {"descriptor": spelled | change}, "weak_parameters")
+    for change in ({"memory": 8}, {"passes": 1}):
+        low = {"descriptor": spelled | change, "floor": [8, 1]}
+        book.bad("a device that remembers less than the floor", "read-descriptor", low, "weak_parameters")
     for name, floor in {"memory": [131_072, 3], "passes": [65_536, 4]}.items():
         below = {"descriptor": spelled, "floor": floor}
         book.bad(f"a descriptor with less {name} than was seen before", "read-descriptor", below, "weak_parameters")
