@@ -18,6 +18,7 @@
     │   ├── EmailAlreadyExists  email_already_exists
     │   ├── VaultAlreadyExists  vault_already_exists
     │   └── UidTaken            uid_taken
+    ├── BatchConflict           batch_conflict           names every operation that cannot be done as it is
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
     │   ├── VaultConflict       vault_conflict
@@ -168,10 +169,25 @@ class VaultAlreadyExists(Taken):
 
 
 class UidTaken(Taken):
-    """This owner uses that uid already."""
+    """This owner uses that uid already; for a document within reach, at which version and since when."""
 
     code = "uid_taken"
     sentence = "You already use this uid for something else; choose another."
+
+    def __init__(self, version: int | None = None, updated_at: int | None = None) -> None:
+        super().__init__()
+        self.version = version
+        self.updated_at = updated_at
+
+
+class BatchConflict(Refusal):
+    """Operations of a batch cannot be done as they are, so none was; `details.operations` names each of them."""
+
+    code = "batch_conflict"
+    sentence = "Operations of the batch cannot be done as they are, so nothing was written; see details.operations."
+
+    def __init__(self, operations: list[dict[str, Any]]) -> None:
+        super().__init__(details={"operations": operations})
 
 
 class Conflict(Refusal):

@@ -10,11 +10,10 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 def new_uid(now: int) -> str:
     """A UUIDv7 for this millisecond: 48 bits of time, 74 of randomness."""
-    tail = int.from_bytes(os.urandom(10), "big")
-    high = (now & 0xFFFF_FFFF_FFFF) << 16 | 0x7000 | tail >> 68
-    low = 0x8000_0000_0000_0000 | tail & 0x3FFF_FFFF_FFFF_FFFF
-    text = f"{high << 64 | low:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    time = f"{now & 0xFFFF_FFFF_FFFF:012x}"
+    chance = os.urandom(10).hex()
+    variant = "89ab"[int(chance[3], 16) & 3]
+    return f"{time[:8]}-{time[8:]}-7{chance[:3]}-{variant}{chance[4:7]}-{chance[7:19]}"
 
 
 def canonical(text: str) -> str | None:

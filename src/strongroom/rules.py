@@ -25,6 +25,7 @@ EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
 KEYRING: Final = 262_144  # characters of a keyring
 KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
+OPERATIONS: Final = 1_000  # in one batch
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
@@ -47,7 +48,11 @@ def has_control(text: str) -> bool:
 
 def octets(*texts: str | None) -> int:
     """How many bytes these texts have, as they are stored."""
-    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts if text is not None)
+    total = 0
+    for text in texts:
+        if text is not None:
+            total += len(text) if text.isascii() else len(text.encode())
+    return total
 
 
 def normal_email(text: str) -> str:
@@ -101,6 +106,19 @@ def require_collection(actor: Actor, collection: str) -> None:
 def in_scope(actor: Actor, collection: str) -> bool:
     """Whether a document of this collection is within the actor's reach."""
     return actor.key is None or actor.key.collections is None or collection in actor.key.collections
+
+
+def reaches(actor: Actor, vault_uid: str, collection: str) -> bool:
+    """Whether a document of this vault and collection is within the actor's reach."""
+    vaults = None if actor.key is None else actor.key.vault_uids
+    return (vaults is None or vault_uid in vaults) and in_scope(actor, collection)
+
+
+def require_any(key: ApiKey | None, *permissions: Permission) -> None:
+    """Refuse an API key that has none of these permissions."""
+    if key is not None and key.permissions is not None and not set(permissions) & set(key.permissions):
+        lacking = "' and '".join(permissions)
+        raise InsufficientScope(f"This API key lacks the permissions '{lacking}'.")
 
 
 def collections_of(actor: Actor, named: str | None) -> Sequence[str] | None:

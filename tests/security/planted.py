@@ -171,12 +171,12 @@ BUGS: dict[str, Plant] = {
     "one route asks for the wrong permission": rerouted("PUT", "/vault/{uid}", permission=Permission.READ),
     "a limited key may delete a vault": rerouted("DELETE", "/vault/{uid}", whole_account=False),
     "a document is found without its owner": shorter(store.documents, "_GET", _OWNER),
-    "a document is found under any vault": shorter(store.documents, "_GET", " AND vault_uid = :vault_uid"),
+    "a document is found under any vault": shorter(store.documents, "_GET", " AND vault_uid || '' = :vault_uid"),
     "a vault is found without its owner": shorter(store.vaults, "_GET", _OWNER),
     "a vault's time is read without its owner": shorter(store.vaults, "_CLOCK", _OWNER),
     "a document is looked up for a change without its owner": shorter(store.documents, "_HEAD", _OWNER),
     "a document is looked up for a change under any vault": shorter(
-        store.documents, "_HEAD", " AND vault_uid = :vault_uid"
+        store.documents, "_HEAD", " AND vault_uid || '' = :vault_uid"
     ),
     "a vault is changed without its owner": shorter(store.vaults, "_CHANGE", _OWNER),
     "a vault is deleted without its owner": both(

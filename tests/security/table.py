@@ -104,6 +104,10 @@ def _document(collection: str) -> Body:
     return lambda _spot: {"collection": collection, "data": "AAAA"}
 
 
+def _batch(one: Body, op: str) -> Body:
+    return lambda spot: {"operations": [{"op": op, **one(spot)}]}
+
+
 def _blob(spot: Spot) -> Any:
     """The blob that is stored already: the canary stays where it is."""
     own = spot.account.vaults.get(spot.vault)
@@ -130,6 +134,7 @@ SETS_BLOBS = "                                   +    +    -    +     -      +  
 READS_OUTSIDE = "                                +    +    +    -     -      +        -         -  "
 WRITES_OUTSIDE = "                               +    +    -    +     -      +        -         -  "
 
+_BATCH = "/vaults/{vaultUid}/batch"
 _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
 _ONE = _DOCUMENTS + "/{uid}"
 _KEYS = "both document"
@@ -274,6 +279,42 @@ ROWS = (
         only=_KEYS,
     ),
     Row("DELETE " + _ONE, ERASES, family="document", destroys=True, only=_KEYS),
+    Row("POST " + _BATCH, WRITES, family="vault", body=_batch(_document("in"), "create"), how="in reach", only=_KEYS),
+    Row(
+        "POST " + _BATCH,
+        WRITES_OUTSIDE,
+        family="vault",
+        body=_batch(_document("out"), "create"),
+        how="beyond reach",
+        only=_KEYS,
+    ),
+    Row(
+        "POST " + _BATCH,
+        WRITES,
+        (409, "batch_conflict"),
+        family="vault",
+        body=_batch(lambda at: {"uid": at.account.documents["out1"].uid, "data": "AAAA", "version": 9}, "put"),
+        how="put",
+        only=_KEYS,
+    ),
+    Row(
+        "POST " + _BATCH,
+        ERASES,
+        (409, "batch_conflict"),
+        family="vault",
+        body=_batch(lambda at: {"uid": at.account.documents["out1"].uid, "version": 9}, "delete"),
+        how="delete",
+        only=_KEYS,
+    ),
+    Row(
+        "POST " + _BATCH,
+        WRITES,
+        (409, "batch_conflict"),
+        family="vault",
+        body=_batch(lambda at: {**_document("in")(at), "uid": at.account.documents["in1"].uid}, "create"),
+        how="own uid",
+        only=_KEYS,
+    ),
     # Those that hash a password come last: they are slow, and a broken one may cost somebody the session.
     Row("POST /auth/email/register", EVERYBODY, (201, ""), body=_new_email),
     Row("POST /auth/email/login", EVERYBODY, body=lambda at: {"email": at.account.email, "password": "correct horse"}),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
-from strongroom import identifiers, rules, store
-from strongroom.actions.writing import Writing, begin
-from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound
-from strongroom.store import Orphan
+from strongroom import rules, store
+from strongroom.actions import operations
+from strongroom.actions.writing import begin
+from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from strongroom.model import Actor, Document, Expected, Head, Terms
+    from strongroom.model import Actor, Document, Expected, Terms
     from strongroom.store import Tx
     from strongroom.wire import CreateDocument, PutDocument
 
@@ -34,7 +33,9 @@ async def create(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: Cre
     rules.require_collection(actor, wanted.collection)
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms, documents=1, size=rules.octets(wanted.data, wanted.hmac))
-    document = await _create(writing, vault_uid, wanted)
+    [document] = await operations.create(writing, vault_uid, [wanted])
+    if isinstance(document, UidTaken):
+        raise document
     return await writing.end((document, writing.changed), vault_uid)
 
 
@@ -44,8 +45,7 @@ async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
     document = await store.documents.get(tx, actor.user_id, vault_uid, uid)
     if document is not None and rules.in_scope(actor, document.collection):
         return document
-    if await store.vaults.clock(tx, actor.user_id, vault_uid) is None:
-        raise VaultNotFound
+    await _clock(tx, actor, vault_uid)
     raise DocumentNotFound
 
 
@@ -76,64 +76,16 @@ async def put(
     """Replace a document's ciphertext if the client saw its latest version; a deleted one comes back to life."""
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms)
-    return await writing.end(await _put(writing, vault_uid, uid, wanted, expected), vault_uid)
+    return await writing.end(await operations.put(writing, vault_uid, uid, wanted, expected), vault_uid)
 
 
 async def delete(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, uid: str, expected: Expected | None) -> Document:
     """Make a document a tombstone."""
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms)
-    return await writing.end(await _delete(writing, vault_uid, uid, expected), vault_uid)
-
-
-async def _create(writing: Writing, vault_uid: str, wanted: CreateDocument) -> Document:
-    tx, owner = writing.tx, writing.actor.user_id
-    uid = identifiers.new_uid(tx.now) if wanted.uid is None else wanted.uid.lower()
-    content = wanted.collection, wanted.data, wanted.hmac
-    try:
-        document = await store.documents.insert(tx, owner, vault_uid, writing.moment, uid, *content)
-    except Orphan:
-        raise VaultNotFound from None
-    if document is not None:
-        writing.note(1, rules.octets(wanted.data, wanted.hmac))
-        return document
-    stored = await store.documents.holder(tx, owner, uid)
-    if stored is not None and stored.version == 1 and _content(stored) == (vault_uid, *content):
-        return stored
-    await _clock(tx, writing.actor, vault_uid)
-    raise UidTaken
-
-
-async def _put(writing: Writing, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected) -> Document:
-    tx, owner = writing.tx, writing.actor.user_id
-    stored = await _stored(writing, vault_uid, uid)
-    if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        document = await store.documents.replace(tx, owner, vault_uid, stored, writing.moment, wanted.data, wanted.hmac)
-        if document is not None:
-            size = rules.octets(wanted.data, wanted.hmac)
-            if stored.deleted_at is None:
-                writing.note(0, size - stored.bytes)
-            else:
-                writing.note(1, size)
-            return document
-    if expected.precedes(stored.version) and stored.deleted_at is None:
-        again = await store.documents.get(tx, owner, vault_uid, uid)
-        if again is not None and (again.data, again.hmac) == (wanted.data, wanted.hmac):
-            return again
-    raise DocumentConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-
-
-async def _delete(writing: Writing, vault_uid: str, uid: str, expected: Expected | None) -> Document:
-    tx, actor = writing.tx, writing.actor
-    stored = await _stored(writing, vault_uid, uid)
-    if stored.deleted_at is not None:
-        raise DocumentNotFound("This document is deleted already.")
-    if expected is None or expected.allows(stored.version):
-        document = await store.documents.bury(tx, actor.user_id, vault_uid, writing.moment, uid, stored.version)
-        if document is not None:
-            writing.note(-1, -stored.bytes)
-            return document if rules.may_read(actor) else msgspec.structs.replace(document, data="", hmac=None)
-    raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
+    tombstone = await operations.delete(writing, vault_uid, uid, expected)
+    shown = await store.documents.get(tx, actor.user_id, vault_uid, uid) if rules.may_read(actor) else None
+    return await writing.end(shown or tombstone, vault_uid)
 
 
 async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:
@@ -143,16 +95,3 @@ async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:
     if clock is None:
         raise VaultNotFound
     return clock
-
-
-async def _stored(writing: Writing, vault_uid: str, uid: str) -> Head:
-    """The document under the account's lock: nobody changes it between this look and our write."""
-    stored = await store.documents.head(writing.tx, writing.actor.user_id, vault_uid, uid)
-    if stored is None or not rules.in_scope(writing.actor, stored.collection):
-        await _clock(writing.tx, writing.actor, vault_uid)
-        raise DocumentNotFound
-    return stored
-
-
-def _content(document: Document) -> tuple[str, str, str, str | None]:
-    return document.vault_uid, document.collection, document.data, document.hmac

@@ -28,11 +28,10 @@ async def create(tx: Tx, actor: Actor, terms: Terms, wanted: AnyCreate) -> tuple
     uid = identifiers.new_uid(tx.now) if wanted.uid is None else wanted.uid.lower()
     size = rules.octets(wanted.data, wanted.salt)
     writing = await begin(tx, actor, terms, size=size)
-    vault = await store.vaults.insert(
-        tx, actor.user_id, uid, writing.moment, wanted.name, wanted.data, wanted.salt, size
-    )
+    moment = writing.moment()
+    vault = await store.vaults.insert(tx, actor.user_id, uid, moment, wanted.name, wanted.data, wanted.salt, size)
     if vault is not None:
-        await _note(writing, vault, VaultChange.CREATED, size)
+        await _note(writing, moment, vault, VaultChange.CREATED, size)
         return await writing.end((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is not None:
@@ -90,7 +89,7 @@ async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, e
 
 async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
     """Write what is wanted over what is stored."""
-    added = 0
+    moment, added = writing.moment(), 0
     if wanted.data is not None:
         added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
     try:
@@ -98,7 +97,7 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
             writing.tx,
             writing.actor.user_id,
             stored.uid,
-            writing.moment,
+            moment,
             name=wanted.name,
             data=wanted.data,
             salt=wanted.salt,
@@ -109,7 +108,7 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
         raise VaultAlreadyExists from None
     if vault is None:
         raise VaultNotFound
-    await _note(writing, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
+    await _note(writing, moment, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
     return vault
 
 
@@ -124,15 +123,15 @@ async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expecte
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
     if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
         raise VaultNotFound
-    await _note(writing, stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
+    await _note(writing, writing.moment(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
     await writing.end(None)
 
 
-async def _note(writing: Writing, vault: Vault, kind: VaultChange, size: int, documents: int = 0) -> None:
+async def _note(writing: Writing, moment: int, vault: Vault, kind: VaultChange, size: int, documents: int = 0) -> None:
     """Tell those who follow the account what happened to the vault, and count what it added."""
     owner = writing.actor.user_id
-    await store.changes.add(writing.tx, owner, writing.moment, vault.uid, kind, vault.name, vault.version)
-    writing.note(documents, size)
+    await store.changes.add(writing.tx, owner, moment, vault.uid, kind, vault.name, vault.version)
+    writing.note(moment, documents, size)
 
 
 def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:

@@ -9,7 +9,7 @@ from strongroom.errors import QuotaExceeded, VaultNotFound
 from strongroom.store import Undo
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor, Terms
+    from strongroom.model import Actor, Head, Terms
     from strongroom.store import Tx
     from strongroom.store.ledgers import Drawn
 
@@ -19,28 +19,33 @@ R = TypeVar("R")
 class Writing:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
-    __slots__ = ("_bytes", "_documents", "_drawn", "_first", "_presumed", "_terms", "actor", "moment", "tx")
+    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "_terms", "actor", "seen", "tx")
 
     def __init__(
         self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
-        self.moment = drawn.clock - moments + 1  # of the next change
+        self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
         self._terms = terms
         self._drawn = drawn
-        self._first = self.moment
+        self._next = drawn.clock - moments + 1
         self._presumed = presumed
-        self._documents = self._bytes = 0
+        self._last = self._documents = self._bytes = 0
 
     @property
     def changed(self) -> bool:
         """Whether anything was changed so far."""
-        return self.moment > self._first
+        return self._last > 0
 
-    def note(self, documents: int = 0, size: int = 0) -> None:
-        """A change was made at this moment, and added so much; the next change has the next moment."""
-        self.moment += 1
+    def moment(self) -> int:
+        """The next of the moments that were drawn, for a change that may come about."""
+        self._next += 1
+        return self._next - 1
+
+    def note(self, moment: int, documents: int = 0, size: int = 0) -> None:
+        """A change came about at this moment, and added so much."""
+        self._last = moment
         self._documents += documents
         self._bytes += size
 
@@ -48,13 +53,13 @@ class Writing:
         """Book what was added, to the account and to the vault in which it was; where nothing was changed, undo."""
         if not self.changed:
             raise Undo(result)
-        last, documents, size = self.moment - 1, self._documents, self._bytes
+        owner, documents, size = self.actor.user_id, self._documents, self._bytes
         more = documents - self._presumed[0], size - self._presumed[1]
-        if more != (0, 0) or last != self._drawn.clock:
-            await store.ledgers.correct(self.tx, self.actor.user_id, last, *more)
+        if more != (0, 0):
+            await store.ledgers.correct(self.tx, owner, *more)
         self._require_room(self._drawn.documents + more[0], self._drawn.bytes + more[1])
         if vault_uid is not None and not await store.vaults.book(
-            self.tx, self.actor.user_id, vault_uid, last, documents, size
+            self.tx, owner, vault_uid, self._last, documents, size
         ):
             raise VaultNotFound
         return result

@@ -76,6 +76,13 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.CreateDocument: {"collection": "notes", "data": _DOCUMENT["data"], "hmac": _DOCUMENT["hmac"]},
     wire.PutDocument: {"data": "EjRWeJCrze8SNFZ4kKvN7w==", "hmac": None, "version": 1},
     wire.DeleteDocument: {"version": 2},
+    wire.Batch: {
+        "operations": [
+            {"op": "create", "collection": "notes", "data": _DOCUMENT["data"]},
+            {"op": "put", "uid": _UID, "data": "EjRWeJCrze8SNFZ4kKvN7w==", "hmac": None, "version": 1},
+            {"op": "delete", "uid": _VAULT_UID, "version": 4},
+        ]
+    },
     wire.CreateApiKey: {"name": "backup script", "permissions": ["read"]},
     wire.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
     wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
@@ -86,6 +93,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Vaults: {"vaults": [_VAULT]},
     wire.Documents: _LIST,
     wire.Synced: {**_LIST, "syncedAt": _NOW},
+    wire.Results: {"results": [_DOCUMENT]},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
     wire.Vault: _VAULT,
@@ -105,6 +113,11 @@ def refusal(kind: type[Refusal]) -> dict[str, Any]:
     error: dict[str, Any] = {"code": kind.code, "message": kind.sentence, "requestId": "8f14e45fceea167a5a36dedd"}
     if kind is errors.Invalid:
         error["details"] = {"fields": {"name": "is required"}}
+    elif kind is errors.BatchConflict:
+        why = {"code": errors.DocumentConflict.code, "message": errors.DocumentConflict.sentence}
+        error["details"] = {
+            "operations": [{"index": 1, "op": "put", "uid": _UID, **why, "version": 3, "updatedAt": _NOW}]
+        }
     elif issubclass(kind, errors.Conflict):
         error["details"] = {"version": 3, "updatedAt": _NOW}
     return {"error": error}

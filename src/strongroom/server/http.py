@@ -52,6 +52,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.EmailAlreadyExists: 409,
     errors.VaultAlreadyExists: 409,
     errors.UidTaken: 409,
+    errors.BatchConflict: 409,
     errors.DocumentConflict: 409,
     errors.VaultConflict: 409,
     errors.KeyringConflict: 409,

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from msgspec import Struct
@@ -81,6 +81,12 @@ class Tx(Protocol):
 
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         """Run the statement; how many rows it changed."""
+
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+        """Run the statement for each of these rows of parameters, in order; whether each changed a row.
+
+        The column `by` of the changed row is the parameter of that name, and tells it from the others.
+        """
 
     def pages(self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any) -> AsyncIterator[list[T]]:
         """All rows in pages of bounded bytes, each read when it is asked for; the last may be empty.

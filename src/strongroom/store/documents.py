@@ -14,30 +14,32 @@ if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
 _COLUMNS = columns(Document)
+# A uid names one row. The vault is only to be compared: PostgreSQL, as long as it has not counted a table, would as
+# well go through an index of the whole vault.
+_IN_VAULT = "vault_uid || '' = :vault_uid"
 
 # An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
-    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :now, :now, NULL
+    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :moment, :moment, NULL
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
-_GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid")
-_HEAD = Sql("""
+_GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
+_HEAD = Sql(f"""
     SELECT uid, collection, version, created_at, updated_at, deleted_at,
            octet_length(data) + coalesce(octet_length(hmac), 0)
-      FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid
+      FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}
 """)
 _HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
-_REPLACE = Sql("""
+_REPLACE = Sql(f"""
     UPDATE documents
        SET data = :data, hmac = :hmac, version = version + 1, updated_at = :moment, deleted_at = NULL
-     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version = :version
+     WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version
 """)
 _BURY = Sql(f"""
     UPDATE documents SET version = version + 1, updated_at = :moment, deleted_at = :moment
-     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version = :version AND deleted_at IS NULL
- RETURNING {_COLUMNS}
+     WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND deleted_at IS NULL
 """)
 
 
@@ -53,21 +55,24 @@ def _list(collections: int, *, tombstones: bool) -> Sql:
     return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
 
 
-async def insert(
-    tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, collection: str, data: str, hmac: str | None
-) -> Document | None:
-    """Add a document at this moment; None if this owner uses the uid already."""
-    added = await tx.run(
+async def insert(tx: Tx, user_id: str, documents: Sequence[Document]) -> list[bool]:
+    """Add new documents, each at its moment; False for one whose uid this owner uses already."""
+    return await tx.each(
         _INSERT,
-        user_id=user_id,
-        uid=uid,
-        vault_uid=vault_uid,
-        collection=collection,
-        data=data,
-        hmac=hmac,
-        now=moment,
+        [
+            {
+                "user_id": user_id,
+                "uid": document.uid,
+                "vault_uid": document.vault_uid,
+                "collection": document.collection,
+                "data": document.data,
+                "hmac": document.hmac,
+                "moment": document.updated_at,
+            }
+            for document in documents
+        ],
+        by="uid",
     )
-    return Document(uid, vault_uid, collection, data, hmac, 1, moment, moment, None) if added else None
 
 
 async def get(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Document | None:
@@ -105,9 +110,14 @@ async def replace(
     return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, moment, None)
 
 
-async def bury(tx: Tx, user_id: str, vault_uid: str, moment: int, uid: str, version: int) -> Document | None:
-    """Make a document a tombstone; None if it is not alive at this version."""
-    return await tx.one(Document, _BURY, user_id=user_id, uid=uid, vault_uid=vault_uid, version=version, moment=moment)
+async def bury(tx: Tx, user_id: str, vault_uid: str, stored: Head, moment: int) -> Document | None:
+    """Make a document a tombstone, shown without its ciphertext; None if it is not alive at the stored version."""
+    version = stored.version
+    buried = await tx.run(_BURY, user_id=user_id, uid=stored.uid, vault_uid=vault_uid, version=version, moment=moment)
+    if not buried:
+        return None
+    created = stored.created_at
+    return Document(stored.uid, vault_uid, stored.collection, "", None, version + 1, created, moment, moment)
 
 
 def after(

@@ -30,8 +30,7 @@ _DRAW = Sql(f"""
  RETURNING {columns(Drawn)}
 """)
 _CORRECT = Sql("""
-    UPDATE ledgers SET clock = :clock, documents = documents + :documents, bytes = bytes + :bytes
-     WHERE user_id = :user_id
+    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes WHERE user_id = :user_id
 """)
 _HOLD = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
 _USAGE = Sql(f"SELECT {columns(Usage)} FROM ledgers WHERE user_id = :user_id")
@@ -53,9 +52,9 @@ async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) ->
     return drawn
 
 
-async def correct(tx: Tx, user_id: str, clock: int, documents: int, size: int) -> None:
-    """Set the clock to the last moment that was used, and book what was not presumed; only for the one who holds it."""
-    await tx.run(_CORRECT, user_id=user_id, clock=clock, documents=documents, bytes=size)
+async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
+    """Book what was not presumed."""
+    await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
 
 
 async def hold(tx: Tx, user_id: str) -> None:

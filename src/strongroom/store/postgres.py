@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import deque
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,7 +24,7 @@ from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 
 R = TypeVar("R")
 PAGE_BYTES: Final = 128 * 1024
@@ -59,12 +59,8 @@ class _Tx:
         self.now = now
 
     async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
-        try:
+        with _in_words():
             rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
-        except asyncpg.UniqueViolationError as error:
-            raise Duplicate(error.constraint_name or "") from None
-        except asyncpg.ForeignKeyViolationError as error:
-            raise Orphan(error.constraint_name or "") from None
         return rows
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
@@ -80,14 +76,18 @@ class _Tx:
 
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         arguments = [parameters[name] for name in sql.names]
-        try:
+        with _in_words():
             done = await self._connection.execute(sql.postgres, *arguments)
-        except asyncpg.UniqueViolationError as error:
-            raise Duplicate(error.constraint_name or "") from None
-        except asyncpg.ForeignKeyViolationError as error:
-            raise Orphan(error.constraint_name or "") from None
         count = done.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
+
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+        """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
+        arguments = [[parameters[name] for name in sql.names] for parameters in rows]
+        with _in_words():
+            changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {by}", arguments)
+        left = deque(row[0] for row in changed)
+        return [bool(left) and left[0] == parameters[by] and bool(left.popleft()) for parameters in rows]
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
@@ -116,6 +116,17 @@ class _Tx:
         arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
         rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
         return [kind(*row) for row in rows]
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say in the store's words what a statement met."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError as error:
+        raise Duplicate(error.constraint_name or "") from None
+    except asyncpg.ForeignKeyViolationError as error:
+        raise Orphan(error.constraint_name or "") from None
 
 
 def _full(page: list[Any], limit: int) -> bool:

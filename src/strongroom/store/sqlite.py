@@ -85,6 +85,10 @@ class _Tx:
         self._rows(sql, parameters)
         return self._connection.changes()
 
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+        del by
+        return [await self.run(sql, **parameters) > 0 for parameters in rows]
+
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
     ) -> AsyncIterator[list[Any]]:

@@ -148,6 +148,12 @@ class Synced(Struct, frozen=True, rename="camel"):
     synced_at: int
 
 
+class Results(Struct, frozen=True):
+    """What became of each operation of a batch, in their order; of a deletion, the tombstone without ciphertext."""
+
+    results: list[Document]
+
+
 class NewApiKey(Struct, frozen=True, rename="camel"):
     """A new API key. `key` is shown in this answer and never again."""
 

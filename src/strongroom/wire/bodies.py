@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -93,6 +93,7 @@ class Body(Struct, frozen=True, rename="camel"):
     """A request's body. `checks` are the rules that a type cannot say; `together` those between fields."""
 
     checks: ClassVar[dict[str, Callable[[Any], bool]]] = {}
+    lists: ClassVar[dict[str, dict[str, type[Body]]]] = {}  # fields that are lists of bodies, by the tag of each
 
     @staticmethod
     def together(given: dict[str, Any]) -> dict[str, str]:  # noqa: ARG004
@@ -282,6 +283,49 @@ class DeleteDocument(Body, frozen=True):
     """Optionally, the version that the client last saw."""
 
     version: Version | None = None
+
+
+class CreateOperation(CreateDocument, frozen=True, tag_field="op", tag="create"):
+    """A new document, in a batch."""
+
+
+class PutOperation(PutDocument, frozen=True, kw_only=True, tag_field="op", tag="put"):
+    """New ciphertext for a document, in a batch."""
+
+    uid: Uid
+    version: Version
+    checks = {**PutDocument.checks, "uid": _is_uid}
+
+
+class DeleteOperation(DeleteDocument, frozen=True, kw_only=True, tag_field="op", tag="delete"):
+    """The deletion of a document, in a batch."""
+
+    uid: Uid
+    checks = {"uid": _is_uid}
+
+
+Operation: TypeAlias = CreateOperation | PutOperation | DeleteOperation
+Operations = Annotated[
+    list[Operation],
+    _meta(f"must be a list of 1 to {rules.OPERATIONS} operations", min_length=1, max_length=rules.OPERATIONS),
+]
+
+
+def _are_good(operations: list[Operation]) -> bool:
+    return all(
+        value is None or good(value)
+        for operation in operations
+        for name, good in operation.checks.items()
+        for value in (getattr(operation, name),)
+    )
+
+
+class Batch(Body, frozen=True):
+    """Operations on the documents of a vault, of which all are done or none."""
+
+    operations: Operations
+    checks = {"operations": _are_good}
+    lists = {"operations": {"create": CreateOperation, "put": PutOperation, "delete": DeleteOperation}}
 
 
 class CreateApiKey(Body, frozen=True):

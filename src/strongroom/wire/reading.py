@@ -40,14 +40,28 @@ def _second_look(kind: type[T], body: bytes) -> T:
     It may be good all the same: of a key that is given twice the last counts, and the first may have been nonsense.
     """
     given = _object(body)
+    bad = _faults(kind, given)
+    if bad:
+        raise Invalid(bad)
+    return msgspec.convert(given, kind)
+
+
+def _faults(kind: type[Body], given: dict[str, Any]) -> dict[str, str]:
+    """What is wrong with each field."""
     bad: dict[str, str] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name not in given:
             if field.required:
                 bad[field.encode_name] = "is required"
             continue
+        value = given[field.encode_name]
+        if field.name in kind.lists and isinstance(value, list):
+            within = _faults_within(field.encode_name, kind.lists[field.name], value)
+            if within:
+                bad |= within
+                continue
         try:
-            value = msgspec.convert(given[field.encode_name], field.type)
+            value = msgspec.convert(value, field.type)
         except (msgspec.ValidationError, ValueError):
             bad[field.encode_name] = says(field.type)
             continue
@@ -56,9 +70,23 @@ def _second_look(kind: type[T], body: bytes) -> T:
             bad[field.encode_name] = says(field.type)
     for name, sentence in kind.together(given).items():
         bad.setdefault(name, sentence)
-    if bad:
-        raise Invalid(bad)
-    return msgspec.convert(given, kind)
+    return bad
+
+
+def _faults_within(name: str, kinds: dict[str, type[Body]], given: list[Any]) -> dict[str, str]:
+    """What is wrong with each field of each body in a list, under names like `operations[3].data`."""
+    bad: dict[str, str] = {}
+    for at, item in enumerate(given):
+        if not isinstance(item, dict):
+            bad[f"{name}[{at}]"] = "must be an object"
+            continue
+        tag = item.get("op")
+        kind = kinds.get(tag) if isinstance(tag, str) else None
+        if kind is None:
+            bad[f"{name}[{at}].op"] = "must be one of " + ", ".join(map(repr, kinds))
+            continue
+        bad |= {f"{name}[{at}].{field}": sentence for field, sentence in _faults(kind, item).items()}
+    return bad
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, documents, keyrings, keys, sessions, system, vaults
+from strongroom.server.routes import accounts, batches, documents, keyrings, keys, sessions, system, vaults
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -16,5 +16,5 @@ def table(variant: Variant) -> Table:
     of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS]
     endpoints = [*of_accounts, *vaults.endpoints(variant), *system.ENDPOINTS]
     if variant.has_documents:
-        endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)

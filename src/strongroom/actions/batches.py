@@ -1,0 +1,91 @@
+"""Batches: many operations on the documents of a vault, of which all are done or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from strongroom import rules
+from strongroom.actions import operations
+from strongroom.actions.writing import Writing, begin
+from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Refusal, UidTaken
+from strongroom.model import Document, Expected, Permission
+from strongroom.wire import CreateOperation, DeleteOperation, PutOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from strongroom.model import Actor, Terms
+    from strongroom.store import Tx
+    from strongroom.wire import Operation
+
+
+def _admit(actor: Actor, wanted: Sequence[Operation]) -> None:
+    """Refuse a key that lacks a permission for one of the operations, or names a collection out of its reach."""
+    for operation in wanted:
+        permission = Permission.DELETE if isinstance(operation, DeleteOperation) else Permission.WRITE
+        rules.require(actor.key, permission)
+    for operation in wanted:
+        if isinstance(operation, CreateOperation):
+            rules.require_collection(actor, operation.collection)
+
+
+async def run(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: Sequence[Operation]) -> list[Document]:
+    """Do all operations, each after those before it; where some cannot be done, name all of them and do none."""
+    _admit(actor, wanted)
+    rules.require_vault(actor, vault_uid)
+    sizes = [rules.octets(one.data, one.hmac) for one in wanted if isinstance(one, CreateOperation)]
+    writing = await begin(tx, actor, terms, moments=len(wanted), documents=len(sizes), size=sum(sizes))
+    outcomes: list[Document | Refusal] = []
+    for part in _parts(wanted):
+        if isinstance(part, list):
+            outcomes += await operations.create(writing, vault_uid, part)
+        else:
+            outcomes.append(await _changed(writing, vault_uid, part))
+    if failures := [
+        _failure(writing, index, wanted[index], outcome)
+        for index, outcome in enumerate(outcomes)
+        if isinstance(outcome, Refusal)
+    ]:
+        raise BatchConflict(failures)
+    return await writing.end([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
+
+
+def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:
+    """The operations in their order; creates that follow each other are done together."""
+    creates: list[CreateOperation] = []
+    for operation in wanted:
+        if isinstance(operation, CreateOperation):
+            creates.append(operation)
+            continue
+        if creates:
+            yield creates
+            creates = []
+        yield operation
+    if creates:
+        yield creates
+
+
+async def _changed(writing: Writing, vault_uid: str, operation: PutOperation | DeleteOperation) -> Document | Refusal:
+    uid = operation.uid.lower()
+    try:
+        if isinstance(operation, PutOperation):
+            return await operations.put(writing, vault_uid, uid, operation, Expected((operation.version,)))
+        expected = None if operation.version is None else Expected((operation.version,))
+        return await operations.delete(writing, vault_uid, uid, expected)
+    except (DocumentConflict, DocumentNotFound) as refusal:
+        return refusal
+
+
+def _failure(writing: Writing, index: int, operation: Operation, refusal: Refusal) -> dict[str, Any]:
+    """Why an operation cannot be done, and what is stored: as it was before the batch, for nothing of it stays."""
+    uid = None if operation.uid is None else operation.uid.lower()
+    stored = refusal if isinstance(refusal, UidTaken) else writing.seen.get(uid or "")
+    return {
+        "index": index,
+        "op": operation.__struct_config__.tag,
+        "uid": uid,
+        "code": refusal.code,
+        "message": refusal.message,
+        "version": None if stored is None else stored.version,
+        "updatedAt": None if stored is None else stored.updated_at,
+    }
