@@ -47,6 +47,8 @@ def waited(loop: Loop, thing: Any) -> Any:
         return waited(loop, loop.run(thing))
     if isinstance(thing, list):
         return [waited(loop, entry) for entry in thing]
+    if hasattr(thing, "__anext__"):
+        return iter(Waiting(loop, thing))
     if type(thing).__module__.startswith("strongroom.client") and type(thing).__name__.startswith("Async"):
         return Waiting(loop, thing)
     return thing

@@ -29,6 +29,7 @@ _BARE: Final = (
     "This server keeps no keys. If it is one of the bare specification, say bare=True; "
     "if it is strongroom, do not trust it."
 )
+_MISNAMED: Final = "The server calls a keyring by another version than its own."
 _NO_KEYRING: Final = "A server of the bare specification keeps no keyring: the password is the only key."
 
 
@@ -44,9 +45,20 @@ def register(core: Core, email: str, password: str) -> Steps[User]:
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         opened = yield from core.session.ask(calls.login(email, made.password.password))
     _begin(core, email, opened)
+    yield from _kept_keyring(core, made.sealed, made.keyring.version)
     core.device.forget_account(email)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
     return opened.user
+
+
+def _kept_keyring(core: Core, sealed: str, version: int) -> Steps[None]:
+    """Make sure that the server has kept what alone opens the account again."""
+    try:
+        stored = yield from core.session.ask(calls.get_keyring())
+    except (NotFound, MethodNotAllowed):
+        core.lock()
+        raise Tampered(_BARE) from None
+    _same(stored, sealed, version)
 
 
 def _register_bare(core: Core, email: str, password: str) -> Steps[User]:
@@ -186,6 +198,32 @@ def _reload(core: Core) -> Steps[None]:
     yield from _unlock(core, email, descriptor, lambda sealed: keyring.reopen(sealed, keys))
 
 
+def bring_back(core: Core) -> Steps[None]:
+    """Give a server that was restored from a backup the directory again, above every version that was seen.
+
+    What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
+    """
+    yield from steps.under("keyring", _bring_back(core))
+
+
+def _bring_back(core: Core) -> Steps[None]:
+    mine, descriptor, email = core.ring, core.descriptor, core.email
+    if mine is None or descriptor is None or email is None:
+        raise Locked
+    stored = yield from core.session.ask(calls.get_keyring())
+    ring = keyring.reopen(stored.keyring, mine.keys)
+    if ring.version != stored.version:
+        raise Tampered(_MISNAMED)
+    sealed = stored.keyring
+    while ring.version <= mine.version:
+        made = ring.together(mine)
+        sealed = made.sealed()
+        stored = yield from core.session.ask(calls.put_keyring(sealed, ring.version))
+        _same(stored, sealed, made.version)
+        ring = made
+    _take(core, email, ring, sealed, descriptor)
+
+
 def logout(core: Core, *, everywhere: bool = False) -> Steps[None]:
     """The end of this session, or of all; every key is forgotten, whatever the server says."""
     try:
@@ -228,13 +266,13 @@ def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str
     stored = yield from core.session.ask(calls.get_keyring())
     ring = open_(stored.keyring)
     if ring.version != stored.version:
-        raise Tampered("The server calls a keyring by another version than its own.")
+        raise Tampered(_MISNAMED)
     _take(core, email, ring, stored.keyring, descriptor)
 
 
 def _take(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
     core.device.saw_account(email, ring, sealed, descriptor)
-    core.ring, core.keys, core.descriptor = ring, ring.keys, descriptor
+    core.ring, core.keys, core.descriptor, core.sealed = ring, ring.keys, descriptor, sealed
 
 
 def _same(stored: StoredKeyring, sealed: str, version: int) -> None:

@@ -81,6 +81,12 @@ class Results(Struct, frozen=True):
     results: list[Document]
 
 
+class Health(Struct, frozen=True):
+    """The epoch of the server's database."""
+
+    epoch: str = ""
+
+
 class NewKey(Struct, frozen=True):
     """A new API key."""
 
@@ -185,6 +191,7 @@ stored_keyring = reads(StoredKeyring)
 vault = reads(Vault)
 vaults = reads(Vaults)
 results = reads(Results)
+health = reads(Health)
 new_key = reads(NewKey)
 keys = reads(Keys)
 sessions = reads(Sessions)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from strongroom.client import accounts, documents, keeping, vaults
+from strongroom.client import accounts, documents, exporting, keeping, vaults
 from strongroom.client.core import Core
 from strongroom.client.device import Device
-from strongroom.client.documents import Document, Listing, Place
+from strongroom.client.documents import Document, Place
 from strongroom.client.driving import Driver
 from strongroom.client.http import Line, checked_url
+from strongroom.client.listing import Listing
 from strongroom.client.session import PATIENCE, RETRIES, Session
 from strongroom.client.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
+    from strongroom.client.replica.blocking import Replica
     from strongroom.client.steps import Steps
     from strongroom.model import ApiKey, User
     from strongroom.wire import ListedSession
@@ -51,7 +54,7 @@ class Client(_Part):
         transport: Any = None,
     ) -> None:
         line = Line(checked_url(url, insecure=insecure), timeout, transport)
-        core = Core(Session(retries=retries, patience=patience), Device(), bare=bare)
+        core = Core(Session(retries=retries, patience=patience), Device(exact=not bare), bare=bare)
         super().__init__(core, Driver(line))
 
     @classmethod
@@ -101,6 +104,14 @@ class Client(_Part):
         """Log in with the recovery key, and set another password."""
         return self._run(accounts.recover(self._core, email, recovery_key, new_password))
 
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write everything of the account into a new file, in the clear, as lines of JSON; give how many documents.
+
+        Only the file's owner can read it, and it is there only when it is whole.
+        """
+        with exporting.new_file(path) as write:
+            return self._run(exporting.export(self._core, write))
+
     def delete_account(self, password: str) -> None:
         """Delete the account and everything in it, at once and for good."""
         self._run(accounts.delete(self._core, password))
@@ -139,6 +150,19 @@ class Client(_Part):
     def collection(self) -> Collection:
         """The collection that this client's token opens."""
         return Collection(self._core, self._driver, keeping.token_place(self._core))
+
+    def open_replica(self, path: str | os.PathLike[str]) -> Replica:
+        """A copy on this device, in a file that only its owner can read; made if there is none."""
+        from strongroom.client.replica import opening
+        from strongroom.client.replica.blocking import Replica
+
+        return Replica(opening.open_replica(self._core, path), self._driver)
+
+    def unlock(self, path: str | os.PathLike[str], password: str) -> None:
+        """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
+        from strongroom.client.replica import opening
+
+        self._run(opening.unlock(self._core, path, password))
 
 
 class Vault(_Part):

@@ -340,3 +340,51 @@ def list_documents(
         most=WHOLE if limit is None else LARGE,
         wait=wait,
     )
+
+
+# Many at once
+
+
+def create_operation(uid: str, collection: str, sealed: Sealed) -> dict[str, Any]:
+    """A new document, in a batch."""
+    return {"op": "create", "collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid}
+
+
+def put_operation(uid: str, sealed: Sealed, version: int) -> dict[str, Any]:
+    """Other ciphertext, in a batch."""
+    return {"op": "put", "uid": uid, "data": sealed.data, "hmac": sealed.hmac, "version": version}
+
+
+def delete_operation(uid: str, version: int) -> dict[str, Any]:
+    """The end of a document, in a batch."""
+    return {"op": "delete", "uid": uid, "version": version}
+
+
+def batch(vault: str, operations: list[dict[str, Any]]) -> Call[answers.Results]:
+    """All of these operations, or none."""
+    path = f"/vaults/{_part(vault)}/batch"
+    return Call(method="POST", path=path, body=_encode({"operations": operations}), read=answers.results, most=LARGE)
+
+
+def get_version(vault: str, uid: str, version: int) -> Call[Document]:
+    """A document as it was."""
+    path = f"{_document(vault, uid)}/versions/{version}"
+    return Call(method="GET", path=path, read=answers.document, refusals=_NO_DOCUMENT, most=LARGE)
+
+
+def health() -> Call[answers.Health]:
+    """Which database the server has."""
+    return Call(method="GET", path="/health", read=answers.health, known=False)
+
+
+def events(vault: str | None, since: int) -> Call[Any]:
+    """The events of a vault, or of all vaults, after a moment."""
+    path = "/events" if vault is None else f"/vaults/{_part(vault)}/events"
+    return Call(
+        method="GET",
+        path=path,
+        query=(("since", str(since)),),
+        read=answers.anything,
+        refusals={404: errors.NotFound},
+        wait=15.0,
+    )

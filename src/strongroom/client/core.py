@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from strongroom.client import calls
 from strongroom.client.device import Device
 from strongroom.client.errors import Locked
 from strongroom.client.session import Session
 
 if TYPE_CHECKING:
-    from strongroom.client.derive import Descriptor
+    from strongroom.client.derive import Descriptor, PasswordKeys
     from strongroom.client.keyring import Keyring
     from strongroom.client.keys import AccountKey
+    from strongroom.client.steps import Steps
     from strongroom.client.tokens import Token
 
 
@@ -34,7 +36,10 @@ class Core:
         self.keys: AccountKey | None = None
         self.ring: Keyring | None = None
         self.descriptor: Descriptor | None = None
+        self.sealed: str | None = None
         self.token: Token | None = None
+        self.batches = not bare
+        self.takes_uids = not bare
 
     def account_key(self) -> AccountKey:
         """The account key, if somebody has logged in."""
@@ -42,10 +47,23 @@ class Core:
             raise Locked
         return self.keys
 
+    def unlock(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor, keys: PasswordKeys) -> None:
+        """Go on with keys that were opened without a server; log in when one is needed."""
+        self.lock()
+        self.email, self.ring, self.keys = email, ring, ring.keys
+        self.sealed, self.descriptor = sealed, descriptor
+        self.device.saw_account(email, ring, sealed, descriptor)
+
+        def log_in() -> Steps[None]:
+            opened = yield from self.session.ask(calls.login(email, keys.password))
+            self.session.begin(opened)
+
+        self.session.log_in = log_in
+
     def lock(self) -> None:
         """Forget every key."""
         self.session.end()
-        self.email = self.keys = self.ring = self.descriptor = self.token = None
+        self.email = self.keys = self.ring = self.descriptor = self.sealed = self.token = None
 
     def __repr__(self) -> str:
         return "Core(...)"

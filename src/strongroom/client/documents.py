@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from strongroom import identifiers, model
-from strongroom.client import calls, names, seal
+from strongroom.client import bare, calls, names, seal
 from strongroom.client.content import to_content
 from strongroom.client.encoding import checked_uid
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import Locked, Tampered
 from strongroom.client.keys import CollectionKey, VaultKey
-from strongroom.errors import DocumentNotFound
+from strongroom.errors import (
+    BatchConflict,
+    DocumentConflict,
+    DocumentNotFound,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    VaultNotFound,
+)
 
 if TYPE_CHECKING:
-    from strongroom.client.answers import Page
     from strongroom.client.core import Core
     from strongroom.client.seal import Opened, Sealed
     from strongroom.client.steps import Steps
 
-_OTHER: Final = "The server answered with another document than the one that was asked for."
+OTHER: Final = "The server answered with another document than the one that was asked for."
 _KEPT: Final = "The server did not keep the document that it was given."
-_ORDER: Final = "The server's list of documents is not in order, or shows a document twice."
-_WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
-_FIRST: Final = 200  # documents of a first page
-_MOST: Final = 2_000
-_GOOD: Final = 4 << 20  # bytes that a page should have
 
 
 class Document(Struct, frozen=True, kw_only=True):
     """A document, opened. `deleted` is a key holder's word; of a deletion, `value` is the last value if it is kept.
 
-    `collection` is what people call it, `wire` what the server calls it.
+    `collection` is what people call it, `wire` what the server calls it. `proof` tells one content from another.
     """
 
     uid: str
@@ -45,6 +46,7 @@ class Document(Struct, frozen=True, kw_only=True):
     created_at: int
     updated_at: int
     deleted: bool = False
+    proof: str = ""
 
     def __repr__(self) -> str:
         return f"Document(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
@@ -69,7 +71,7 @@ class Place(Struct, frozen=True, kw_only=True):
         found = self.cache.get(wire)
         if found is None:
             if self.whole is None:
-                raise Tampered(_OTHER)
+                raise Tampered(OTHER)
             sealed = names.is_sealed(wire)
             name = names.open_collection_name(self.whole, wire) if sealed else wire
             found = self.cache[wire] = self.whole.collection(wire), name
@@ -95,6 +97,8 @@ def place(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, n
 
 def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document]:
     """A new document. Its uid is made here, so that sending it twice does not make two."""
+    if not core.takes_uids:
+        return (yield from _create_bare(core, at, value))
     keys = at.writing()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
@@ -102,8 +106,29 @@ def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document
     row = yield from core.session.ask_or_done(calls.create_document(at.vault, uid, keys.collection, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, at, uid, deleted=True))
-    _kept(row, sealed, uid, 1)
-    return _believe(core, at, row, mark)
+    kept(row, sealed, uid, 1)
+    return believe(core, at, row, mark)
+
+
+def _create_bare(core: Core, at: Place, value: Any) -> Steps[Document]:
+    """A new document where the server makes the uids: a reservation, then the document. See bare.py."""
+    keys = at.writing()
+    hint = identifiers.new_uid(core.clock())
+    sealed = bare.reservation(keys)
+    row = yield from core.session.ask(calls.create_document(at.vault, hint, keys.collection, sealed))
+    kept(row, sealed, row.uid, 1)
+    try:
+        uid = checked_uid(row.uid)
+    except Invalid:
+        raise Tampered from None
+    if row.uid != uid or row.vault_uid != at.vault or row.collection != keys.collection:
+        raise Tampered(OTHER)
+    core.takes_uids = uid == hint  # then one step is enough from now on
+    mark = core.device.mark()
+    sealed = seal.seal_document(keys, uid, 2, value)
+    row = yield from core.session.ask(calls.put_document(at.vault, uid, sealed, 1))
+    kept(row, sealed, uid, 2)
+    return believe(core, at, row, mark)
 
 
 def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Document]:
@@ -113,8 +138,8 @@ def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Docu
         mark = core.device.mark()
         row = yield from core.session.ask(calls.get_document(at.vault, uid))
         if row.uid != uid:
-            raise Tampered(_OTHER)
-        found = _judge(core, at, row, mark)
+            raise Tampered(OTHER)
+        found = judge(core, at, row, mark)
         if found is None:
             continue  # something newer was seen while this answer was under way
         if (found.deleted and not deleted) or (at.one is not None and row.collection != at.one.collection):
@@ -125,42 +150,90 @@ def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Docu
 
 def replace(core: Core, at: Place, document: Document, value: Any) -> Steps[Document]:
     """Another value in the place of the one that was seen."""
-    keys, _ = at.key(_wire(at, document))
+    keys, _ = at.key(wire_of(at, document))
     sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
-    return (yield from _put(core, at, document, sealed))
+    return (yield from put(core, at, document, sealed))
 
 
 def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
     """A notice that the document is deleted, and then the server's own deletion, which keeps the notice."""
-    keys, _ = at.key(_wire(at, document))
+    keys, _ = at.key(wire_of(at, document))
     noticed = document.version + 1
     sealed = seal.seal_deletion(keys, document.uid, noticed, to_content(document.value))
-    yield from _put(core, at, document, sealed)
+    if core.bare:
+        notice = yield from put(core, at, document, sealed)
+        yield from core.session.ask_or_done(bare.delete_call(at.vault, document.uid, noticed))
+        return notice
+    if core.batches:
+        done = yield from _delete_at_once(core, at, document, sealed)
+        if done is not None:
+            return done
+    yield from put(core, at, document, sealed)
     mark = core.device.mark()
     row = yield from core.session.ask_or_done(calls.delete_document(at.vault, document.uid, noticed))
     if row is None:
         return (yield from get(core, at, document.uid, deleted=True))
-    if not row.data and row.hmac is None:
-        row = _with(row, sealed)
-    _kept(row, sealed, document.uid, noticed + 1, deleted=True)
-    return _believe(core, at, row, mark)
+    row = with_sealed(row, sealed)
+    kept(row, sealed, document.uid, noticed + 1, deleted=True)
+    return believe(core, at, row, mark)
 
 
-def _put(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document]:
+def _delete_at_once(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document | None]:
+    """Both in one batch; None where the server knows no batches."""
+    operations = [
+        calls.put_operation(document.uid, sealed, document.version),
+        calls.delete_operation(document.uid, document.version + 1),
+    ]
+    mark = core.device.mark()
+    try:
+        found = yield from core.session.ask(calls.batch(at.vault, operations))
+    except BatchConflict as refused:
+        return (yield from _why_not(core, at, document, sealed, refused))
+    except (NotFound, MethodNotAllowed) as refused:
+        if isinstance(refused, VaultNotFound):
+            raise
+        core.batches = False
+        return None
+    if len(found.results) != 2:
+        raise Tampered(_KEPT)
+    kept(found.results[0], sealed, document.uid, document.version + 1)
+    row = with_sealed(found.results[1], sealed)
+    kept(row, sealed, document.uid, document.version + 2, deleted=True)
+    return believe(core, at, row, mark)
+
+
+def _why_not(
+    core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict
+) -> Steps[Document | None]:
+    """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
+    now = yield from get(core, at, document.uid, deleted=True)
+    known = core.device.known(at.vault, document.uid)
+    if now.deleted and now.version == document.version + 2 and known is not None and known.row.proof == sealed.hmac:
+        return now
+    if now.version == document.version:
+        raise refused
+    raise DocumentConflict(now.version, now.updated_at) from None
+
+
+def put(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document]:
+    """What was sealed for the next version of a document, in its place."""
     mark = core.device.mark()
     row = yield from core.session.ask(calls.put_document(at.vault, document.uid, sealed, document.version))
-    _kept(row, sealed, document.uid, document.version + 1)
-    return _believe(core, at, row, mark)
+    kept(row, sealed, document.uid, document.version + 1)
+    return believe(core, at, row, mark)
 
 
-def _wire(at: Place, document: Document) -> str:
+def wire_of(at: Place, document: Document) -> str:
+    """The collection of a document on the wire, if it lies in this place."""
     if document.vault != at.vault or (at.one is not None and document.wire != at.one.collection):
         raise DocumentNotFound
     return document.wire
 
 
-def _with(row: model.Document, sealed: Sealed) -> model.Document:
-    """A tombstone that was answered without the ciphertext that it keeps."""
+def with_sealed(row: model.Document, sealed: Sealed) -> model.Document:
+    """A tombstone with the notice that it keeps, also where it was answered without it."""
+    if row.data or row.hmac is not None:
+        return row
     return model.Document(
         row.uid,
         row.vault_uid,
@@ -174,7 +247,7 @@ def _with(row: model.Document, sealed: Sealed) -> model.Document:
     )
 
 
-def _kept(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
+def kept(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
     """Refuse an answer to a write that does not say exactly what was written."""
     if row.uid != uid or row.version != version or (row.deleted_at is not None) != deleted:
         raise Tampered(_KEPT)
@@ -182,133 +255,36 @@ def _kept(row: model.Document, sealed: Sealed, uid: str, version: int, *, delete
         raise Tampered(_KEPT)
 
 
-def _judge(core: Core, at: Place, row: model.Document, mark: int) -> Document | None:
+def judge(core: Core, at: Place, row: model.Document, mark: int) -> Document | None:
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
     if row.vault_uid != at.vault:
-        raise Tampered(_OTHER)
+        raise Tampered(OTHER)
     keys, name = at.key(row.collection)
-    opened = seal.open_document(keys, row)
-    if not core.device.saw(row, mark, deleted=opened.deleted):
+    made = bare.open_document(keys, row) if core.bare else seal.open_document(keys, row)
+    if not core.device.saw(row, mark, deleted=made.deleted):
         return None
-    return _document(row, opened, name)
+    return opened(row, made, name)
 
 
-def _believe(core: Core, at: Place, row: model.Document, mark: int) -> Document:
+def believe(core: Core, at: Place, row: model.Document, mark: int) -> Document:
     """What was just written, as a document."""
     keys, name = at.key(row.collection)
-    opened = seal.open_document(keys, row)
-    core.device.saw(row, mark, deleted=opened.deleted)
-    return _document(row, opened, name)
+    made = seal.open_document(keys, row)
+    core.device.saw(row, mark, deleted=made.deleted)
+    return opened(row, made, name)
 
 
-def _document(row: model.Document, opened: Opened, name: str) -> Document:
+def opened(row: model.Document, made: Opened, name: str) -> Document:
+    """A row that was believed, as a document."""
     return Document(
         uid=row.uid,
         vault=row.vault_uid,
         collection=name,
         wire=row.collection,
-        value=opened.value,
+        value=made.value,
         version=row.version,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        deleted=opened.deleted,
+        deleted=made.deleted,
+        proof=row.hmac or "",
     )
-
-
-class Listing:
-    """A walk through the documents of a place, page by page; each document once.
-
-    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through, and
-    what this device has seen before must be among them, unless somebody who has the key deleted it.
-    """
-
-    def __init__(self, core: Core, at: Place, since: int | None) -> None:
-        self._core = core
-        self._at = at
-        self._since = since
-        self._seen: dict[str, int] = {}
-        self._limit: int | None = None if core.bare else _FIRST
-        self._expected = core.device.live(at.vault, self._wire()) if since is None else {}
-        self.cursor = since or 0
-        self.more = True
-
-    def _wire(self) -> str | None:
-        return None if self._at.one is None else self._at.one.collection
-
-    def page(self) -> Steps[list[Document]]:
-        """The next documents; `more` says whether there is another page."""
-        mark = self._core.device.mark()
-        page = yield from self._core.session.ask(self._call())
-        found = []
-        for row in self._in_order(page):
-            document = _judge(self._core, self._at, row, mark)
-            if document is None:
-                document = yield from get(self._core, self._at, row.uid, deleted=True)
-            if self._since is None and (document.deleted or row.uid in self._seen):
-                self._seen[row.uid] = row.version
-                continue
-            self._seen[row.uid] = row.version
-            found.append(document)
-        self._adapt(page)
-        if not self.more:
-            yield from self._miss()
-        return found
-
-    def _call(self) -> calls.Call[Page]:
-        start = self._since is None and not self._seen
-        return calls.list_documents(
-            self._at.vault,
-            collection=self._wire(),
-            since=None if start else self.cursor,
-            limit=self._limit,
-            deleted=None if self._core.bare else self._since is not None,
-        )
-
-    def _in_order(self, page: Page) -> Iterator[model.Document]:
-        """The rows of a page, if they are in the order that is promised."""
-        if self._core.bare:
-            yield from self._in_any_order(page)
-            return
-        if self._limit is not None and len(page.documents) > self._limit:
-            raise Tampered(_ORDER)
-        for row in page.documents:
-            if row.updated_at <= self.cursor or self._seen.get(row.uid, 0) >= row.version:
-                raise Tampered(_ORDER)
-            if self._at.one is not None and row.collection != self._at.one.collection:
-                raise Tampered(_OTHER)
-            if self._since is None and row.deleted_at is not None:
-                raise Tampered(_ORDER)
-            self.cursor = row.updated_at
-            yield row
-        if page.next != self.cursor or page.has_more is None or (page.has_more and not page.documents):
-            raise Tampered(_ORDER)
-        self.more = page.has_more
-
-    def _in_any_order(self, page: Page) -> Iterator[model.Document]:
-        """The bare specification promises no order and no pages: all of them come at once."""
-        for row in page.documents:
-            if row.uid in self._seen or (self._since is not None and row.updated_at <= self._since):
-                raise Tampered(_ORDER)
-            self.cursor = max(self.cursor, row.updated_at)
-            yield row
-        self.more = False
-
-    def _adapt(self, page: Page) -> None:
-        """A page should have a good size: small documents come in thousands, large ones a few at a time."""
-        if self._limit is not None and page.documents:
-            average = sum(len(row.data) for row in page.documents) // len(page.documents) + 300
-            self._limit = max(1, min(_MOST, _GOOD // average, self._limit * 4))
-
-    def _miss(self) -> Steps[None]:
-        """Ask for what this device knows and the list did not have: it must be deleted, or have come after the list."""
-        for uid, known in self._expected.items():
-            if uid in self._seen:
-                continue
-            try:
-                document = yield from get(self._core, self._at, uid, deleted=True)
-            except DocumentNotFound:
-                if self._core.bare:
-                    continue  # it may hide what is deleted
-                raise RolledBack(_WITHHELD) from None
-            if not document.deleted and (document.version == known.row.version or document.updated_at <= self.cursor):
-                raise RolledBack(_WITHHELD)

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from strongroom.client.http import AsyncLine, Line
-from strongroom.client.steps import Lost, Meanwhile, Pause, Request, Step, Steps, Under
+from strongroom.client.steps import Hear, Listen, Lost, Meanwhile, Pause, Request, Step, Steps, Under
 
 T = TypeVar("T")
 
@@ -49,6 +49,10 @@ class Driver:
                 return self.run(step.steps)
         if isinstance(step, Meanwhile):
             return self._both(step)
+        if isinstance(step, Listen):
+            return self.line.listen(step.request)
+        if isinstance(step, Hear):
+            return step.stream.hear()
         return step.run()
 
     def _both(self, step: Meanwhile) -> Any:
@@ -101,6 +105,10 @@ class AsyncDriver:
                 return await self.run(step.steps)
         if isinstance(step, Meanwhile):
             return await self._both(step)
+        if isinstance(step, Listen):
+            return await self.line.listen(step.request)
+        if isinstance(step, Hear):
+            return await step.stream.hear()
         return await asyncio.to_thread(step.run)
 
     async def _both(self, step: Meanwhile) -> Any:

@@ -104,6 +104,48 @@ class _Body:
         return Answer(self._response.status_code, b"".join(self._parts), seconds)
 
 
+class Listening:
+    """A stream that waits for the next bytes."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._parts = response.iter_raw()
+
+    def hear(self) -> bytes:
+        """The next bytes; none at the end."""
+        import httpx2
+
+        try:
+            return next(self._parts, b"")
+        except httpx2.TransportError:
+            raise Lost(sent=True) from None
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._response.close()
+
+
+class AsyncListening:
+    """A stream whose next bytes are awaited."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._parts = response.aiter_raw()
+
+    async def hear(self) -> bytes:
+        """The next bytes; none at the end."""
+        import httpx2
+
+        try:
+            return await anext(self._parts, b"")
+        except httpx2.TransportError:
+            raise Lost(sent=True) from None
+
+    async def close(self) -> None:
+        """Listen no more."""
+        await self._response.aclose()
+
+
 class Line(_Common):
     """A line that waits."""
 
@@ -111,21 +153,37 @@ class Line(_Common):
         """Send a request and read its answer; Lost where there is none."""
         import httpx2
 
+        response = self._begin(wanted)
+        try:
+            body = _Body(wanted, response, self._timeout)
+            for part in response.iter_raw():
+                body.add(part)
+            return body.answer()
+        except httpx2.TransportError:
+            raise Lost(sent=True) from None
+        finally:
+            response.close()
+
+    def listen(self, wanted: Request) -> Listening | Answer:
+        """Begin to listen to an answer that does not end; or the answer, if it is another."""
+        response = self._begin(wanted)
+        if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
+            return Listening(response)
+        response.close()
+        return Answer(response.status_code if response.status_code != 200 else 404, b"")
+
+    def _begin(self, wanted: Request) -> httpx2.Response:
+        import httpx2
+
         if self._http is None:
             self._http = httpx2.Client(transport=self._transport, follow_redirects=False)
         try:
-            response = self._http.send(self._request(wanted), stream=True)
-            try:
-                body = _Body(wanted, response, self._timeout)
-                for part in response.iter_raw():
-                    body.add(part)
-                return body.answer()
-            finally:
-                response.close()
+            response: httpx2.Response = self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             raise Lost(sent=False) from None
         except httpx2.TransportError:
             raise Lost(sent=True) from None
+        return response
 
     def close(self) -> None:
         """Hang up."""
@@ -140,21 +198,37 @@ class AsyncLine(_Common):
         """Send a request and read its answer; Lost where there is none."""
         import httpx2
 
+        response = await self._begin(wanted)
+        try:
+            body = _Body(wanted, response, self._timeout)
+            async for part in response.aiter_raw():
+                body.add(part)
+            return body.answer()
+        except httpx2.TransportError:
+            raise Lost(sent=True) from None
+        finally:
+            await response.aclose()
+
+    async def listen(self, wanted: Request) -> AsyncListening | Answer:
+        """Begin to listen to an answer that does not end; or the answer, if it is another."""
+        response = await self._begin(wanted)
+        if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
+            return AsyncListening(response)
+        await response.aclose()
+        return Answer(response.status_code if response.status_code != 200 else 404, b"")
+
+    async def _begin(self, wanted: Request) -> httpx2.Response:
+        import httpx2
+
         if self._http is None:
             self._http = httpx2.AsyncClient(transport=self._transport, follow_redirects=False)
         try:
-            response = await self._http.send(self._request(wanted), stream=True)
-            try:
-                body = _Body(wanted, response, self._timeout)
-                async for part in response.aiter_raw():
-                    body.add(part)
-                return body.answer()
-            finally:
-                await response.aclose()
+            response: httpx2.Response = await self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             raise Lost(sent=False) from None
         except httpx2.TransportError:
             raise Lost(sent=True) from None
+        return response
 
     async def close(self) -> None:
         """Hang up."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strongroom.client import calls, steps
 from strongroom.client.calls import Call
 from strongroom.client.errors import Locked
 from strongroom.client.refusals import refusal
-from strongroom.client.steps import Answer, Lost, Pause, Request, Steps
+from strongroom.client.steps import Answer, Listen, Lost, Meanwhile, Pause, Request, Steps
 from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
     from strongroom.client.answers import SignedIn
 
 T = TypeVar("T")
+R = TypeVar("R")
 RETRIES: Final = 4
 PATIENCE: Final = 30.0  # seconds that a `Retry-After` may ask for
 _FIRST: Final = 0.1  # seconds before the first repetition; each further one waits up to twice as long
@@ -30,6 +31,15 @@ class _No(Exception):  # noqa: N818
     def __init__(self, refused: Refusal, *, doubt: bool) -> None:
         self.refused = refused
         self.doubt = doubt
+
+
+class _Beside:
+    """Work that is done once, while the first request is under way."""
+
+    def __init__(self, run: Callable[[], Any]) -> None:
+        self.run = run
+        self.done = False
+        self.result: Any = None
 
 
 class Session:
@@ -81,10 +91,35 @@ class Session:
             raise no.refused from None
         return call.read(answer.body)
 
-    def _ask(self, call: Call[T]) -> Steps[Answer]:
+    def ask_beside(self, call: Call[T], run: Callable[[], R]) -> Steps[tuple[T, R]]:
+        """The answer to a call, and the result of work that is done while it is under way."""
+        beside = _Beside(run)
+        try:
+            answer = yield from self._ask(call, beside)
+        except _No as no:
+            raise no.refused from None
+        return call.read(answer.body), beside.result
+
+    def listen(self, call: Call[T]) -> Steps[Any]:
+        """A stream of events, as long as the server lets it go on. It is not asked for again by itself."""
+        for last in (False, True):
+            bearer = yield from self._bearer()
+            try:
+                stream = yield Listen(_request(call, bearer))
+            except Lost:
+                raise Unavailable(message=_AWAY) from None
+            if not isinstance(stream, Answer):
+                return stream
+            no = refusal(stream, call.refusals, self._secrets(call))
+            if last or not isinstance(no, Unauthorized) or self._key is not None:
+                raise no
+            yield from steps.under("refresh", self._exchange(bearer))
+        return None
+
+    def _ask(self, call: Call[T], beside: _Beside | None = None) -> Steps[Answer]:
         bearer = (yield from self._bearer()) if call.known else None
         try:
-            return (yield from self._persist(call, bearer))
+            return (yield from self._persist(call, bearer, beside))
         except _No as no:
             if not isinstance(no.refused, Unauthorized) or bearer is None or self._key is not None:
                 raise
@@ -122,13 +157,13 @@ class Session:
         fresh = calls.refresh("").read(answer.body)
         self._access, self._refresh = fresh.access_token, fresh.refresh_token or self._refresh
 
-    def _persist(self, call: Call[T], bearer: str | None) -> Steps[Answer]:
+    def _persist(self, call: Call[T], bearer: str | None, beside: _Beside | None = None) -> Steps[Answer]:
         """Send a request until it is answered, as often as that is safe and this client is patient."""
         doubt = False
         for attempt in range(self._retries + 1):
             wait = 0
             try:
-                answer: Answer = yield _request(call, bearer)
+                answer = yield from _send(call, bearer, beside)
             except Lost as lost:
                 doubt = doubt or lost.sent
                 no: Refusal = Unavailable(message=_AWAY)
@@ -159,6 +194,19 @@ def _request(call: Call[T], bearer: str | None) -> Request:
         most=call.most,
         wait=call.wait,
     )
+
+
+def _send(call: Call[T], bearer: str | None, beside: _Beside | None) -> Steps[Answer]:
+    request = _request(call, bearer)
+    if beside is None or beside.done:
+        answer: Answer = yield request
+        return answer
+    got, beside.result = yield Meanwhile(request, beside.run)
+    beside.done = True
+    if isinstance(got, Lost):
+        raise got
+    answer = got
+    return answer
 
 
 def _backoff(attempt: int) -> float:

@@ -7,6 +7,8 @@ An operation is a generator. It yields one of these, and a driver (driving.py) s
     Work        a slow computation         → its result
     Under       steps under a lock         → their result
     Meanwhile   a request, and work beside → both
+    Listen      a stream of events         → Listening, or the Answer that refuses it
+    Hear        the next of a stream       → bytes, empty at its end
 
 So there is one code for the blocking client and for the asynchronous one, and tests can be the world.
 """
@@ -81,7 +83,19 @@ class Meanwhile(Struct, frozen=True):
     run: Callable[[], Any]
 
 
-Step: TypeAlias = Request | Pause | Work | Under | Meanwhile
+class Listen(Struct, frozen=True):
+    """An answer that does not end."""
+
+    request: Request
+
+
+class Hear(Struct, frozen=True):
+    """The next bytes of an answer that does not end; `stream` is what the driver gave for it."""
+
+    stream: Any
+
+
+Step: TypeAlias = Request | Pause | Work | Under | Meanwhile | Listen | Hear
 Steps: TypeAlias = Generator[Step, Any, T]
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from strongroom import identifiers
-from strongroom.client import accounts, calls, content, names, seal
+from strongroom.client import accounts, bare, calls, content, names, seal
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.keys import VaultKey
-from strongroom.errors import VaultAlreadyExists, VaultNotFound
+from strongroom.errors import Invalid, VaultAlreadyExists, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client import answers
@@ -70,23 +70,42 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[Op
 def list_vaults(core: Core) -> Steps[list[OpenVault]]:
     """Every vault of the directory. One that the server hides is missed."""
     mark = core.device.mark()
+    found = yield from list_with_rows(core)
+    if not core.bare and core.ring is not None:
+        shown = {vault.uid for vault, _ in found}
+        if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
+            raise RolledBack(_GONE)  # one that nobody has seen is entered into the directory, and not made yet
+    return [seen(core, vault, row, mark) for vault, row in found]
+
+
+def list_with_rows(core: Core) -> Steps[list[tuple[OpenVault, answers.Vault]]]:
+    """Every vault of the directory that the server shows, and how it shows it."""
+    core.account_key()
     found = yield from core.session.ask(calls.list_vaults())
     rows = {row.uid: row for row in found.vaults}
     if len(rows) != len(found.vaults):
         raise Tampered("The server lists a vault twice.")
     if core.bare:
-        return [seen(core, _bare(core, row), row, mark) for row in found.vaults]
+        return [(_bare(core, row), row) for row in found.vaults]
     yield from accounts.reload(core)
-    opened = []
-    for entry in () if core.ring is None else core.ring.vaults:
-        vault = _opened(core, entry)
-        row = rows.get(entry.uid)
-        if row is None:
-            if core.device.knows_vault(entry.uid):
-                raise RolledBack(_GONE)
-            continue  # entered into the directory and not made yet
-        opened.append(seen(core, vault, row, mark))
+    entries = () if core.ring is None else core.ring.vaults
+    opened = [(opened_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
+    if any(row.name != vault.wire for vault, row in opened):
+        raise Tampered(_OTHER)
     return opened
+
+
+def make_again(core: Core, uid: str) -> Steps[tuple[OpenVault, answers.Vault]]:
+    """A vault of the directory that the server has forgotten."""
+    entries = () if core.ring is None else core.ring.vaults
+    entry = next((entry for entry in entries if entry.uid == uid), None)
+    if entry is None:
+        raise VaultNotFound
+    vault = opened_entry(core, entry)
+    row = yield from core.session.ask(calls.create_vault(vault.uid, vault.wire, None))
+    if row.uid != vault.uid or row.name != vault.wire:
+        raise Tampered(_OTHER)
+    return vault, row
 
 
 def delete_vault(core: Core, vault: OpenVault) -> Steps[None]:
@@ -100,7 +119,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Steps[None]:
 def get_blob(core: Core, vault: OpenVault) -> Steps[Blob | None]:
     """The vault's blob, if it carries one."""
     row = yield from _row(core, vault)
-    if row.data is None:
+    if row.data is None or (core.bare and bare.is_reserved(core.account_key(), vault.keys, row)):
         return None
     return Blob(content.to_value(seal.open_blob(vault.keys, row)), row.version)
 
@@ -113,6 +132,8 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> S
     mark = core.device.mark()
     row = yield from core.session.ask(calls.put_blob(vault.uid, sealed, version))
     seen(core, vault, row, mark)
+    if core.bare and row.version > version + 1:  # it does not compare versions, and somebody else was there first
+        return (yield from put_blob(core, vault, value, row.version))
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered("The server did not keep the blob that it was given.")
     return Blob(value, row.version)
@@ -144,7 +165,7 @@ def _enter(core: Core, name: str, *, sealed: bool) -> Steps[VaultEntry]:
 
 
 def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
-    vault = _opened(core, entry)
+    vault = opened_entry(core, entry)
     try:
         yield from _row(core, vault)
     except VaultNotFound:
@@ -158,12 +179,17 @@ def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
 
 def _make(core: Core, vault: OpenVault) -> Steps[answers.Vault]:
     mark = core.device.mark()
-    row = yield from core.session.ask(calls.create_vault(vault.uid, vault.wire, None))
+    try:
+        row = yield from core.session.ask(calls.create_vault(vault.uid, vault.wire, None))
+    except Invalid:  # a server of blobs takes no vault without one
+        blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
+        row = yield from core.session.ask(calls.create_vault(vault.uid, vault.wire, blob))
     seen(core, vault, row, mark)
     return row
 
 
-def _opened(core: Core, entry: VaultEntry) -> OpenVault:
+def opened_entry(core: Core, entry: VaultEntry) -> OpenVault:
+    """A vault of the directory, with its key."""
     keys = core.account_key()
     wire = names.seal_vault_name(keys, entry.name) if entry.sealed else entry.name
     return OpenVault(uid=entry.uid, name=entry.name, wire=wire, sealed=entry.sealed, keys=keys.vault(entry.uid))
@@ -184,23 +210,31 @@ def _open_bare(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[Op
     keys = core.account_key()
     wire = names.seal_vault_name(keys, name) if sealed else name
     mark = core.device.mark()
-    try:
-        row = yield from core.session.ask(calls.vault_by_name(wire))
-    except VaultNotFound:
-        if not create:
-            raise
+    row = yield from _find_bare(core, wire)
+    if row is None and create:
         row = yield from _make_bare(core, wire)
-    if row.name != wire:
-        raise Tampered(_OTHER)
+    if row is None:
+        raise VaultNotFound
     return seen(core, _bare(core, row), row, mark)
 
 
-def _make_bare(core: Core, wire: str) -> Steps[answers.Vault]:
+def _find_bare(core: Core, wire: str) -> Steps[answers.Vault | None]:
+    found = yield from core.session.ask(calls.list_vaults())
+    return next((row for row in found.vaults if row.name == wire), None)
+
+
+def _make_bare(core: Core, wire: str) -> Steps[answers.Vault | None]:
     uid = identifiers.new_uid(core.clock())
     try:
-        return (yield from core.session.ask(calls.create_vault(uid, wire, None)))
-    except VaultAlreadyExists:  # it takes no uids, so an answer that was lost cannot be told from another's vault
-        return (yield from core.session.ask(calls.vault_by_name(wire)))
+        row = yield from core.session.ask(calls.create_vault(uid, wire, None))
+    except Invalid:
+        blob = bare.reserved_blob(core.account_key(), wire)
+        row = yield from core.session.ask(calls.create_vault(uid, wire, blob))
+    except VaultAlreadyExists:  # an answer that was lost cannot be told from another device's vault
+        return (yield from _find_bare(core, wire))
+    if row.name != wire:
+        raise Tampered(_OTHER)
+    return row
 
 
 def _bare(core: Core, row: answers.Vault) -> OpenVault:
