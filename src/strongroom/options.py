@@ -66,4 +66,10 @@ TABLE: Final = (
     Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may keep; 0 does not limit"),
     Option("QUOTA_BYTES", "--quota-bytes", "0", "Bytes of ciphertext that one account may keep; 0 does not limit"),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
+    Option(
+        "READY_FREE_BYTES",
+        "--ready-free-bytes",
+        "104857600",
+        "Bytes that must be free on the disk of the database file for the server to call itself ready",
+    ),
 )

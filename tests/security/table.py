@@ -137,6 +137,7 @@ _KEYS = "both document"
 ROWS = (
     Row("GET /", EVERYBODY, (302, "")),
     Row("GET /health", EVERYBODY),
+    Row("GET /ready", EVERYBODY),
     Row("GET /openapi.json", EVERYBODY),
     Row("GET /docs", EVERYBODY),
     Row("GET /docs/style.css", EVERYBODY),

@@ -18,3 +18,9 @@ async def epoch(tx: Tx) -> str:
         known = await store.lineage.epoch(tx)
     assert known is not None  # noqa: S101 - it has just begun, here or on another node
     return known
+
+
+async def probe(tx: Tx) -> bool:
+    """Write to the database, and say whether its schema is the one that this program needs."""
+    await store.lineage.probe(tx)
+    return await store.schema.is_current(tx)

@@ -9,6 +9,7 @@ from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
 from strongroom.model import Terms
+from strongroom.server.ready import Readiness
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Room:
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
+        self.readiness = Readiness(db, settings.ready_free_bytes, log)
         self._to_hash = 0
         self._hashing = credentials.hashing_pool()
 

@@ -113,6 +113,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "QUOTA_DOCUMENTS": _whole(0, 10**15 - 1),
     "QUOTA_BYTES": _whole(0, 10**15 - 1),
     "EVENT_DAYS": _whole(1, 36_500),
+    "READY_FREE_BYTES": _whole(0, 10**15 - 1),
 }
 
 
@@ -142,6 +143,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     quota_documents: int
     quota_bytes: int
     event_days: int
+    ready_free_bytes: int
 
     def __repr__(self) -> str:
         where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password

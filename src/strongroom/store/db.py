@@ -115,5 +115,16 @@ class Database(Protocol):
     async def fold(self) -> None:
         """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn to write, or for a connection."""
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left where the data lies; None where this machine cannot know."""
+
+    async def size(self) -> int:
+        """How many bytes the database takes."""
+
     async def close(self) -> None:
         """Finish what is under way and let go of the database."""

@@ -151,6 +151,11 @@ class _Pool:
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return len(self._waiting)
+
     async def take(self, deadline: float) -> Connection:
         """A connection of one's own, until it is given back."""
         while self._out >= self._size:
@@ -397,6 +402,21 @@ class PostgresDatabase:
     async def fold(self) -> None:
         """PostgreSQL keeps its own log, and its own time to forget."""
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a connection."""
+        return 0 if self._pool is None else self._pool.waiting
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Unknown: the disk is another machine's."""
+        return None
+
+    async def size(self) -> int:
+        """The bytes of the database, as PostgreSQL counts them."""
+        size: int = await self.read(_size)
+        return size
+
     async def close(self) -> None:
         """Let go of the connections."""
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
@@ -406,6 +426,10 @@ class PostgresDatabase:
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
+
+
+async def _size(tx: _Tx) -> Any:
+    return await tx.value(Sql("SELECT pg_database_size(current_database())"))
 
 
 def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:

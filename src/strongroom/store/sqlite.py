@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import queue
+import shutil
 import threading
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -430,6 +431,20 @@ class SqliteDatabase:
                 self._broken = True
                 self.on_fatal(error)
 
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for their turn."""
+        return len(self._queue)
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left on the disk of the file."""
+        return shutil.disk_usage(self._path.parent).free
+
+    async def size(self) -> int:
+        """The bytes of the file and of its log."""
+        return sum(_bytes_of(f"{self._path}{ending}") for ending in ("", "-wal"))
+
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
@@ -475,6 +490,13 @@ def _make_file(path: Path) -> None:
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _bytes_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - a path made for one question
+    except FileNotFoundError:
+        return 0
 
 
 def _stop_process(error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Health, and the API's own description."""
+"""Health, readiness, and the API's own description."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ from strongroom.server.table import Access, Endpoint
 async def health(call: Call) -> Answer:
     """The process is alive."""
     return answer(wire.Health("ok", call.room.clock(), call.room.epoch))
+
+
+async def ready(call: Call) -> Answer:
+    """The database takes writes, its schema is current, and the disk has room. Looked at once a second at most."""
+    checks = await call.room.readiness.checks()
+    good = all(checks.values())
+    told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
+    return answer(wire.Ready("ready" if good else "not ready", told), 200 if good else 503)
 
 
 async def description(call: Call) -> Answer:
@@ -43,6 +51,14 @@ ENDPOINTS: Final = (
         summary="Whether the process is alive",
         access=Access.PUBLIC,
         answers=wire.Health,
+    ),
+    Endpoint(
+        method="GET",
+        path="/ready",
+        handler=ready,
+        summary="Whether the server can do its work; 503 where it cannot",
+        access=Access.PUBLIC,
+        answers=wire.Ready,
     ),
     Endpoint(
         method="GET",
