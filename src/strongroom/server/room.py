@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import structs
+
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
 from strongroom.model import Terms
+from strongroom.server.meters import Meters
 from strongroom.server.ready import Readiness
 from strongroom.server.throttle import Gate, Meter, Turns
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from strongroom.model import Variant
+    from strongroom.server.board import Place, Samples
     from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
     from strongroom.store import Database
@@ -28,15 +32,27 @@ MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody
 class Room:
     """The database, the secrets, the clock: everything an endpoint needs that is not in its request."""
 
-    def __init__(self, settings: Settings, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        db: Database,
+        clock: Callable[[], int],
+        log: Log,
+        epoch: str,
+        place: Place | None = None,
+    ) -> None:
         self.settings = settings
         self.db = db
         self.clock = clock
         self.log = log
         self.epoch = epoch
-        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
-        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self._sign()
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
+        self.place = place  # where this process's figures are told to the others
+        self.meters = Meters()
+        if place is not None:
+            self.meters.go_on_from(place.before())
+        self.last_backup: Callable[[], int | None] = lambda: None  # when the newest was finished, in milliseconds
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
@@ -48,6 +64,26 @@ class Room:
     def variant(self) -> Variant:
         """What this server serves."""
         return self.settings.vault_variant
+
+    def samples(self) -> Samples:
+        """What this process has counted."""
+        waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": self.lists.waiting}
+        return self.meters.samples(self.db, waiting)
+
+    def renew(self, settings: Settings) -> None:
+        """Take the secrets of these settings from now on."""
+        self.settings = structs.replace(
+            self.settings,
+            jwt_secret=settings.jwt_secret,
+            jwt_secret_previous=settings.jwt_secret_previous,
+            metrics_token=settings.metrics_token,
+        )
+        self._sign()
+
+    def _sign(self) -> None:
+        settings = self.settings
+        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
+        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
 
     async def hash_password(self, password: str) -> str:
         """Hash on a thread: 35 ms of work must not stop everybody."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from strongroom.store.pulse import Pulse
+
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -92,6 +94,10 @@ class Tx(Protocol):
 
 class Database(Protocol):
     """A place to keep things, whichever engine is behind it."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """What the engine has counted of its work."""
 
     @property
     def describe(self) -> str:

@@ -22,6 +22,7 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.pulse import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -261,6 +262,7 @@ class PostgresDatabase:
         self._clock = clock
         self._size = pool_size
         self._pool: _Pool | None = None
+        self.pulse = Pulse()
         _elsewhere(self._prepare)
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -393,10 +395,12 @@ class PostgresDatabase:
                 with suppress(*_LOST, asyncpg.PostgresError):
                     await connection.execute("ROLLBACK")
             raise
+        began = time.perf_counter()
         try:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
+        self.pulse.committed(1, time.perf_counter() - began)
         return result
 
     async def fold(self) -> None:

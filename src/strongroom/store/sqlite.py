@@ -13,6 +13,7 @@ import os
 import queue
 import shutil
 import threading
+import time
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ import apsw
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.pulse import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -208,6 +210,7 @@ class SqliteDatabase:
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
+        self.pulse = Pulse()
         self.on_fatal: Callable[[BaseException], None] = _stop_process
         with self._opening():
             _make_file(self._path)
@@ -388,7 +391,9 @@ class SqliteDatabase:
         """On the writer's thread: wait for the disk, then let the answers go."""
         try:
             if self._writer.in_transaction:
+                began = time.perf_counter()
                 self._writer.execute(_COMMIT)
+                self.pulse.committed(len(jobs), time.perf_counter() - began)
         except apsw.Error as error:
             if self._writer.in_transaction:
                 with suppress(apsw.Error):

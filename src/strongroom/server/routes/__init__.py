@@ -17,3 +17,8 @@ def table(variant: Variant) -> Table:
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *keys.ENDPOINTS]
     return Table(endpoints)
+
+
+def watching() -> Table:
+    """The routes of the port that only those who watch over a server reach."""
+    return Table(system.WATCHING)

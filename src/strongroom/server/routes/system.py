@@ -1,11 +1,17 @@
-"""Health, readiness, and the API's own description."""
+"""Health, readiness, figures, and the API's own description."""
 
 from __future__ import annotations
 
+import hmac
 from typing import Final
 
-from strongroom import wire
-from strongroom.server import openapi, pages
+from msgspec import structs
+
+from strongroom import errors, wire
+from strongroom.actions import guessing
+from strongroom.errors import NotFound, Unauthorized
+from strongroom.server import meters, openapi, pages
+from strongroom.server.address import counted
 from strongroom.server.http import Answer, Call, answer
 from strongroom.server.table import Access, Endpoint
 
@@ -21,6 +27,28 @@ async def ready(call: Call) -> Answer:
     good = all(checks.values())
     told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
     return answer(wire.Ready("ready" if good else "not ready", told), 200 if good else 503)
+
+
+async def metrics(call: Call) -> Answer:
+    """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
+    settings = call.room.settings
+    if settings.metrics_port is not None or not settings.metrics_token:
+        raise NotFound
+    return await figures(call)
+
+
+async def figures(call: Call) -> Answer:
+    """The figures on their own port, for anybody there unless a token is set."""
+    token = call.room.settings.metrics_token
+    if token and not hmac.compare_digest(b"bearer " + token, _lowered(call.given.get(b"authorization", b""))):
+        await call.room.db.write(guessing.failed_secret, counted(call))
+        raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
+    return Answer(await meters.exposition(call.room), content_type=meters.CONTENT_TYPE)
+
+
+def _lowered(header: bytes) -> bytes:
+    scheme, _, token = header.partition(b" ")
+    return scheme.lower() + b" " + token
 
 
 async def description(call: Call) -> Answer:
@@ -62,6 +90,14 @@ ENDPOINTS: Final = (
     ),
     Endpoint(
         method="GET",
+        path="/metrics",
+        handler=metrics,
+        summary="The server's figures, as Prometheus reads them",
+        access=Access.PUBLIC,
+        refusals=(errors.NotFound, errors.Unauthorized, errors.RateLimited),
+    ),
+    Endpoint(
+        method="GET",
         path="/openapi.json",
         handler=description,
         summary="This description, in OpenAPI 3.1",
@@ -74,4 +110,9 @@ ENDPOINTS: Final = (
         method="GET", path="/docs/style.css", handler=stylesheet, summary="The page's style", access=Access.PUBLIC
     ),
     Endpoint(method="GET", path="/", handler=front, summary="Leads to the documentation", access=Access.PUBLIC),
+)
+# What the port of the figures answers.
+WATCHING: Final = (
+    *(endpoint for endpoint in ENDPOINTS if endpoint.path in {"/health", "/ready"}),
+    *(structs.replace(endpoint, handler=figures) for endpoint in ENDPOINTS if endpoint.path == "/metrics"),
 )
