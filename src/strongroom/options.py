@@ -77,6 +77,8 @@ TABLE: Final = (
         "104857600",
         "Bytes that must be free on the disk of the database file for the server to call itself ready",
     ),
+    Option("LOG_LEVEL", "--log-level", "info", "How much is logged: debug, info, warning or error"),
+    Option("LOG_FORMAT", "--log-format", "auto", "json, text, or auto: text at a terminal and json elsewhere"),
     Option(
         "METRICS_TOKEN",
         "--metrics-token-file",

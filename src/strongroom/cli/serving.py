@@ -61,7 +61,7 @@ def serve(options: argparse.Namespace) -> int:
             from strongroom.server import workers
 
             return workers.run(settings, read)
-        open_server(settings, log=to_stderr()).listen(reread=read)
+        open_server(settings, log=to_stderr(settings.log_level, settings.log_format)).listen(reread=read)
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None
     return 0

@@ -106,6 +106,15 @@ def _token(text: str) -> bytes:
     return text.encode()
 
 
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip() not in words:
+            raise ValueError(f"{', '.join(words[:-1])} or {words[-1]}")
+        return text.strip()
+
+    return parse
+
+
 def _signups(text: str) -> bool:
     if text.strip() not in {"open", "closed"}:
         raise ValueError("open or closed")
@@ -137,6 +146,8 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "QUOTA_BYTES": _whole(0, 10**15 - 1),
     "EVENT_DAYS": _whole(1, 36_500),
     "READY_FREE_BYTES": _whole(0, 10**15 - 1),
+    "LOG_LEVEL": _one_of("debug", "info", "warning", "error"),
+    "LOG_FORMAT": _one_of("auto", "json", "text"),
     "METRICS_TOKEN": _token,
     "METRICS_PORT": _port_or_none,
     "TLS_CERT_FILE": str.strip,
@@ -171,6 +182,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     quota_bytes: int
     event_days: int
     ready_free_bytes: int
+    log_level: str
+    log_format: str
     metrics_token: bytes
     metrics_port: int | None
     tls_cert_file: str

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from strongroom.server.listening import Doors
+    from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
@@ -40,6 +41,9 @@ class _Workers:
         self._stopping = False
         self._ready_read, self._ready_write = os.pipe()
         self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
+
+    def _log(self) -> Log:
+        return to_stderr(self._settings.log_level, self._settings.log_format)
 
     def run(self) -> int:
         """Start them, keep their number, end when told to; the exit code."""
@@ -69,7 +73,7 @@ class _Workers:
             began, place = self._started.pop(pid)
             if self._stopping:
                 continue
-            to_stderr().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
+            self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
             if time.monotonic() - began < _TOO_SOON:
                 code = 1
                 self._stop()
@@ -108,7 +112,7 @@ class _Workers:
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(self._life_write)
-        server = open_server(self._settings, log=to_stderr(), place=Place(self._board, place))
+        server = open_server(self._settings, log=self._log(), place=Place(self._board, place))
         runner = Runner(server, self._doors, self._tell_ready, self._reread)
 
         def follow() -> None:
