@@ -24,7 +24,7 @@ WHOLE = {"lineage"}
 def _statements() -> dict[str, Sql]:
     found: dict[str, Sql] = {}
     for module in pkgutil.iter_modules(strongroom.store.__path__):
-        if module.name in {"migrations", "sides", "copy"}:  # which move whole tables on purpose
+        if module.name in {"migrations", "sides", "copy", "stats"}:  # which go through whole tables on purpose
             continue
         room = importlib.import_module(f"strongroom.store.{module.name}")
         for name, value in vars(room).items():

@@ -11,8 +11,6 @@ from strongroom.cli import terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-USAGE_ERROR = 2
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
@@ -52,10 +50,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     people = commands.add_parser("users", help="manage accounts", description="Manage the accounts of a service.")
     users.add_commands(people)
 
+    from strongroom.cli import keys, service
+
+    secrets = commands.add_parser("keys", help="manage API keys", description="Manage the API keys of a service.")
+    keys.add_commands(secrets)
+    service.add_commands(commands)
+
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)
     except terminal.Stop as stop:
         terminal.complain(str(stop))
-        return USAGE_ERROR
+        return stop.code
     return code

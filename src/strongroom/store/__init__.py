@@ -16,6 +16,7 @@ from strongroom.store import (
     schema,
     sessions,
     signups,
+    stats,
     vaults,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
@@ -42,6 +43,7 @@ __all__ = [
     "schema",
     "sessions",
     "signups",
+    "stats",
     "vaults",
 ]
 

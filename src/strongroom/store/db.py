@@ -132,5 +132,8 @@ class Database(Protocol):
     async def size(self) -> int:
         """How many bytes the database takes."""
 
+    async def vacuum(self) -> None:
+        """Give back the room that deleted things left. May take long, and keep those waiting who write."""
+
     async def close(self) -> None:
         """Finish what is under way and let go of the database."""

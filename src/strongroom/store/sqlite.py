@@ -450,6 +450,25 @@ class SqliteDatabase:
         """The bytes of the file and of its log."""
         return sum(_bytes_of(f"{self._path}{ending}") for ending in ("", "-wal"))
 
+    async def vacuum(self) -> None:
+        """Write the file anew, on a thread of its own: who writes meanwhile waits."""
+        try:
+            await asyncio.to_thread(self._vacuum)
+        except apsw.Error as error:
+            raise _passing(error) or error from None
+
+    def _vacuum(self) -> None:
+        os.environ.setdefault("SQLITE_TMPDIR", str(self._path.parent))  # where the data may lie, and there is room
+        connection = connect(self._path)
+        try:
+            connection.execute("PRAGMA temp_store = FILE")
+            connection.execute("VACUUM")
+            connection.set_busy_timeout(FOLD_MS)
+            with suppress(apsw.BusyError):
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            connection.close()
+
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
