@@ -56,6 +56,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keys.add_commands(secrets)
     service.add_commands(commands)
 
+    from strongroom.cli import asking, unit
+
+    asks = commands.add_parser(
+        "ready",
+        help="ask a running server whether it can do its work",
+        description="Ask the server that runs on this machine with the settings of the environment, or of .env, "
+        "whether it can do its work. Exit code 0 if it is ready, else 1.",
+    )
+    asks.set_defaults(run=asking.ready)
+
+    systemd = commands.add_parser(
+        "systemd",
+        help="print a unit for systemd",
+        description="Print a unit for systemd that locks the service in; its first lines say how to install it.",
+    )
+    systemd.set_defaults(run=unit.systemd)
+
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)

@@ -23,21 +23,12 @@ class Doors(NamedTuple):
 
     main: socket.socket
     metrics: socket.socket | None
-    scheme: str
-
-    @property
-    def url(self) -> str:
-        """Where requests are taken."""
-        return _url(self.main, self.scheme)
-
-    @property
-    def metrics_url(self) -> str | None:
-        """Where the figures are told, if that is a place of its own."""
-        return None if self.metrics is None else _url(self.metrics, "http") + "/metrics"
+    url: str
+    metrics_url: str | None  # where the figures are told, if that is a place of its own
 
     def close(self) -> None:
         """Take the file away that requests came through."""
-        if self.main.family == socket.AF_UNIX:
+        if self.url.startswith(UNIX):
             with suppress(OSError):
                 Path(self.url.removeprefix(UNIX)).unlink()
 
@@ -51,7 +42,8 @@ def open_doors(settings: Settings, host: str | None = None, port: int | None = N
     if settings.metrics_port is not None:
         beside = _LOCAL if host.startswith(UNIX) else host
         metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
-    return Doors(main, metrics, "https" if settings.tls_cert_file else "http")
+    told = None if metrics is None else _url(metrics, "http") + "/metrics"
+    return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told)
 
 
 def _address(host: str, port: int, named: str) -> socket.socket:
