@@ -80,6 +80,22 @@ def test_a_part_is_refused_and_so_is_more(whole: bytes) -> None:
         read(io.BytesIO(whole + b"\0"))
 
 
+def test_a_wrong_length_is_not_believed(whole: bytes) -> None:
+    """A flipped bit in a length does not make it read gigabytes into memory before it is noticed."""
+    asked: list[int] = []
+
+    class Wary(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            asked.append(size or 0)
+            return super().read(size)
+
+    bad = bytearray(whole)
+    bad[whole.index(b"\n") + 2] ^= 0x40
+    with pytest.raises(BadArchive):
+        read(Wary(bytes(bad)))
+    assert max(asked) < len(whole)
+
+
 def blocks(whole: bytes) -> list[bytes]:
     """The blocks after the first line."""
     found, at = [], whole.index(b"\n") + 1
@@ -181,6 +197,21 @@ def test_a_sealed_archive_that_was_changed_is_refused() -> None:
             unsealed(data[:size], "sesame")
     with pytest.raises(BadArchive):
         unsealed(data + b"\0", "sesame")
+
+
+@pytest.mark.usefixtures("light")
+def test_chunks_that_are_cut_off_are_missed_by_the_seal_itself() -> None:
+    """Whatever it holds: the chunk that is last now does not say that it is."""
+    file = io.BytesIO()
+    sealer = sealing.Sealer(file, "x")
+    sealer.write(bytes(1_000))
+    sealer.close()
+    for chunks in range(1, 10):
+        head = len(sealing.MAGIC) + sealing._HEAD.size + 4
+        cut = io.BytesIO(file.getvalue()[: head + chunks * 116])
+        cut.seek(len(sealing.MAGIC))
+        with pytest.raises(BadArchive):
+            sealing.Opener(cut, "x").read(10_000)
 
 
 @pytest.mark.usefixtures("light")

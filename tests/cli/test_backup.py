@@ -16,6 +16,7 @@ import pytest
 
 from strongroom import sealing
 from strongroom.cli import archives, main
+from strongroom.server import operate
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.conftest import Clock
@@ -85,9 +86,12 @@ def test_wrong_use_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFix
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_damaged_file_is_refused_before_anything_is_touched(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Wherever the damage is, at its very end too; and so is one that is cut off."""
+def test_a_damaged_file_is_refused_before_anything_is_touched(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the damage is, at its very end too; and so is one that is cut off. The restore itself does not begin."""
     assert main(["backup", "one"]) == 0
+    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     before = (home / "vault.db").read_bytes()
     for at in (25, 400, len(whole) // 2, len(whole) - 1):

@@ -338,6 +338,26 @@ async def test_a_switch_that_dies_is_finished_by_the_next_restore(
     assert turns.lock_of(Path(where)).word == ""
 
 
+@runs
+async def test_a_restore_that_reads_back_otherwise_is_undone(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row that got lost on the way into the database is noticed, and nothing is replaced."""
+    await live_in(where, clock)
+    archive = await archive_of(where)
+    before = await rows_of(where)
+    kind: Any = sides._PostgresSide if "://" in where else sides._SqliteSide
+    real = kind.add
+
+    async def lossy(self: Any, table: Any, page: Any) -> None:
+        await real(self, table, page[1:] if table.name == "events" else page)
+
+    monkeypatch.setattr(kind, "add", lossy)
+    with pytest.raises(CannotCopy, match="does not hold what the archive holds of events"):
+        await put_back(where, archive)
+    assert await rows_of(where) == before
+
+
 # Other schemas
 
 

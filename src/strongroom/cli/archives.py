@@ -79,7 +79,8 @@ def write(path: Path, key: Key, fill: Callable[[Any], str], check: Callable[[Pat
         if sink is not out:
             sink.close()
         written = out.close()
-        if _digest_of(half) != written or (not key.recipient and check(half) != checksum):
+        _forget(half)
+        if not (_digest_of(half) == written if key.recipient else _reads_as(checksum, check, half)):
             raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
         half.rename(path)
         _sync_folder(path.parent)
@@ -105,11 +106,22 @@ def _sealed(out: _Out, key: Key) -> Any:
         raise terminal.Stop(str(error)) from None
 
 
-def _digest_of(path: Path) -> str:
-    """The checksum of a file. Where the system allows it, the bytes come from the disk and not from memory."""
-    with path.open("rb", buffering=0) as file:
-        if hasattr(os, "posix_fadvise"):
+def _reads_as(checksum: str, check: Callable[[Path], str], half: Path) -> bool:
+    try:
+        return check(half) == checksum
+    except terminal.Stop:
+        return False
+
+
+def _forget(path: Path) -> None:
+    """Let the bytes be read from the disk next time, and not from memory, where the system allows it."""
+    if hasattr(os, "posix_fadvise"):
+        with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _digest_of(path: Path) -> str:
+    with path.open("rb", buffering=0) as file:
         digest = hashlib.sha256()
         while piece := file.read(1024 * 1024):
             digest.update(piece)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 _WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
+_LONGEST_REST = 1.0  # seconds
 _BACKUP = """
 Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only; it is read
 again before it gets its name. Where the data lies is told as for 'strongroom serve'. BACKUP_PASSPHRASE or
@@ -98,23 +99,28 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
         return made[0][1]
 
     def check(half: Path) -> str:
-        return _verified(half, settings, None)[1]
+        return _verified(half, settings, None, watcher)[1]
 
     if hasattr(os, "nice"):
         os.nice(10)  # those who serve come first
     key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
-    with _in_sentences() as watcher:
+    with _in_sentences(_Gentle()) as watcher:
         size = archives.write(path, key, fill, check)
     return *made[0], size
 
 
-def _verified(path: Path, settings: Settings, identity: str | None) -> tuple[Manifest, str]:
+def _verified(
+    path: Path, settings: Settings, identity: str | None, watcher: _Watcher | None = None
+) -> tuple[Manifest, str]:
     """Read an archive to its end; what it says of itself, and its checksum."""
     from strongroom.cli import archives
     from strongroom.store.backup import verify
 
-    with _in_sentences() as watcher, archives.opened(path, settings.backup_passphrase, identity) as source:
-        reader = verify(source, watcher)
+    with (
+        _in_sentences(watcher or _Watcher()) as watching,
+        archives.opened(path, settings.backup_passphrase, identity) as source,
+    ):
+        reader = verify(source, watching)
     return reader.manifest, reader.checksum
 
 
@@ -159,7 +165,7 @@ def restore(options: argparse.Namespace) -> int:
     passphrase = settings.backup_passphrase or _asked(path)
     settings = _with(settings, passphrase)
     _verified(path, settings, options.identity)
-    with _in_sentences() as watcher, archives.opened(path, passphrase, options.identity) as source:
+    with _in_sentences(_Watcher()) as watcher, archives.opened(path, passphrase, options.identity) as source:
         restored = operate.restore(settings, Reader(source), watcher)
     terminal.say(f"restored {restored.rows:,} rows from {path}, verified; the epoch is a new one.")
     if restored.kept is not None:
@@ -218,14 +224,27 @@ class _Watcher:
         """Nothing to show: the counts are those of the archive."""
 
 
+class _Gentle(_Watcher):
+    """Rests after each page for as long as the page took: half of the disk and of a processor stays with the server."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since = time.monotonic()
+
+    def moved(self, doing: str, done: int, total: int) -> None:
+        """Move the bar, and rest."""
+        super().moved(doing, done, total)
+        time.sleep(min(time.monotonic() - self._since, _LONGEST_REST))
+        self._since = time.monotonic()
+
+
 @contextmanager
-def _in_sentences() -> Iterator[_Watcher]:
+def _in_sentences(watcher: _Watcher) -> Iterator[_Watcher]:
     """Whatever stops the work becomes one sentence."""
     from strongroom.archive import BadArchive
     from strongroom.store import CannotOpen
     from strongroom.store.sides import CannotCopy
 
-    watcher = _Watcher()
     try:
         yield watcher
     except (CannotCopy, CannotOpen, BadArchive) as error:
