@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from strongroom import create_server
+from strongroom.server import Server
 from strongroom.store import Database, open_database
 from tests.postgres import postgres
 
@@ -90,10 +91,16 @@ class Person:
 class House:
     """A server and those who use it."""
 
-    def __init__(self, http: httpx2.AsyncClient, clock: Clock, app: Any = None) -> None:
+    def __init__(self, http: httpx2.AsyncClient, clock: Clock, server: Server | None = None) -> None:
         self.http = http
         self.clock = clock
-        self.app = app
+        self.server = server
+        self.app: Any = server
+
+    async def chores(self) -> None:
+        """What a running server does now and then: throw away what was kept for long enough."""
+        assert self.server is not None
+        await self.server._app.throw_away()
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"

@@ -19,15 +19,15 @@ R = TypeVar("R")
 class Writing:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
-    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "_terms", "actor", "seen", "tx")
+    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "actor", "seen", "terms", "tx")
 
     def __init__(
         self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
+        self.terms = terms
         self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
-        self._terms = terms
         self._drawn = drawn
         self._next = drawn.clock - moments + 1
         self._presumed = presumed
@@ -66,7 +66,7 @@ class Writing:
 
     def _require_room(self, documents: int, size: int) -> None:
         """Refuse what is beyond a limit, if it is this write that goes further beyond it."""
-        limits = self._terms
+        limits = self.terms
         over = limits.documents is not None and self._documents > 0 and documents > limits.documents
         if over or (limits.bytes is not None and self._bytes > 0 and size > limits.bytes):
             raise QuotaExceeded(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
-from strongroom.model import Terms
+from strongroom.model import Keeping, Terms
 from strongroom.server.live import Hub
 from strongroom.server.throttle import Gate, Meter, Turns
 
@@ -36,7 +36,8 @@ class Room:
         self.epoch = epoch
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
-        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
+        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
+        self.keeping = Keeping(settings.history_days, settings.trash_days or None)
         self.live = Hub(db, clock, log, epoch)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)

@@ -18,6 +18,7 @@ from strongroom.store import (
     signups,
     standing,
     vaults,
+    versions,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 from strongroom.store.nudges import Nudge
@@ -47,6 +48,7 @@ __all__ = [
     "signups",
     "standing",
     "vaults",
+    "versions",
 ]
 
 

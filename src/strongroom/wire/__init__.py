@@ -6,6 +6,7 @@ import msgspec
 
 from strongroom.wire.answers import (
     ApiKeys,
+    BlobVersions,
     Deleted,
     Documents,
     Done,
@@ -25,6 +26,7 @@ from strongroom.wire.answers import (
     Tokens,
     Vault,
     Vaults,
+    Versions,
 )
 from strongroom.wire.bodies import (
     Batch,
@@ -73,6 +75,7 @@ __all__ = [
     "ApiKeys",
     "Batch",
     "Blob",
+    "BlobVersions",
     "Body",
     "ChangePassword",
     "Ciphertext",
@@ -133,6 +136,7 @@ __all__ = [
     "VaultChanged",
     "Vaults",
     "Version",
+    "Versions",
     "decode",
     "encode",
     "says",

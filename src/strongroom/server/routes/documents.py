@@ -118,6 +118,11 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
     query = call.query()
     bad: dict[str, str] = {}
     limit = collection = tombstones = None
+    trash = "deleted" in query
+    if trash and query["deleted"] != "only":
+        bad["deleted"] = "must be only, or absent"
+    elif trash and "includeDeleted" in query:
+        bad["deleted"] = "contradicts includeDeleted"
     if "since" in query:
         since = integer(query["since"], 0)
         if since is None:
@@ -141,7 +146,7 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
         bad["since"] = "is required together with wait"
     if bad or wait is None:
         raise Invalid(bad)
-    return Changes(since, limit, collection, tombstones, wait)
+    return Changes(since, limit, collection, tombstones, trash, wait)
 
 
 def _tail(last: int, *, more: bool, synced: bool) -> bytes:
@@ -179,6 +184,7 @@ _QUERY: Final = (
     ("limit", "integer", "At most this many documents; all of them if absent"),
     ("collection", "string", "Only documents of this collection"),
     ("includeDeleted", "boolean", "Whether to show tombstones; by default only where there is a since"),
+    ("deleted", "string", "If it is only: nothing but deleted documents that can still be revived"),
     ("wait", "integer", "Seconds, up to 60, to wait for something new; needs a since"),
 )
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
