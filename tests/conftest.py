@@ -96,6 +96,10 @@ class House:
         self.clock = clock
         self.server = server
 
+    async def chores(self) -> None:
+        """What a running server does now and then: throw away what was kept for long enough."""
+        await self.server._app.throw_away()
+
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"
         made = await self.http.post("/auth/email/register", json={"email": email, "password": password})

@@ -68,6 +68,9 @@ async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
         dead = await person.document(plain)
         gone = await person("DELETE", f"/vaults/{plain['uid']}/documents/{dead['uid']}", {"version": dead["version"]})
         assert gone.status_code == 200, gone.text
+        odd = await person.document(plain, hmac=ODD)
+        await person("PUT", f"/vaults/{plain['uid']}/documents/{odd['uid']}", {"data": "BBBB", "version": 1})
+        await person("PUT", f"/vault/{blob['uid']}", {"data": f"new {ODD}", "salt": ""})
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())

@@ -10,6 +10,7 @@
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
+    │   ├── VersionNotFound     version_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
     │   ├── SessionNotFound     session_not_found
     │   └── ImportNotFound      import_not_found
@@ -117,6 +118,13 @@ class DocumentNotFound(NotFound):
 
     code = "document_not_found"
     sentence = "There is no such document in this vault."
+
+
+class VersionNotFound(NotFound):
+    """This version is neither the current one nor kept in the history."""
+
+    code = "version_not_found"
+    sentence = "This version is not kept; list the versions to see which are."
 
 
 class ApiKeyNotFound(NotFound):

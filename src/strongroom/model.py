@@ -176,7 +176,50 @@ class Head(Struct, frozen=True):
     created_at: int
     updated_at: int
     deleted_at: int | None
+    purged_at: int | None
     bytes: int
+
+
+class Version(Struct, frozen=True, rename="camel"):
+    """A version of a document that was replaced, without its ciphertext."""
+
+    version: int
+    updated_at: int
+    deleted_at: int | None
+    replaced_at: int
+    bytes: int
+
+
+class BlobVersion(Struct, frozen=True, rename="camel"):
+    """A blob that was replaced, without its ciphertext; the version is the vault's."""
+
+    version: int
+    updated_at: int
+    replaced_at: int
+    bytes: int
+
+
+class VaultBlob(Struct, frozen=True, rename="camel"):
+    """A vault's blob as it was at a version of the vault."""
+
+    uid: str
+    version: int
+    updated_at: int
+    data: str
+    salt: str | None
+
+    def __repr__(self) -> str:
+        return f"VaultBlob(uid={self.uid!r}, version={self.version})"
+
+
+class Due(Struct, frozen=True):
+    """Something that has been kept for long enough: whose, which (`at`: a version or a moment), and how much it is."""
+
+    user_id: str
+    uid: str
+    at: int
+    bytes: int
+    rows: int
 
 
 class KeptVault(Struct, frozen=True, rename="camel", omit_defaults=True, tag="vault", tag_field="kind"):
@@ -269,10 +312,18 @@ class Usage(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """What a server grants each account; None does not limit."""
+    """What a server grants each account, None does not limit; and how many replaced versions it keeps of anything."""
 
     documents: int | None = None
     bytes: int | None = None
+    versions: int = 20
+
+
+class Keeping(Struct, frozen=True):
+    """For how many days a server keeps replaced versions, and the ciphertext under a tombstone; None: for ever."""
+
+    history_days: int = 90
+    trash_days: int | None = 30
 
 
 class Expected(Struct, frozen=True):

@@ -68,5 +68,13 @@ TABLE: Final = (
     ),
     Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may keep; 0 does not limit"),
     Option("QUOTA_BYTES", "--quota-bytes", "0", "Bytes of ciphertext that one account may keep; 0 does not limit"),
+    Option(
+        "HISTORY_VERSIONS",
+        "--history-versions",
+        "20",
+        "Replaced versions of a document or a blob that are kept; 0: none",
+    ),
+    Option("HISTORY_DAYS", "--history-days", "90", "How long replaced versions are kept, in days"),
+    Option("TRASH_DAYS", "--trash-days", "30", "How long a deleted document can be revived, in days; 0: for ever"),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
 )

@@ -200,6 +200,7 @@ class Matrix:
         if good and row.destroys:
             vault, thing = await self._fresh(own, row, target, vault)
         path = way.path.replace("{vaultUid}", vault).replace("{name*}", vault).replace("{sid}", thing)
+        path = path.replace("{version}", row.version)
         path = path.replace("{uid}", vault if row.family == "vault" else thing) + row.query
         headers: tuple[tuple[str, str], ...] = (("if-match", "*"),) if row.if_match else ()
         if principal.carried == "query":

@@ -83,6 +83,7 @@ class Row(NamedTuple):
     how: str = ""  # tells rows of one route apart
     query: str = ""
     if_match: bool = False
+    version: str = "1"  # where the path names one
     destroys: bool = False  # the target is made for each call anew
     bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
     shows: str = ""  # what a good answer must hold: vaults, documents, itself, agent, keys
@@ -269,6 +270,17 @@ ROWS = (
         only=_KEYS,
     ),
     Row("DELETE " + _ONE, ERASES, family="document", destroys=True, only=_KEYS),
+    Row("GET " + _ONE + "/versions", READS_, family="document", only=_KEYS),
+    Row("GET " + _ONE + "/versions/{version}", READS_, family="document", shows="itself", only=_KEYS),
+    Row("GET " + _VAULT + "/versions", READS_, family="vault", only="both blob"),
+    Row(
+        "GET " + _VAULT + "/versions/{version}",
+        READS_,
+        (404, "version_not_found"),
+        family="vault",
+        version="0",
+        only="both blob",
+    ),
     Row("POST " + _BATCH, WRITES, family="vault", body=_batch(_document("in"), "create"), how="in reach", only=_KEYS),
     Row(
         "POST " + _BATCH,

@@ -150,6 +150,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         marks = {name: f"canary{name}{uuid.uuid4().hex}" for name in ("small", "large", "old", "new", "dead", "blob")}
         body = {"name": f"canaryname{uuid.uuid4().hex}", "data": marks["blob"] * 500, "salt": "AAAA"}
         vault = (await stage.send("POST", "/vault", ann.access, body)).json()["uid"]
+        await stage.send("PUT", f"/vault/{vault}", ann.access, {"data": "new", "salt": ""})
         await stage.document(ann, vault, "c", marks["small"])
         await stage.document(ann, vault, "c", marks["large"] * 3_000)
         for mark, method, change in (
@@ -175,6 +176,8 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             "events",
             "ledgers",
             "vault_changes",
+            "versions",
+            "blob_versions",
         }
         assert {name for name, rows in before.items() if ann.id in rows} == ours
         assert "://" in where or marks["dead"].encode() in raw_bytes(where)

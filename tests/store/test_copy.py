@@ -141,7 +141,7 @@ async def test_there_and_back_again(place: Callable[[str], str], clock: Clock) -
     await copy(there, back, clock, Listener())
     assert await copied_rows_of(back) == await copied_rows_of(here)
     texts = [value for rows in (await rows_of(back)).values() for row in rows for value in row]
-    assert texts.count(ODD) == 2
+    assert texts.count(ODD) == 3
     assert LARGE in texts
 
 

@@ -20,15 +20,15 @@ R = TypeVar("R")
 class Writing:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
-    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "_terms", "actor", "seen", "tx")
+    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "actor", "seen", "terms", "tx")
 
     def __init__(
         self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
+        self.terms = terms
         self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
-        self._terms = terms
         self._drawn = drawn
         self._next = drawn.clock - moments + 1
         self._presumed = presumed
@@ -59,7 +59,7 @@ class Writing:
         if more != (0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
         used = Usage(self._drawn.documents + more[0], self._drawn.bytes + more[1])
-        require_room(self.actor, self._terms, used, Usage(documents, size))
+        require_room(self.actor, self.terms, used, Usage(documents, size))
         if vault_uid is not None and not await store.vaults.book(
             self.tx, owner, vault_uid, self._last, documents, size
         ):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import ClientDisconnect
 
 from strongroom import rules
-from strongroom.actions import sessions
+from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes
 from strongroom.server.authenticate import authenticate
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from strongroom.server.room import Room
 
 _PURGE_SECONDS: Final = 600
+_REST: Final = 4  # times as long as a step took, before the next
 
 
 class App:
@@ -57,16 +58,25 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _purge(self) -> None:
-        """Forget expired sessions now and then."""
+        """Forget now and then what is expired or was kept for long enough."""
         while True:
             try:
                 await self.room.db.write_long(sessions.purge, self.room.settings.event_days)
+                await self.throw_away()
                 await self.room.db.fold()
             except Refusal:
                 pass  # the disk is full or busy: there is always a next time
             except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
                 self.room.log.fault(error, "purge")
             await asyncio.sleep(_PURGE_SECONDS)
+
+    async def throw_away(self) -> None:
+        """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
+        while True:
+            began = time.monotonic()
+            if not await self.room.db.write_long(purging.step, self.room.keeping):
+                return
+            await asyncio.sleep(_REST * (time.monotonic() - began))
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()

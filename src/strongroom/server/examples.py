@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from strongroom import errors, wire
 from strongroom.errors import Refusal
-from strongroom.model import Document
+from strongroom.model import Document, VaultBlob
 
 _UID: Final = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 _VAULT_UID: Final = "0192f0c0-11aa-7bbb-8ccc-0123456789ab"
@@ -42,6 +42,7 @@ _SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "c
 _KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
 _FROM: Final = {"address": "192.0.2.7", "userAgent": "curl/8.9"}
 _SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True}
+_KEPT: Final = {"version": 1, "updatedAt": _NOW, "replacedAt": _NOW + 60_000, "bytes": 40}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
@@ -79,6 +80,9 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Vaults: {"vaults": [_VAULT]},
     wire.Documents: _LIST,
     wire.Synced: {**_LIST, "syncedAt": _NOW},
+    wire.Versions: {"versions": [{**_KEPT, "deletedAt": None}]},
+    wire.BlobVersions: {"versions": [_KEPT]},
+    VaultBlob: {"uid": _VAULT_UID, "version": 1, "updatedAt": _NOW, "data": _VAULT["data"], "salt": _VAULT["salt"]},
     wire.Results: {"results": [_DOCUMENT]},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},

@@ -45,6 +45,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.NotFound: 404,
     errors.VaultNotFound: 404,
     errors.DocumentNotFound: 404,
+    errors.VersionNotFound: 404,
     errors.ApiKeyNotFound: 404,
     errors.SessionNotFound: 404,
     errors.ImportNotFound: 404,

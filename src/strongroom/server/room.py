@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
-from strongroom.model import Terms
+from strongroom.model import Keeping, Terms
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Room:
         self.epoch = epoch
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
-        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
+        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
+        self.keeping = Keeping(settings.history_days, settings.trash_days or None)
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)

@@ -113,6 +113,9 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "RATE_LIMIT": _whole(0, 1_000_000_000),
     "QUOTA_DOCUMENTS": _whole(0, 10**15 - 1),
     "QUOTA_BYTES": _whole(0, 10**15 - 1),
+    "HISTORY_VERSIONS": _whole(0, 1_000),
+    "HISTORY_DAYS": _whole(1, 36_500),
+    "TRASH_DAYS": _whole(0, 36_500),
     "EVENT_DAYS": _whole(1, 36_500),
 }
 
@@ -143,6 +146,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     rate_limit: int
     quota_documents: int
     quota_bytes: int
+    history_versions: int
+    history_days: int
+    trash_days: int
     event_days: int
 
     def __repr__(self) -> str:

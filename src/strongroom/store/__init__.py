@@ -18,6 +18,7 @@ from strongroom.store import (
     sessions,
     signups,
     vaults,
+    versions,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
 
@@ -45,6 +46,7 @@ __all__ = [
     "sessions",
     "signups",
     "vaults",
+    "versions",
 ]
 
 

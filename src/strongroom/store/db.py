@@ -83,9 +83,9 @@ class Tx(Protocol):
         """Run the statement; how many rows it changed."""
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
-        """Run the statement for each of these rows of parameters, in order; whether each changed a row.
+        """Run the statement for each of these rows of parameters, in order; whether each changed anything.
 
-        The column `by` of the changed row is the parameter of that name, and tells it from the others.
+        The column `by` of what it changes is the parameter of that name, and tells it from the others.
         """
 
     def pages(self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any) -> AsyncIterator[list[T]]:

@@ -10,6 +10,8 @@ from strongroom.model import Usage
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from strongroom.store.db import Tx
 
 
@@ -58,9 +60,9 @@ async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
     await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
 
 
-async def hold(tx: Tx, user_id: str) -> None:
-    """Take the account's lock until commit, and draw nothing."""
-    await tx.run(_HOLD, user_id=user_id)
+async def hold(tx: Tx, user_ids: Iterable[str]) -> None:
+    """Take the locks of these accounts until commit, in one order for all who do so, and draw nothing."""
+    await tx.each(_HOLD, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by="user_id")
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:

@@ -83,11 +83,18 @@ class _Tx:
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
         """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
+        if not rows:
+            return []
         arguments = [[parameters[name] for name in sql.names] for parameters in rows]
         with _in_words():
             changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {by}", arguments)
-        left = deque(row[0] for row in changed)
-        return [bool(left) and left[0] == parameters[by] and bool(left.popleft()) for parameters in rows]
+        told = deque(row[0] for row in changed)
+        outcomes = []
+        for parameters in rows:
+            outcomes.append(bool(told) and told[0] == parameters[by])
+            while told and told[0] == parameters[by]:
+                told.popleft()
+        return outcomes
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any

@@ -6,6 +6,7 @@ import msgspec
 
 from strongroom.wire.answers import (
     ApiKeys,
+    BlobVersions,
     Deleted,
     Documents,
     Done,
@@ -26,6 +27,7 @@ from strongroom.wire.answers import (
     Tokens,
     Vault,
     Vaults,
+    Versions,
 )
 from strongroom.wire.bodies import (
     Batch,
@@ -76,6 +78,7 @@ __all__ = [
     "ApiKeys",
     "Batch",
     "Blob",
+    "BlobVersions",
     "Body",
     "ChangePassword",
     "Ciphertext",
@@ -136,6 +139,7 @@ __all__ = [
     "Vault",
     "Vaults",
     "Version",
+    "Versions",
     "bad_line",
     "decode",
     "encode",

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, Document, Event, Permission, Usage, User
+from strongroom.model import ApiKey, BlobVersion, Document, Event, Permission, Usage, User, Version
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -134,6 +134,18 @@ class Results(Struct, frozen=True):
     """What became of each operation of a batch, in their order; of a deletion, the tombstone without ciphertext."""
 
     results: list[Document]
+
+
+class Versions(Struct, frozen=True):
+    """The versions of a document that were replaced and are kept, newest first."""
+
+    versions: list[Version]
+
+
+class BlobVersions(Struct, frozen=True):
+    """The blobs of a vault that were replaced and are kept, newest first."""
+
+    versions: list[BlobVersion]
 
 
 class NewApiKey(Struct, frozen=True, rename="camel"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, batches, documents, keys, moving, sessions, system, vaults
+from strongroom.server.routes import accounts, batches, documents, keys, moving, sessions, system, vaults, versions
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -21,5 +21,7 @@ def table(variant: Variant) -> Table:
         *system.ENDPOINTS,
     ]
     if variant.has_documents:
-        endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+    if variant.has_blobs:
+        endpoints += versions.OF_BLOBS
     return Table(endpoints)

@@ -88,6 +88,11 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
     query = call.query()
     bad: dict[str, str] = {}
     limit = collection = tombstones = None
+    trash = "deleted" in query
+    if trash and query["deleted"] != "only":
+        bad["deleted"] = "must be only, or absent"
+    elif trash and "includeDeleted" in query:
+        bad["deleted"] = "contradicts includeDeleted"
     if "since" in query:
         since = integer(query["since"], 0)
         if since is None:
@@ -106,7 +111,7 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
             bad["includeDeleted"] = "must be true or false"
     if bad:
         raise Invalid(bad)
-    return Changes(since, limit, collection, tombstones)
+    return Changes(since, limit, collection, tombstones, trash)
 
 
 def _tail(last: int, *, more: bool, synced: bool) -> bytes:
@@ -144,6 +149,7 @@ _QUERY: Final = (
     ("limit", "integer", "At most this many documents; all of them if absent"),
     ("collection", "string", "Only documents of this collection"),
     ("includeDeleted", "boolean", "Whether to show tombstones; by default only where there is a since"),
+    ("deleted", "string", "If it is only: nothing but deleted documents that can still be revived"),
 )
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
