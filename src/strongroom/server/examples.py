@@ -87,7 +87,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
     wire.Vault: _VAULT,
-    wire.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7},
+    wire.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7, "leftOut": 0},
     Document: _DOCUMENT,
 }
 
