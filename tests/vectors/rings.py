@@ -177,6 +177,9 @@ def _insider(book: Book, scene: Scene) -> None:
     other = AccountKey.of(bytes.fromhex(OTHER_ACCOUNT_KEY)).account
     given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, head[:2] + other + head[18:], empty)}
     book.bad("a key holder wrote another account's id", "reopen-keyring", given)
+    for name, start in {"format 0": b"\0\4", "format 2": b"\2\4", "kind 3": b"\1\3", "kind 5": b"\1\5"}.items():
+        given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, start + head[2:], empty)}
+        book.bad(f"a key holder wrote {name}", "reopen-keyring", given)
 
 
 def _ring(scene: Scene, head: bytes, content: Content) -> str:
