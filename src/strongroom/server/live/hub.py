@@ -126,7 +126,7 @@ class Hub:
         account.waiters.add(waiter)
         gone.add_done_callback(lambda _: waiter.rouse())
         try:
-            while not (gone.done() or self._stopping or await look() or loop.time() >= deadline):
+            while not (gone.done() or await look() or self._stopping or loop.time() >= deadline):
                 await waiter.sleep(deadline)
         finally:
             account.waiters.discard(waiter)
