@@ -38,6 +38,11 @@ def body(file: bytes) -> list[bytes]:
     return file.splitlines()[1:-1]
 
 
+def came(file: bytes, left_out: int = 0) -> Json:
+    """What the answer to an import says of a file."""
+    return {**lines(file)[-1]["counts"], "leftOut": left_out}
+
+
 def sealed(written: Iterable[Any], **trailer: Any) -> bytes:
     """A file of these lines, with a trailer that fits them."""
     given = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in written]

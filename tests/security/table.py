@@ -86,7 +86,7 @@ class Row(NamedTuple):
     version: str = "1"  # where the path names one
     destroys: bool = False  # the target is made for each call anew
     bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
-    shows: str = ""  # what a good answer must hold: vaults, documents, itself, agent, keys
+    shows: str = ""  # what a good answer must hold: vaults, documents, all of both, itself, agent, keys
     only: str = "both document blob"
 
     @property
@@ -178,6 +178,9 @@ ROWS = (
     Row("GET /auth/events", OF_USER, shows="agent"),
     Row("GET /auth/sessions", OF_USER, shows="agent"),
     Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
+    Row("GET /auth/export", OF_USER, shows="all"),
+    Row("POST /auth/import", OF_USER, (409, "account_not_empty"), body=lambda _: {"kind": "header"}),
+    Row("DELETE /auth/import", OF_USER, (404, "import_not_found")),
     Row("GET /auth/api-keys", OF_USER, shows="keys", only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=lambda _: {"name": "k"}, only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=_key_for("own", "inside"), how="own vault", only=_KEYS),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import compress, groupby
+from operator import not_
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from strongroom.wire import bad_line
 if TYPE_CHECKING:
     from strongroom.model import Actor, Mark, Origin, Terms
     from strongroom.store import Tx
+    from strongroom.store.imports import Import
     from strongroom.wire import Header, Kept
 
 EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
@@ -68,11 +70,16 @@ async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -
     await _hold(tx, actor, terms, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
         raise ImportUnfinished
-    for kind, alike in groupby(batch.lines, key=lambda numbered: type(numbered[1])):
+    left_out = 0
+    for _, alike in groupby(batch.lines, key=lambda numbered: type(numbered[1])):
         numbered = list(alike)
-        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered])
-        if not all(added):
-            raise bad_line(numbered[added.index(False)][0], _CLASH[kind])
+        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], terms.versions)
+        for number, line in compress(numbered, map(not_, added)):
+            if not await _is_too_old(tx, actor.user_id, line, terms.versions):
+                raise bad_line(number, _CLASH[type(line)])
+            left_out += 1
+    if left_out:
+        await store.imports.leave_out(tx, actor.user_id, left_out)
     inside: dict[str, list[Kept]] = {uid: [] for uid in batch.reached}
     for _, line in batch.lines:
         if not isinstance(line, (KeptVersion, KeptBlob)):
@@ -82,13 +89,21 @@ async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -
         await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes)
 
 
-async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, mark: Mark, clock: int, origin: Origin) -> None:
-    """The whole file is in: the account goes on, later than anything that came."""
-    own = await _hold(tx, actor, terms, Usage(0, 0))
-    if not await store.imports.advance(tx, actor.user_id, file_id, mark.lines, mark):
-        raise ImportUnfinished
+async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, rest: Batch, clock: int, origin: Origin) -> Import:
+    """Store what is left, and let the account go on, later than anything that came."""
+    await take(tx, actor, terms, file_id, rest)
+    own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
     await events.note(tx, actor.user_id, EventType.IMPORTED, origin)
+    return await of(tx, actor)
+
+
+async def of(tx: Tx, actor: Actor) -> Import:
+    """The last import into the account."""
+    known = await store.imports.get(tx, actor.user_id)
+    if known is None:
+        raise ImportNotFound
+    return known
 
 
 async def give_up(tx: Tx, actor: Actor) -> None:
@@ -113,8 +128,8 @@ async def empty(tx: Tx, actor: Actor) -> bool:
     return False
 
 
-async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> int:
-    """Take the account's lock, and count what is added; the account's time.
+async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
+    """Take the account's lock, and count what is added.
 
     A file may take longer to arrive than an access token lives, but a session that has ended brings nothing more.
     """
@@ -124,7 +139,18 @@ async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> int:
     if drawn is None:
         raise ImportUnfinished
     require_room(actor, terms, Usage(drawn.documents, drawn.bytes), added)
-    return drawn.clock
+
+
+async def _is_too_old(tx: Tx, user_id: str, line: Kept, most: int) -> bool:
+    """Whether a version that was not added is one that this server would not have kept either."""
+    current = None
+    if isinstance(line, KeptVersion):
+        head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
+        current = None if head is None or head.purged_at is not None else head.version
+    elif isinstance(line, KeptBlob):
+        vault = await store.vaults.bare(tx, user_id, line.uid)
+        current = None if vault is None else vault.version
+    return current is not None and current - line.version > most
 
 
 def _sum(lines: list[Kept]) -> Usage:

@@ -106,7 +106,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.VaultChanged: {"uid": _VAULT_UID, "kind": "renamed", "name": "private", "version": 2, "updatedAt": _NOW + 2},
     wire.Ended: {"reason": "token_expired"},
     wire.Vault: _VAULT,
-    wire.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7},
+    wire.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7, "leftOut": 0},
     Document: _DOCUMENT,
 }
 

@@ -24,6 +24,7 @@ from strongroom.server.http import BODY_RATE, BODY_SECONDS
 
 if TYPE_CHECKING:
     from strongroom.server.http import Call
+    from strongroom.store.imports import Import
 
 LINES: Final = "application/x-ndjson"
 ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole request
@@ -135,8 +136,8 @@ class Intake:
         self._waiting: list[tuple[int, wire.Kept]] = []
         self._size = 0
 
-    async def run(self) -> Tally:
-        """Read and store all of it; what the account got by it."""
+    async def run(self) -> Import:
+        """Read and store all of it; what came of it."""
         call, file = self._call, self._file
         await call.room.db.read(imports.require_place, call.actor)
         async with aclosing(_lines(call)) as lines:
@@ -146,11 +147,10 @@ class Intake:
             raise Invalid({"body": _CUT_OFF}, f"The file {_CUT_OFF}, or give the import up with DELETE /auth/import.")
         if file.number < self._known.lines:
             raise self._another()
-        if not self._done:
-            await self._store()
-            rest = file.header.id, self._stored, file.header.clock, call.origin
-            await call.room.db.write_long(imports.finish, call.actor, call.room.terms, *rest)
-        return self._stored.held
+        if self._done:
+            return await call.room.db.read(imports.of, call.actor)
+        rest = file.header.id, self._batch(), file.header.clock, call.origin
+        return await call.room.db.write_long(imports.finish, call.actor, call.room.terms, *rest)
 
     async def _line(self, raw: bytes) -> None:
         file = self._file
@@ -177,12 +177,14 @@ class Intake:
 
     async def _store(self) -> None:
         """Store what waits, and with it the mark up to here."""
-        room, file = self._call.room, self._file
+        room, file, batch = self._call.room, self._file, self._batch()
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        batch = imports.Batch(self._waiting, self._stored.lines, file.mark, file.reached)
         await room.db.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
         self._stored = batch.mark
         self._waiting, self._size, file.reached = [], 0, {}
+
+    def _batch(self) -> imports.Batch:
+        return imports.Batch(self._waiting, self._stored.lines, self._file.mark, self._file.reached)
 
     def _another(self) -> Refusal:
         """Up to the mark it must be the file that came before, to the byte."""

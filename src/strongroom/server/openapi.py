@@ -87,6 +87,8 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     found += endpoint.refusals
     if endpoint.method != "GET":
         found += [errors.StorageFull]
+        if endpoint.access is Access.ANY:  # whatever is written in vaults
+            found += [errors.ImportUnfinished]
     return list(dict.fromkeys([*found, errors.InternalError, errors.Unavailable]))
 
 

@@ -30,6 +30,7 @@ class Import(Struct, frozen=True):
     documents: int
     versions: int
     blob_versions: int
+    left_out: int
 
     @property
     def mark(self) -> Mark:
@@ -41,11 +42,11 @@ _GET = Sql(f"SELECT {columns(Import)} FROM imports WHERE user_id = :user_id")
 _HAS_VAULTS = Sql("SELECT 1 FROM vaults WHERE user_id = :user_id LIMIT 1")
 _BEGIN = Sql("""
     INSERT INTO imports
-           (user_id, id, state, lines, digest, vaults, documents, versions, blob_versions, began_at)
-    VALUES (:user_id, :id, 'open', :lines, :digest, 0, 0, 0, 0, :now)
+           (user_id, id, state, lines, digest, vaults, documents, versions, blob_versions, left_out, began_at)
+    VALUES (:user_id, :id, 'open', :lines, :digest, 0, 0, 0, 0, 0, :now)
     ON CONFLICT (user_id) DO UPDATE
        SET id = :id, state = 'open', lines = :lines, digest = :digest,
-           vaults = 0, documents = 0, versions = 0, blob_versions = 0, began_at = :now
+           vaults = 0, documents = 0, versions = 0, blob_versions = 0, left_out = 0, began_at = :now
 """)
 _ADVANCE = Sql("""
     UPDATE imports
@@ -53,6 +54,7 @@ _ADVANCE = Sql("""
            vaults = :vaults, documents = :documents, versions = :versions, blob_versions = :blob_versions
      WHERE user_id = :user_id AND id = :id AND state = 'open' AND lines = :before
 """)
+_LEAVE_OUT = Sql("UPDATE imports SET left_out = left_out + :count WHERE user_id = :user_id")
 _TURN = Sql("UPDATE imports SET state = :state WHERE user_id = :user_id AND state IN ('open', 'emptying')")
 _FORGET = Sql("DELETE FROM imports WHERE user_id = :user_id")
 
@@ -75,7 +77,8 @@ _TELL = Sql("""
       FROM vaults WHERE user_id = :user_id
 """)
 
-# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far.
+# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far. Of what
+# was replaced, as much is kept as a server keeps that saw the changes happen.
 _VAULT = Sql("""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
     SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, 0
@@ -93,13 +96,15 @@ _VERSION = Sql(f"""
     INSERT INTO versions (user_id, {columns(KeptVersion)})
     SELECT user_id, uid, vault_uid, :collection, :version, :created_at, :updated_at, :replaced_at,
            :data, :hmac, :deleted_at
-      FROM documents WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND version > :version
+      FROM documents
+     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND purged_at IS NULL
+       AND version > :version AND version - :version <= :most
     ON CONFLICT DO NOTHING
 """)
 _BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {columns(KeptBlob)})
     SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
-      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version
+      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version AND version - :version <= :most
     ON CONFLICT DO NOTHING
 """)
 
@@ -164,10 +169,18 @@ async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -
     return moved > 0
 
 
-async def add(tx: Tx, user_id: str, rows: Sequence[Kept]) -> list[bool]:
-    """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already."""
+async def add(tx: Tx, user_id: str, rows: Sequence[Kept], most: int) -> list[bool]:
+    """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already.
+
+    No more than so many replaced versions of anything have one.
+    """
     statement, by = _ADD[type(rows[0])]
-    return await tx.each(statement, [{**_fields(row), "user_id": user_id} for row in rows], by=by)
+    return await tx.each(statement, [{**_fields(row), "user_id": user_id, "most": most} for row in rows], by=by)
+
+
+async def leave_out(tx: Tx, user_id: str, count: int) -> None:
+    """Note that so many lines were left out."""
+    await tx.run(_LEAVE_OUT, user_id=user_id, count=count)
 
 
 def _fields(row: Kept) -> dict[str, Any]:

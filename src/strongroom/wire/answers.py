@@ -213,12 +213,13 @@ class Events(Struct, frozen=True, rename="camel"):
 
 
 class Imported(Struct, frozen=True, rename="camel"):
-    """What an import brought, in all its attempts together."""
+    """What an import brought, in all its attempts together; `leftOut` are versions of which no more are kept here."""
 
     vaults: int
     documents: int
     versions: int
     blob_versions: int
+    left_out: int
 
 
 class Fault(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -7,8 +7,6 @@ import hashlib
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
@@ -56,8 +54,8 @@ async def _exported(call: Call) -> Chunks:
 
 async def import_(call: Call) -> Answer:
     """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
-    held = await Intake(call).run()
-    return answer(wire.Imported(*msgspec.structs.astuple(held)))
+    came = await Intake(call).run()
+    return answer(wire.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out))
 
 
 async def give_up(call: Call) -> Answer:

@@ -12,5 +12,6 @@ CREATE TABLE imports (
     documents {bigint} NOT NULL,
     versions {bigint} NOT NULL,
     blob_versions {bigint} NOT NULL,
+    left_out {bigint} NOT NULL,
     began_at {bigint} NOT NULL
 ){strict};
