@@ -85,6 +85,7 @@ class Row(NamedTuple):
     if_match: bool = False
     version: str = "1"  # where the path names one
     destroys: bool = False  # the target is made for each call anew
+    content_type: str = ""  # of a request without a body
     bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
     shows: str = ""  # what a good answer must hold: vaults, documents, all of both, itself, agent, keys
     only: str = "both document blob"
@@ -179,7 +180,10 @@ ROWS = (
     Row("GET /auth/sessions", OF_USER, shows="agent"),
     Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
     Row("GET /auth/export", OF_USER, shows="all"),
-    Row("POST /auth/import", OF_USER, (409, "account_not_empty"), body=lambda _: {"kind": "header"}),
+    Row("POST /auth/import", OF_USER, (409, "account_not_empty"), content_type="application/x-ndjson"),
+    Row(
+        "POST /auth/import", OF_USER, (415, "unsupported_media_type"), body=lambda _: {"kind": "header"}, how="no file"
+    ),
     Row("DELETE /auth/import", OF_USER, (404, "import_not_found")),
     Row("GET /auth/api-keys", OF_USER, shows="keys", only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=lambda _: {"name": "k"}, only=_KEYS),

@@ -69,8 +69,13 @@ def sealed(marks: Iterable[str]) -> str:
 
 
 def opened(data: str) -> Marks:
-    """What ciphertext says."""
-    return frozenset(json.loads(base64.urlsafe_b64decode(data))["marks"])
+    """What ciphertext says; nothing where it was thrown away."""
+    return frozenset(json.loads(base64.urlsafe_b64decode(data))["marks"]) if data else frozenset()
+
+
+def purged(document: Json) -> bool:
+    """Whether it is a tombstone whose ciphertext was thrown away."""
+    return document["deletedAt"] is not None and not document["data"]
 
 
 class Entry:
@@ -121,7 +126,7 @@ class Entry:
     def demote(self) -> None:
         """The lineage is another: what was believed to be stored is only a wish now."""
         view = self.view
-        if view is None and self.base is not None:
+        if view is None and self.base is not None and not purged(self.base):
             self.gone = opened(self.base["data"])
         self.base, self.sent, self.wish = None, None, view
         self.unwanted = self.doubt = False
@@ -142,9 +147,10 @@ class Entry:
         sent, self.sent, self.doubt = self.sent, None, False
         if self.base is None or current["version"] >= self.base["version"]:
             self.base = current
+        own = purged(self.base) and sent.body.get("hmac") == self.base["hmac"]  # what was sent is what was deleted
         if self.unwanted:  # the user deleted what was sent
             self._rebase(self.base)
-        elif sent.marks is not None:
+        elif sent.marks is not None and not own:
             self.wish = sent.marks | (self.wish or frozenset())
             self._rebase(self.base)
 
@@ -199,8 +205,16 @@ def _watched(
 class Device:
     """One device of the account. It follows all documents of its vaults, or those of one collection."""
 
-    def __init__(self, name: str, network: Network, vaults: Iterable[str], collection: str | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        network: Network,
+        vaults: Iterable[str],
+        collection: str | None,
+        fresh: Callable[[str, Marks], str],
+    ) -> None:
         self.name = name
+        self.fresh = fresh  # a new uid, for this content that cannot go on under its old one
         self.network = network
         self.collection = collection
         self.vaults = {vault: Following() for vault in vaults}
@@ -238,9 +252,20 @@ class Device:
         """The documents with something to push."""
         return sorted(uid for uid, entry in self.entries.items() if entry.busy)
 
+    def _moved(self, uid: str) -> str:
+        """The uid under which a document goes on; another one, if its own has only an empty tombstone."""
+        entry = self.entries[uid]
+        if entry.wish is None or entry.sent is not None or entry.base is None or not purged(entry.base):
+            return uid
+        new = self.fresh(uid, entry.wish)
+        self.entries[new] = Entry(entry.vault, entry.collection)
+        self.entries[new].wish, entry.wish = entry.wish, None
+        return new
+
     @_watched
     async def push(self, uid: str) -> None:
         """Send a change, or look at what it met."""
+        uid = self._moved(uid)
         entry = self.entries[uid]
         if not await self._ready(entry.vault):
             return
@@ -264,7 +289,8 @@ class Device:
         """Send all changes in a vault at once, but for those that must be looked at first."""
         if not await self._ready(vault):
             return
-        able = [uid for uid in self.busy if self.entries[uid].vault == vault and not self.entries[uid].doubt]
+        waiting = [uid for uid in self.busy if self.entries[uid].vault == vault and not self.entries[uid].doubt]
+        able = [self._moved(uid) for uid in waiting]
         ops = [op for op in (self.entries[uid].next_op(uid) for uid in able) if op is not None]
         if not ops:
             return

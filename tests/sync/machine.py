@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.conftest import START
-from tests.sync.device import Device, Json, Lost, Marks, opened
-from tests.sync.oracle import Oracle
+from tests.sync.device import Device, Lost, Marks, opened
+from tests.sync.oracle import DAY, Oracle, State
 from tests.sync.place import Place, Wire
 
 COLLECTIONS = ("a", "b")
-HOUR, DAY = 3_600_000, 86_400_000
+HOUR = 3_600_000
 ROUNDS = 60  # of pushing and pulling by all devices, after which they must agree
 
 fates = st.sampled_from(["good", "good", "good", "lost", "never", "late"])
@@ -45,7 +45,7 @@ class Sync(RuleBasedStateMachine):
             made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name})
             assert (made.status, made.body.get("updatedAt")) == (201, self.oracle.vault())
             self.vaults.append(made.body["uid"])
-        self.devices = [Device(f"{n}", self.wire, self.vaults, kind) for n, kind in enumerate(kinds)]
+        self.devices = [self._device(f"{n}", kind) for n, kind in enumerate(kinds)]
         for n in range(old):
             uid = self._begun(self.devices[n % len(kinds)], self.vaults[n % len(self.vaults)], COLLECTIONS[n % 2])
             while uid in self.devices[n % len(kinds)].busy:
@@ -65,6 +65,16 @@ class Sync(RuleBasedStateMachine):
         """Connections are lost: whoever had one looks first whether the server is the same."""
         for device in self.devices:
             device.sure = False
+
+    def _device(self, name: str, collection: str | None) -> Device:
+        return Device(name, self.wire, self.vaults, collection, self._moved)
+
+    def _moved(self, uid: str, marks: Marks) -> str:
+        """What was said under one uid goes on under another."""
+        new = f"00000000-0000-7000-8000-{next(self.numbers):012x}"
+        self.said[uid] -= marks
+        self.said[new] = set(marks)
+        return new
 
     def _begun(self, device: Device, vault: str, collection: str) -> str:
         number = next(self.numbers)
@@ -143,7 +153,7 @@ class Sync(RuleBasedStateMachine):
         device = data.draw(st.sampled_from(self.devices))
         if device.busy or not device.sure:
             return
-        new = Device(device.name, self.wire, self.vaults, device.collection)
+        new = self._device(device.name, device.collection)
         self.devices[self.devices.index(device)] = new
         for _ in range(pages):
             self.run("good", new.pull(self.vaults[0], limit))
@@ -168,20 +178,43 @@ class Sync(RuleBasedStateMachine):
         """The machine's clock is set."""
         self.clock.pass_(by)
 
+    @rule(days=st.integers(0, 5))
+    def throw_away(self, days: int) -> None:
+        """Some days pass, and the server throws away what was kept for long enough."""
+        self.clock.pass_(days * DAY)
+        self.place.throw_away()
+        self.oracle.throw_away()
+
+    @precondition(lambda self: self.oracle.documents)
+    @rule(data=st.data())
+    def remember(self, data: st.DataObject) -> None:
+        """What a document was before is what the oracle says, as far as it is kept."""
+        uid = data.draw(st.sampled_from(sorted(self.oracle.documents)))
+        current = self.oracle.documents[uid]
+        path = f"/vaults/{current['vaultUid']}/documents/{uid}/versions"
+        assert self.run("good", self.wire.get(path)) == (200, {"versions": self.oracle.history(uid)})
+        kept = {one["version"]: one for one in [*self.oracle.versions.get(uid, []), current]}
+        version = data.draw(st.integers(1, current["version"]))
+        reply = self.run("good", self.wire.get(f"{path}/{version}"))
+        if version in kept:
+            assert (reply.status, kept[version] | reply.body) == (200, kept[version])
+        else:
+            assert (reply.status, reply.code) == (404, "version_not_found")
+
     @rule(
         data=st.data(),
         limit=limits,
         collection=st.sampled_from([None, *COLLECTIONS, "c"]),
-        deleted=st.sampled_from([None, True, False]),
+        deleted=st.sampled_from([None, "true", "false", "only"]),
     )
-    def look(self, data: st.DataObject, limit: int | None, collection: str | None, *, deleted: bool | None) -> None:
+    def look(self, data: st.DataObject, limit: int | None, collection: str | None, deleted: str | None) -> None:
         """Any list, from any moment, is what the oracle says."""
         moments = sorted(document["updatedAt"] for document in self.oracle.documents.values())
         since = data.draw(st.sampled_from([None, 0, *moments, *(moment - 1 for moment in moments)]))
         vault = data.draw(st.sampled_from(self.vaults))
         query = {"since": since, "limit": limit, "collection": collection}
-        shown = None if deleted is None else str(deleted).lower()
-        reply = self.run("good", self.wire.get(f"/vaults/{vault}/documents", includeDeleted=shown, **query))
+        shown = {"deleted" if deleted == "only" else "includeDeleted": deleted}
+        reply = self.run("good", self.wire.get(f"/vaults/{vault}/documents", **shown, **query))
         assert reply == (200, self.oracle.listed(vault, deleted=deleted, **query))
 
     def settle(self) -> None:
@@ -241,7 +274,7 @@ class Sync(RuleBasedStateMachine):
 class Restored(Sync):
     """The same, with an operator who once goes back to a backup."""
 
-    kept: tuple[int, dict[str, Json]] | None = None
+    kept: State | None = None
     restored = False
 
     @precondition(lambda self: self.kept is None)
@@ -249,7 +282,7 @@ class Restored(Sync):
     def keep(self) -> None:
         """The operator makes a backup."""
         self.place.backup()
-        self.kept = self.oracle.moment, dict(self.oracle.documents)
+        self.kept = self.oracle.state()
         self.break_off()
 
     @precondition(lambda self: self.kept is not None and not self.restored)
@@ -259,7 +292,7 @@ class Restored(Sync):
         assert self.kept is not None
         self.restored = True
         self.place.restore()
-        self.oracle.moment, self.oracle.documents = self.kept
+        self.oracle.go_back(self.kept)
         self.wire.late.clear()
         self.break_off()
         for uid, said in self.said.items():

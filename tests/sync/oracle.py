@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import Clock
-from tests.sync.device import Json, Op
+from tests.sync.device import Json, Op, purged
+
+HISTORY_VERSIONS, HISTORY_DAYS, TRASH_DAYS = 3, 4, 2
+DAY = 86_400_000
+State = tuple[int, dict[str, Json], dict[str, list[Json]]]
 
 
 class Oracle:
@@ -15,6 +19,7 @@ class Oracle:
         self._clock = clock
         self.moment = self._next = 0  # the account's clock
         self.documents: dict[str, Json] = {}
+        self.versions: dict[str, list[Json]] = {}  # what was replaced and is kept, newest first
 
     def draw(self, count: int = 1) -> None:
         """Draw the moments for so many changes."""
@@ -33,21 +38,22 @@ class Oracle:
 
     def expect(self, op: Op) -> tuple[int, Any]:
         """Do a write; the status and the document, or the code of the refusal and its details."""
-        before = self.moment, dict(self.documents)
+        moment, documents = self.moment, dict(self.documents)
         self.draw()
         outcome = self._done(op)
-        if self.documents == before[1]:
-            self.moment = before[0]
+        if self.documents == documents:
+            self.moment = moment
         return outcome
 
     def expect_batch(self, ops: list[Op]) -> tuple[int, Any]:
         """Do several writes, or none of them; the documents, or what each of those that fail meets."""
-        moment, documents = self.moment, dict(self.documents)
+        before = self.state()
+        documents = before[1]
         self.draw(len(ops))
         outcomes = [self._done(op) for op in ops]
         failed = [n for n, (status, _) in enumerate(outcomes) if status >= 400]
         if failed or self.documents == documents:
-            self.moment, self.documents = moment, documents
+            self.go_back(before)
         if not failed:
             return 200, [_bare(document) for _, document in outcomes]
         none = {"version": None, "updatedAt": None}
@@ -84,12 +90,12 @@ class Oracle:
 
     def _put(self, op: Op) -> tuple[int, Any]:
         stored, version = self.documents.get(op.uid), op.body["version"]
-        if stored is None:
+        if stored is None or purged(stored):
             return 404, ("document_not_found", None)
         content = {"data": op.body["data"], "hmac": op.body["hmac"]}
         if version == stored["version"]:
             change = {**content, "version": version + 1, "updatedAt": self._take(), "deletedAt": None}
-            return 200, self._store({**stored, **change})
+            return 200, self._replace(stored, {**stored, **change})
         if version + 1 == stored["version"] and stored["deletedAt"] is None and content.items() <= stored.items():
             return 200, stored
         return 409, ("document_conflict", _details(stored))
@@ -102,16 +108,50 @@ class Oracle:
             return 409, ("document_conflict", _details(stored))
         moment = self._take()
         tombstone = {**stored, "version": stored["version"] + 1, "updatedAt": moment, "deletedAt": moment}
-        return 200, {"success": True, **self._store(tombstone)}
+        return 200, {"success": True, **self._replace(stored, tombstone)}
 
     def _store(self, document: Json) -> Json:
         self.documents[document["uid"]] = document
         return document
 
+    def _replace(self, old: Json, new: Json) -> Json:
+        """Keep what is replaced, and no more than the newest few."""
+        kept = {**old, "replacedAt": new["updatedAt"]}
+        self.versions[old["uid"]] = [kept, *self.versions.get(old["uid"], [])][:HISTORY_VERSIONS]
+        return self._store(new)
+
+    def throw_away(self) -> None:
+        """The server throws away what was kept for long enough."""
+        now = self._clock.now
+        for uid, document in self.documents.items():
+            due = document["deletedAt"] is not None and document["deletedAt"] <= now - TRASH_DAYS * DAY
+            if due and document["data"]:
+                self.documents[uid] = {**document, "data": ""}
+                self.versions.pop(uid, None)
+        for uid, kept in self.versions.items():
+            self.versions[uid] = [one for one in kept if one["replacedAt"] > now - HISTORY_DAYS * DAY]
+
+    def history(self, uid: str) -> list[Json]:
+        """What the list of a document's versions must show."""
+        names = ("version", "updatedAt", "deletedAt", "replacedAt")
+        return [
+            {**{name: kept[name] for name in names}, "bytes": len(kept["data"]) + len(kept["hmac"])}
+            for kept in self.versions.get(uid, [])
+        ]
+
+    def state(self) -> State:
+        """All of it, to go back to."""
+        return self.moment, dict(self.documents), {uid: list(kept) for uid, kept in self.versions.items()}
+
+    def go_back(self, state: State) -> None:
+        """Go back to what was."""
+        self.moment, documents, versions = state
+        self.documents, self.versions = dict(documents), {uid: list(kept) for uid, kept in versions.items()}
+
     def listed(
-        self, vault: str, *, since: int | None, limit: int | None, collection: str | None, deleted: bool | None
+        self, vault: str, *, since: int | None, limit: int | None, collection: str | None, deleted: str | None
     ) -> Json:
-        """What a list must answer."""
+        """What a list must answer. `deleted` "only": the trash."""
         found = sorted(
             (
                 document
@@ -119,7 +159,7 @@ class Oracle:
                 if document["vaultUid"] == vault
                 and document["updatedAt"] > (since or 0)
                 and collection in {None, document["collection"]}
-                and (document["deletedAt"] is None or (since is not None if deleted is None else deleted))
+                and _shows(document, deleted or ("false" if since is None else "true"))
             ),
             key=lambda document: document["updatedAt"],
         )
@@ -131,6 +171,12 @@ class Oracle:
         """What lives in these vaults, counted by looking at all of it."""
         live = [held for held in self.documents.values() if held["deletedAt"] is None and held["vaultUid"] in vaults]
         return {"documents": len(live), "bytes": sum(len(held["data"]) + len(held["hmac"]) for held in live)}
+
+
+def _shows(document: Json, deleted: str) -> bool:
+    if deleted == "only":
+        return document["deletedAt"] is not None and not purged(document)
+    return document["deletedAt"] is None or deleted == "true"
 
 
 def _bare(document: Json) -> Json:

@@ -19,7 +19,7 @@ from tests.moving import alter
 from tests.postgres import postgres
 from tests.security.asking import ask
 from tests.sync.device import Lost, Op, Reply
-from tests.sync.oracle import Oracle
+from tests.sync.oracle import HISTORY_DAYS, HISTORY_VERSIONS, TRASH_DAYS, Oracle
 
 _people = itertools.count(1)
 
@@ -35,6 +35,7 @@ class Place:
 
     def _start(self) -> None:
         lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
+        lives |= {"history_versions": HISTORY_VERSIONS, "history_days": HISTORY_DAYS, "trash_days": TRASH_DAYS}
         lives["database_url" if "://" in self._where else "db_path"] = self._where
         self.server = create_server(jwt_secret=SECRET, clock=self.clock, **lives)
 
@@ -42,6 +43,10 @@ class Place:
         """End the server, and start another on the same database."""
         self.runner.run(self.server.release())
         self._start()
+
+    def throw_away(self) -> None:
+        """Let the server do its chores."""
+        self.runner.run(self.server._app.throw_away())
 
     def backup(self) -> None:
         """Keep the database as it is now."""

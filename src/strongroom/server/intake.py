@@ -139,6 +139,7 @@ class Intake:
     async def run(self) -> Import:
         """Read and store all of it; what came of it."""
         call, file = self._call, self._file
+        _admit(call)
         await call.room.db.read(imports.require_place, call.actor)
         async with aclosing(_lines(call)) as lines:
             async for raw in lines:
@@ -193,6 +194,15 @@ class Intake:
         return ImportUnfinished("This is not the file with which the unfinished import into your account began.")
 
 
+def _admit(call: Call) -> None:
+    """Refuse what is too large or no file at all, before anything is read."""
+    limit, declared = call.room.settings.import_max_bytes, call.header(b"content-length")
+    if limit and declared is not None and int(declared) > limit:
+        raise PayloadTooLarge(limit)
+    if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
+        raise UnsupportedMediaType(f"Send the file of an export, with 'Content-Type: {LINES}'.")
+
+
 async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
     """The lines of the body, each with its end; the last one may have none."""
     longest = call.room.settings.max_body_bytes + ENVELOPE
@@ -217,11 +227,6 @@ async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
 async def _pieces(call: Call) -> AsyncGenerator[bytes, None]:
     """The body as it arrives. Only waiting for it counts against its time, not what is done with it meanwhile."""
     limit = call.room.settings.import_max_bytes or None
-    declared = call.header(b"content-length")
-    if limit is not None and declared is not None and int(declared) > limit:
-        raise PayloadTooLarge(limit)
-    if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
-        raise UnsupportedMediaType(f"Send the file of an export, with 'Content-Type: {LINES}'.")
     loop = asyncio.get_running_loop()
     got, waited = 0, 0.0
     more = True
