@@ -223,7 +223,4 @@ def _wrap(key: bytes, keys: AccountKey, associated: bytes, random: primitives.Ra
 
 
 def _unwrap(key: bytes, wrapped: bytes, associated: bytes) -> AccountKey:
-    unwrapped = box.open_(key, wrapped, associated)
-    if len(unwrapped) != primitives.KEY:
-        raise Tampered(_UNREADABLE)
-    return AccountKey.of(unwrapped)
+    return AccountKey.of(box.open_(key, wrapped, associated))  # 112 bytes of box hold 32
