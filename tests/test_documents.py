@@ -239,12 +239,49 @@ def test_a_planted_difference_is_seen(shown: Any, real: Any) -> None:
 
 def test_the_python_example_serves(tmp_path: Path) -> None:
     """The README's few lines of Python start a server."""
-    [example] = [body for language, body in fences(text_of("README.md")) if language == "python"]
-    assert "listen(3000)" in example
+    [example] = [body for _, body in fences(text_of("README.md")) if "listen(3000)" in body]
     (tmp_path / "example.py").write_text(example.replace("listen(3000)", "listen(0)"))
     with serving(tmp_path, "example.py") as address:
         assert address != URL
     assert (tmp_path / "data" / "vault.db").is_file()
+
+
+def test_the_five_lines_run(tmp_path: Path) -> None:
+    """The README's client stores a document and reads it back, and the server's file does not tell what."""
+    [example] = [body for language, body in fences(text_of("README.md")) if language == "python" and "Client(" in body]
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        (tmp_path / "example.py").write_text(example.replace(URL, address))
+        assert python(tmp_path, "example.py") == "{'title': 'Hello again'}\n"
+    for path in (tmp_path / "data").iterdir():
+        assert not any(word in path.read_bytes() for word in (b"Hello", b"personal", b"notes"))
+
+
+def test_the_longer_example_runs(tmp_path: Path) -> None:
+    """examples/notes.py tells its story to the end."""
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        said = python(tmp_path, str(ROOT / "examples" / "notes.py"), address).splitlines()
+    assert said[-5:] == [
+        "Sent by the phone: 1 and undecided: 0",
+        "Everywhere: ['tea', 'milk', 'bread', 'jam']",
+        "The agent reads: ['Shopping']",
+        "The agent cannot write.",
+        "Left: 0",
+    ]
+
+
+def python(home: Path, *words: str) -> str:
+    """What a Python program prints."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=home,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 # Tables, routes, trees
