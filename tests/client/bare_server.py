@@ -107,11 +107,11 @@ class BareServer:
                 return 409, {"message": "taken"}
             if self.variant == "B" and not (body.get("data") and "salt" in body):
                 return 400, {"message": "data and salt are required"}
-            kept = {name: body[name] for name in ("name", "data", "salt") if name in body}
+            kept: dict[str, Any] = {name: body[name] for name in ("name", "data", "salt") if name in body}
             if self.variant == "A":
                 kept = {"name": body["name"]}
             stamped: dict[str, Any] = {"uid": secrets.token_hex(8), "user": user, "version": 1, "updatedAt": _now()}
-            vault = {**stamped, **kept}
+            vault: dict[str, Any] = {**stamped, **kept}
             self.vaults[vault["uid"]] = vault
             return 201, _shown(vault)
         found = self.vaults.get(path[0])
