@@ -365,3 +365,43 @@ class Expected(Struct, frozen=True):
     def precedes(self, version: int) -> bool:
         """Whether the stored version is the one right after an expected one, as it is when an answer was lost."""
         return self.versions is not None and version - 1 in self.versions
+
+
+class Keep(Struct, frozen=True):
+    """For how many days, weeks and months one backup each is kept."""
+
+    days: int
+    weeks: int
+    months: int
+
+
+class Verdict(StrEnum):
+    """How something stands with a server."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """One line of `strongroom doctor`."""
+
+    check: str
+    verdict: Verdict
+    says: str
+    todo: str = ""  # what to do about it
+
+
+def fine(check: str, says: str) -> Finding:
+    """A line that asks for nothing."""
+    return Finding(check, Verdict.OK, says)
+
+
+def warning(check: str, says: str, todo: str) -> Finding:
+    """A line about what may become a fault."""
+    return Finding(check, Verdict.WARNING, says, todo)
+
+
+def fault(check: str, says: str, todo: str) -> Finding:
+    """A line about what is wrong."""
+    return Finding(check, Verdict.FAULT, says, todo)

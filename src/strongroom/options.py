@@ -76,5 +76,15 @@ TABLE: Final = (
     ),
     Option("HISTORY_DAYS", "--history-days", "90", "How long replaced versions are kept, in days"),
     Option("TRASH_DAYS", "--trash-days", "30", "How long a deleted document can be revived, in days; 0: for ever"),
+    Option("BACKUP_DIR", "--backup-dir", "", "Folder for backups that the server makes by itself; else it makes none"),
+    Option("BACKUP_EVERY", "--backup-every", "24h", "How often it makes one: a number and m, h, d or w"),
+    Option("BACKUP_KEEP", "--backup-keep", "7d,4w,6m", "For how many days, weeks and months it keeps one each"),
+    Option(
+        "BACKUP_PASSPHRASE",
+        "--backup-passphrase-file",
+        "",
+        "Encrypts every backup to this passphrase. The option names a file with it",
+    ),
+    Option("BACKUP_RECIPIENT", "--backup-recipient", "", "Encrypts every backup to this age recipient instead"),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
 )

@@ -176,4 +176,4 @@ def test_ten_nodes_may_start_at_once(tmp_path: Path, engine: str) -> None:
 def test_no_half_copy_is_left(tmp_path: Path, clock: Clock) -> None:
     """A start without anything to keep keeps nothing."""
     asyncio.run(open_database(str(tmp_path / "vault.db"), clock).close())
-    assert [file.name for file in tmp_path.iterdir()] == ["vault.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["vault.db", "vault.db-lock"]

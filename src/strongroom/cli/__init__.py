@@ -42,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     init.set_defaults(run=serving.init)
 
+    from strongroom.cli import backup, doctor
+
+    backup.add_backup(commands.add_parser("backup", help="write the whole service into an archive, while it runs"))
+    backup.add_restore(commands.add_parser("restore", help="put an archive in the place of what is there"))
+    doctor.add_options(commands.add_parser("doctor", help="say what is wrong, and what to do about it"))
+
     db = commands.add_parser("db", help="move a service's data", description="Move the data of a service.")
     from strongroom.cli import database
 

@@ -22,14 +22,14 @@ def complain(text: str) -> None:
     sys.stderr.flush()
 
 
-def ask_secret(prompt: str) -> str:
-    """Ask for what must not be shown: twice at a terminal, once from a pipe."""
+def ask_secret(prompt: str, *, twice: bool = True) -> str:
+    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe."""
     if not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     from getpass import getpass
 
     first = getpass(f"{prompt}: ")
-    if getpass(f"{prompt} again: ") != first:
+    if twice and getpass(f"{prompt} again: ") != first:
         raise Stop("The two did not match; nothing was done.")
     return first
 

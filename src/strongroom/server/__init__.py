@@ -89,9 +89,13 @@ class Server:
         return self._room.log
 
 
-def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
+def open_server(
+    settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock, examine: bool = True
+) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
-    db = open_database(settings.database_url or settings.db_path, clock, pool=settings.db_pool)
+    db = open_database(settings.where, clock, pool=settings.db_pool)
+    if examine:
+        db.examine()
     decoys = Decoys(db.at_start(lineage.decoy_secret))
     return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch), decoys))
 

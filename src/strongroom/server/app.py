@@ -13,6 +13,7 @@ from strongroom.server import routes
 from strongroom.server.authenticate import authenticate, settle
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
+from strongroom.server.schedule import Schedule
 from strongroom.server.table import Access, Endpoint
 from strongroom.store import Orphan
 
@@ -33,16 +34,20 @@ class App:
         self._cors = Cors(room.settings.cors_origins)
         https = room.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
-        self._purging: asyncio.Task[None] | None = None
+        self._chores: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
-        self._purging = asyncio.create_task(self._purge())
+        self._chores.append(asyncio.create_task(self._purge()))
+        if self.room.settings.backup_dir:
+            schedule = Schedule(self.room.settings, self.room.clock, self.room.log)
+            self._chores.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:
         """End them, and let go of everything."""
-        if self._purging is not None:
-            self._purging.cancel()
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
         await self.room.close()
 
     async def _purge(self) -> None:

@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from strongroom import credentials, identifiers, rules, wire
+from strongroom import __version__, credentials, identifiers, rules, wire
 from strongroom.actions import accounts
 from strongroom.model import Origin
+from strongroom.store import backup as backups
 from strongroom.store import open_database
+from strongroom.store import restore as restores
 
 if TYPE_CHECKING:
+    from strongroom.archive import Manifest, Reader, Sink
     from strongroom.server.settings import Settings
+    from strongroom.store.copy import Watcher
+    from strongroom.store.restore import Restored
 
 _OPERATOR = Origin("operator", "command line")
 
@@ -35,3 +40,15 @@ def add_user(settings: Settings, email: str, password: str) -> str:
 
     asyncio.run(run())
     return user_id
+
+
+def backup(settings: Settings, sink: Sink, watcher: Watcher, *, alone: bool = False) -> tuple[Manifest, str]:
+    """Write one moment of the service as an archive; what it says of itself, and its checksum."""
+    now = time.time_ns() // 1_000_000
+    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, alone=alone))
+
+
+def restore(settings: Settings, archive: Reader, watcher: Watcher) -> Restored:
+    """Put what an archive holds in the place of what is there, as a new lineage."""
+    now = time.time_ns() // 1_000_000
+    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher))

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from strongroom.credentials import Lifetime
-from strongroom.model import Variant
+from strongroom.model import Keep, Variant
 from strongroom.options import TABLE
 from strongroom.server.address import Network
 
@@ -89,6 +89,22 @@ def _signups(text: str) -> bool:
     return text.strip() == "open"
 
 
+def _every(text: str) -> int:
+    return _duration(text).milliseconds
+
+
+def _keep(text: str) -> Keep:
+    counts = dict.fromkeys("dwm", 0)
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"([0-9]{1,4})([dwm])", part)
+        if match is None:
+            raise ValueError("numbers of days, weeks and months like 7d,4w,6m")
+        counts[match[2]] = int(match[1])
+    if not any(counts.values()):
+        raise ValueError("numbers of days, weeks and months like 7d,4w,6m, of which one is not 0")
+    return Keep(counts["d"], counts["w"], counts["m"])
+
+
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
     "JWT_SECRET_PREVIOUS": str.strip,
@@ -116,6 +132,11 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "HISTORY_VERSIONS": _whole(0, 1_000),
     "HISTORY_DAYS": _whole(1, 36_500),
     "TRASH_DAYS": _whole(0, 36_500),
+    "BACKUP_DIR": str.strip,
+    "BACKUP_EVERY": _every,
+    "BACKUP_KEEP": _keep,
+    "BACKUP_PASSPHRASE": str.strip,
+    "BACKUP_RECIPIENT": str.strip,
     "EVENT_DAYS": _whole(1, 36_500),
 }
 
@@ -149,7 +170,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     history_versions: int
     history_days: int
     trash_days: int
+    backup_dir: str
+    backup_every: int
+    backup_keep: Keep
+    backup_passphrase: str
+    backup_recipient: str
     event_days: int
+
+    @property
+    def where(self) -> str:
+        """Where the data lies: a path or an address."""
+        return self.database_url or self.db_path
 
     def __repr__(self) -> str:
         where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
@@ -178,6 +209,8 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
+    if values["backup_passphrase"] and values["backup_recipient"]:
+        raise BadSetting("BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one of them.")
     for name in ("jwt_secret", "jwt_secret_previous"):
         values[name] = values[name].encode()
     return Settings(**values)

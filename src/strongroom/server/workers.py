@@ -96,7 +96,7 @@ class _Workers:
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(self._life_write)
-        server = open_server(self._settings, log=to_stderr())
+        server = open_server(self._settings, log=to_stderr(), examine=False)
         runner = Runner(server, self._socket, self._tell_ready)
 
         def follow() -> None:

@@ -116,6 +116,9 @@ class Database(Protocol):
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
 
+    def examine(self) -> None:
+        """Refuse a database that is damaged, with CannotOpen, as far as a few seconds of looking can tell."""
+
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from strongroom.store import turns
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make_file(path: Path) -> None:
-    """Make the file and its folder, readable by their owner only."""
+def make_file(path: Path) -> turns.FileLock:
+    """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock."""
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = turns.served(path)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    return lock
 
 
 def stop_process(error: BaseException) -> None:

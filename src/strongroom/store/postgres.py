@@ -22,7 +22,7 @@ from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
-from strongroom.store import migrations
+from strongroom.store import migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.nudges import Telling
@@ -221,10 +221,18 @@ class _Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await connect(self._url)
+            return await self._serving()
         except BaseException:
             self._back()
             raise
+
+    async def _serving(self) -> Connection:
+        """A new connection, which keeps a restore away for as long as it lives."""
+        connection = await connect(self._url)
+        if not await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
+            connection.terminate()
+            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
+        return connection
 
     def give(self, connection: Connection, *, good: bool) -> None:
         """Give it back; one that is not good is closed for good."""
@@ -320,6 +328,9 @@ class PostgresDatabase:
 
         return _elsewhere(run)
 
+    def examine(self) -> None:
+        """PostgreSQL looks after its own pages, and 'strongroom doctor' asks it."""
+
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
@@ -338,6 +349,8 @@ class PostgresDatabase:
         except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
+            if not await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
+                raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
             yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot {purpose} {self.describe}: {_reason(error)}.") from None

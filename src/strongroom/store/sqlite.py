@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read betw
 BATCH: Final = 256  # writes that share one transaction at most
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
+LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
@@ -217,7 +219,7 @@ class SqliteDatabase:
         self._broken = False
         self.on_fatal: Callable[[BaseException], None] = stop_process
         with self._opening():
-            make_file(self._path)
+            self._lock = make_file(self._path)
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock())
             self._reader = self._connect(read_only=True)
@@ -230,9 +232,12 @@ class SqliteDatabase:
         try:
             yield
         except apsw.NotADBError:
-            raise CannotOpen(f"{self._path} is not a database of strongroom.") from None
+            raise CannotOpen(
+                f"{self._path} is not a database of strongroom, or its beginning is damaged; "
+                "'strongroom restore FILE' puts a backup in its place, and keeps this file."
+            ) from None
         except apsw.CorruptError:
-            raise CannotOpen(f"The database {self._path} is damaged; restore it from a backup.") from None
+            raise self._damaged() from None
         except (apsw.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
@@ -249,6 +254,27 @@ class SqliteDatabase:
                     self._writer.execute(_ROLLBACK)
                 raise
         return result
+
+    def _damaged(self) -> CannotOpen:
+        return CannotOpen(
+            f"The database {self._path} is damaged. 'strongroom doctor' says where; 'strongroom restore FILE' puts a "
+            "backup in its place, and keeps this file."
+        )
+
+    def examine(self) -> None:
+        """Look at the pages of the file, for a few seconds at most."""
+        began = time.monotonic()
+        with self._opening():
+            connection = self._connect(read_only=True)
+            connection.set_progress_handler(lambda: time.monotonic() - began > LOOK_SECONDS, 10_000)
+            try:
+                sound = connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+            except apsw.InterruptError:
+                sound = True  # as far as it was looked at
+            finally:
+                connection.close()
+        if not sound:
+            raise self._damaged()
 
     @property
     def describe(self) -> str:
@@ -463,6 +489,7 @@ class SqliteDatabase:
         for connection in (*self._readers, self._reader, self._writer):
             connection.close()
         self._readers.clear()
+        self._lock.close()
 
 
 def connect(path: Path) -> apsw.Connection:

@@ -50,13 +50,13 @@ def load() -> list[Migration]:
     return [Migration(int(item.name[:4]), item.name.removesuffix(".sql"), item.read_text("utf-8")) for item in files]
 
 
-def migrate_sqlite(connection: apsw.Connection, now: int) -> None:
+def migrate_sqlite(connection: apsw.Connection, now: int, known: list[Migration] | None = None) -> None:
     """Bring a SQLite file up to date, each step in a transaction of its own, after a copy of what is there.
 
     Several processes may start at once: whoever comes second waits for the lock, and finds the step done.
     """
     connection.execute(_RECORD.format(**_SQLITE))
-    known = load()
+    known = known or load()
     applied: dict[int, str] = dict(connection.execute("SELECT number, checksum FROM schema_migrations"))
     check(known, applied)
     missing = [step for step in known if step.number not in applied]
@@ -111,6 +111,16 @@ async def migrate_postgres(connection: asyncpg.Connection, now: int) -> None:
                 "INSERT INTO schema_migrations VALUES ($1, $2, $3, $4)", step.number, step.name, step.checksum, now
             )
     await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+
+
+async def build_postgres(connection: asyncpg.Connection, steps: list[Migration], now: int) -> None:
+    """Make the tables of these steps where there are none, in the transaction that is open."""
+    await connection.execute(_RECORD.format(**_POSTGRES))
+    for step in steps:
+        await connection.execute(step.template.format(**_POSTGRES))
+        await connection.execute(
+            "INSERT INTO schema_migrations VALUES ($1, $2, $3, $4)", step.number, step.name, step.checksum, now
+        )
 
 
 def check(known: list[Migration], applied: dict[int, str]) -> None:
