@@ -330,7 +330,7 @@ def test_no_document_names_a_route_that_is_not(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "planted", ["PATCH /vault", "GET /vaults", "see `POST /auth/login`", "at `/metrics`", "PUT /vault/{uid}/documents"]
+    "planted", ["PATCH /vault", "GET /vaults", "see `POST /auth/login`", "at `/figures`", "PUT /vault/{uid}/documents"]
 )
 def test_a_planted_route_is_seen(planted: str) -> None:
     """The search for routes that do not exist can succeed."""

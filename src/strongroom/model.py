@@ -40,6 +40,33 @@ class User(Struct, frozen=True):
     email: str
 
 
+class Account(Struct, frozen=True, rename="camel"):
+    """An account as an operator sees it: nothing of what it keeps, only how much."""
+
+    id: str
+    email: str
+    created_at: int
+    disabled_at: int | None
+    last_used_at: int | None
+    vaults: int
+    documents: int
+    bytes: int
+    sessions: int
+    keys: int
+
+
+class AccountKey(Struct, frozen=True, rename="camel"):
+    """An API key as an operator sees it."""
+
+    user_id: str
+    uid: str
+    email: str
+    name: str
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
+
+
 class Login(Struct, frozen=True):
     """What a login is checked against."""
 
@@ -82,6 +109,8 @@ class EventType(StrEnum):
     SESSION_ENDED = "session_ended"
     EXPORTED = "exported"
     IMPORTED = "imported"
+    DISABLED = "disabled"
+    ENABLED = "enabled"
 
 
 class Event(Struct, frozen=True, rename="camel"):

@@ -47,8 +47,10 @@ TABLE: Final = (
         "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file with it",
     ),
     Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
-    Option("HOST", "--host", "127.0.0.1", "Address to listen on"),
+    Option("HOST", "--host", "127.0.0.1", "Address to listen on, or unix:/path/of/a/socket"),
     Option("PORT", "--port", "3000", "Port to listen on; 0 takes a free one"),
+    Option("TLS_CERT_FILE", "--tls-cert", "", "File with the certificate and its chain, to speak TLS without a proxy"),
+    Option("TLS_KEY_FILE", "--tls-key", "", "File with its private key, where that is another one"),
     Option("WORKERS", "--workers", "1", "Processes that serve; more than one help on PostgreSQL, seldom on a file"),
     Option("VAULT_VARIANT", "--variant", "both", "What to serve: both, document or blob"),
     Option("MAX_BODY_BYTES", "--max-body-bytes", "6291456", "Largest request body, in bytes"),
@@ -59,7 +61,10 @@ TABLE: Final = (
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
     Option("PUBLIC_URL", "--public-url", "", "The address that people use, like https://vault.example.com"),
     Option(
-        "TRUSTED_PROXIES", "--trusted-proxies", "", "Addresses or networks whose X-Forwarded-For counts; else nobody's"
+        "TRUSTED_PROXIES",
+        "--trusted-proxies",
+        "",
+        "Addresses or networks whose X-Forwarded-For counts, unix for a socket; else nobody's",
     ),
     Option("SIGNUPS", "--signups", "open", "Whether people may register by themselves: open or closed"),
     Option("SIGNUP_LIMIT", "--signup-limit", "1000", "Registrations from one address in an hour; 0 does not limit"),
@@ -87,4 +92,24 @@ TABLE: Final = (
     ),
     Option("BACKUP_RECIPIENT", "--backup-recipient", "", "Encrypts every backup to this age recipient instead"),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
+    Option(
+        "READY_FREE_BYTES",
+        "--ready-free-bytes",
+        "104857600",
+        "Bytes that must be free on the disk of the database file for the server to call itself ready",
+    ),
+    Option("LOG_LEVEL", "--log-level", "info", "How much is logged: debug, info, warning or error"),
+    Option("LOG_FORMAT", "--log-format", "auto", "json, text, or auto: text at a terminal and json elsewhere"),
+    Option(
+        "METRICS_TOKEN",
+        "--metrics-token-file",
+        "",
+        "Opens /metrics to whoever presents it as a bearer. The option names a file with it",
+    ),
+    Option(
+        "METRICS_PORT",
+        "--metrics-port",
+        "",
+        "A port of their own for the figures; /metrics is then there alone, and needs no token if none is set",
+    ),
 )

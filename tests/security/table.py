@@ -144,6 +144,8 @@ _KEYS = "both document"
 ROWS = (
     Row("GET /", EVERYBODY, (302, "")),
     Row("GET /health", EVERYBODY),
+    Row("GET /ready", EVERYBODY),
+    Row("GET /metrics", EVERYBODY, (404, "not_found")),
     Row("GET /openapi.json", EVERYBODY),
     Row("GET /docs", EVERYBODY),
     Row("GET /docs/style.css", EVERYBODY),

@@ -133,7 +133,7 @@ async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
 
     A file may take longer to arrive than an access token lives, but a session that has ended brings nothing more.
     """
-    if actor.session_id is None or await store.sessions.last_used(tx, actor.user_id, actor.session_id) is None:
+    if actor.session_id is None or await store.sessions.use(tx, actor.user_id, actor.session_id) is None:
         raise Unauthorized
     drawn = await store.imports.book(tx, actor.user_id, added.documents, added.bytes)
     if drawn is None:

@@ -118,7 +118,11 @@ def _backups(settings: Settings, now: int) -> Finding:
 
 
 def _proxies(settings: Settings) -> Finding:
-    wide = [str(network) for network in settings.trusted_proxies if network.num_addresses > 2**24]
+    wide = [
+        str(network)
+        for network in settings.trusted_proxies
+        if not isinstance(network, str) and network.num_addresses > 2**24
+    ]
     if wide:
         return fault(
             "proxy",

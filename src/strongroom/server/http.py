@@ -44,6 +44,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.InvalidCredentials: 401,
     errors.InvalidRefreshToken: 401,
     errors.InsufficientScope: 403,
+    errors.AccountDisabled: 403,
     errors.SignupsClosed: 403,
     errors.NotFound: 404,
     errors.VaultNotFound: 404,

@@ -79,7 +79,7 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     """Every way in which an endpoint says no, in the order in which it is decided."""
     found: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
-        found += [errors.RateLimited, errors.Unauthorized, errors.InsufficientScope]
+        found += [errors.RateLimited, errors.Unauthorized, errors.AccountDisabled, errors.InsufficientScope]
     if endpoint.takes is not None or endpoint.reads:
         found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
     if endpoint.takes is not None or endpoint.reads or endpoint.query or endpoint.conditional:

@@ -92,8 +92,9 @@ class Connection(asyncio.Protocol):
         self.write = transport.write
         self.write_all = transport.writelines
         peer = transport.get_extra_info("peername")
-        self._client = peer[0] if isinstance(peer, tuple) else None
+        self._client = peer[0] if isinstance(peer, tuple) else "unix"
         self._state.connections.add(self)  # type: ignore[arg-type]
+        self.app.room.meters.connections += 1
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
@@ -102,6 +103,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Tell those who still write to it, or read from it."""
         self._state.connections.discard(self)
+        self.app.room.meters.connections -= 1
         self._due = _NEVER
         for exchange in (self._exchange, *self._queue):
             if exchange is not None:
@@ -321,6 +323,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer below HTTP's usual ways, in the shape of every other refusal, and close."""
+        self.app.room.meters.turn_away(status)
         body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
         retry = b"retry-after: 1\r\n" if status == 503 else b""

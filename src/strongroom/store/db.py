@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from strongroom.store.nudges import Nudges
+    from strongroom.store.pulse import Pulse
     from strongroom.store.riding import Proof
 
 T = TypeVar("T")
@@ -110,6 +111,10 @@ class Database(Protocol):
         """How to learn of commits."""
 
     @property
+    def pulse(self) -> Pulse:
+        """What the engine has counted of its work."""
+
+    @property
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
@@ -141,6 +146,20 @@ class Database(Protocol):
 
     async def fold(self) -> None:
         """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn to write, or for a connection."""
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left where the data lies; None where this machine cannot know."""
+
+    async def size(self) -> int:
+        """How many bytes the database takes."""
+
+    async def vacuum(self) -> None:
+        """Give back the room that deleted things left. May take long, and keep those waiting who write."""
 
     async def close(self) -> None:
         """Finish what is under way and let go of the database."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import apsw
 
 from strongroom.store import turns
 
@@ -27,3 +30,21 @@ def stop_process(error: BaseException) -> None:
         2, f"strongroom: the database failed ({type(error).__name__}); stopping so that nothing is lost.\n".encode()
     )
     os._exit(1)
+
+
+def bytes_of(path: str) -> int:
+    """How large a file is; one that is not there has none."""
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - a path made for one question
+    except FileNotFoundError:
+        return 0
+
+
+def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:
+    """Write the whole database again without its gaps, in this folder, and fold its log."""
+    os.environ.setdefault("SQLITE_TMPDIR", str(folder))  # where the data may lie, and there is room
+    connection.execute("PRAGMA temp_store = FILE")
+    connection.execute("VACUUM")
+    connection.set_busy_timeout(wait_ms)
+    with suppress(apsw.BusyError):
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

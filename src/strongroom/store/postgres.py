@@ -26,6 +26,7 @@ from strongroom.store import migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.nudges import Telling
+from strongroom.store.pulse import Pulse
 from strongroom.store.riding import Proof, together
 from strongroom.store.sharing import Apart, Sharing
 
@@ -202,6 +203,11 @@ class _Pool:
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return len(self._waiting)
+
     async def take(self, deadline: float) -> Connection:
         """A connection of one's own, until it is given back."""
         while self._out >= self._size:
@@ -317,6 +323,7 @@ class PostgresDatabase:
         self._pool: _Pool | None = None
         self._sharing: Sharing | None = None
         self.nudges = NotifyNudges(lambda: connect(url))
+        self.pulse = Pulse()
         _elsewhere(self._prepare)
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -472,15 +479,38 @@ class PostgresDatabase:
                 with suppress(*_LOST, asyncpg.PostgresError):
                     await connection.execute("ROLLBACK")
             raise
+        began = time.perf_counter()
         try:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
         self.nudges.committed(tx.told)
+        self.pulse.committed(1, time.perf_counter() - began)
         return result
 
     async def fold(self) -> None:
         """PostgreSQL keeps its own log, and its own time to forget."""
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a connection."""
+        return 0 if self._pool is None else self._pool.waiting
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Unknown: the disk is another machine's."""
+        return None
+
+    async def size(self) -> int:
+        """The bytes of the database, as PostgreSQL counts them."""
+        size: int = await self.read(_size)
+        return size
+
+    async def vacuum(self) -> None:
+        """Let PostgreSQL take back what is dead, and count anew what its plans rest on. Nobody waits for it."""
+        async with self._opening("vacuum") as connection:
+            await connection.execute("SET statement_timeout = 0")
+            await connection.execute("VACUUM (ANALYZE)")
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -492,6 +522,10 @@ class PostgresDatabase:
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
+
+
+async def _size(tx: _Tx) -> Any:
+    return await tx.value(Sql("SELECT pg_database_size(current_database())"))
 
 
 def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:

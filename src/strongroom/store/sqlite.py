@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import shutil
 import threading
 import time
 from collections import deque
@@ -22,8 +23,9 @@ import apsw
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
-from strongroom.store.disk import make_file, stop_process
+from strongroom.store.disk import bytes_of, make_file, stop_process, write_anew
 from strongroom.store.nudges import FileNudges, Telling
+from strongroom.store.pulse import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -217,6 +219,7 @@ class SqliteDatabase:
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
+        self.pulse = Pulse()
         self.on_fatal: Callable[[BaseException], None] = stop_process
         with self._opening():
             self._lock = make_file(self._path)
@@ -430,7 +433,9 @@ class SqliteDatabase:
         """On the writer's thread: wait for the disk, then let the answers go."""
         try:
             if self._writer.in_transaction:
+                began = time.perf_counter()
                 self._writer.execute(_COMMIT)
+                self.pulse.committed(len(jobs), time.perf_counter() - began)
         except apsw.Error as error:
             if self._writer.in_transaction:
                 with suppress(apsw.Error):
@@ -476,6 +481,34 @@ class SqliteDatabase:
             except BaseException as error:  # noqa: BLE001 - a writer that is gone would leave everybody waiting
                 self._broken = True
                 self.on_fatal(error)
+
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for their turn."""
+        return len(self._queue)
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left on the disk of the file."""
+        return shutil.disk_usage(self._path.parent).free
+
+    async def size(self) -> int:
+        """The bytes of the file and of its log."""
+        return bytes_of(f"{self._path}") + bytes_of(f"{self._path}-wal")
+
+    async def vacuum(self) -> None:
+        """Write the file anew, on a thread of its own: who writes meanwhile waits."""
+        try:
+            await asyncio.to_thread(self._vacuum)
+        except apsw.Error as error:
+            raise _passing(error) or error from None
+
+    def _vacuum(self) -> None:
+        connection = connect(self._path)
+        try:
+            write_anew(connection, self._path.parent, FOLD_MS)
+        finally:
+            connection.close()
 
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""

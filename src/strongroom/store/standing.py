@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from strongroom.store.db import Tx
 
-_ACCOUNT = Sql("SELECT 1 FROM users WHERE id = :user_id")
+_ACCOUNT = Sql("SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id")
 _SESSIONS = Sql("SELECT id FROM sessions WHERE user_id = :user_id")
 _KEYS = Sql("SELECT uid FROM api_keys WHERE user_id = :user_id")
 # What is asked for is JSON, a pair each: one statement, and one spelling of it, for any number of them.
@@ -31,7 +31,10 @@ _MOVED = Sql(
 
 
 def _gone(table: str, column: str) -> Sql:
-    missing = f"NOT EXISTS (SELECT 1 FROM {table} WHERE user_id = a.value ->> 0 AND {column} = a.value ->> 1)"
+    missing = (
+        f"NOT EXISTS (SELECT 1 FROM {table} WHERE user_id = a.value ->> 0 AND {column} = a.value ->> 1)"
+        " OR EXISTS (SELECT 1 FROM users WHERE id = a.value ->> 0 AND disabled_at IS NOT NULL)"
+    )
     return Sql(
         sqlite=f"SELECT DISTINCT a.value ->> 0 FROM json_each(:asked) AS a WHERE {missing}",
         postgres=f"SELECT DISTINCT a.value ->> 0 FROM jsonb_array_elements(:asked::jsonb) AS a (value) WHERE {missing}",
@@ -43,9 +46,10 @@ Credential = tuple[str, str]  # an account, and one of its sessions or keys
 
 
 class Standing(NamedTuple):
-    """Whether an account is there, and which sessions and keys it has."""
+    """Whether an account is there, whether it is shut, and which sessions and keys it has."""
 
     account: bool
+    shut: bool
     sessions: frozenset[str]
     keys: frozenset[str]
 
@@ -59,10 +63,10 @@ class Clock(NamedTuple):
 
 async def of_account(tx: Tx, user_id: str) -> Standing:
     """Who may call for an account."""
-    account = await tx.value(_ACCOUNT, user_id=user_id) is not None
+    disabled_at = await tx.value(_ACCOUNT, user_id=user_id)
     sessions = await tx.all(str, _SESSIONS, user_id=user_id)
     keys = await tx.all(str, _KEYS, user_id=user_id)
-    return Standing(account, frozenset(sessions), frozenset(keys))
+    return Standing(disabled_at is not None, bool(disabled_at), frozenset(sessions), frozenset(keys))
 
 
 async def moved(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:
@@ -71,7 +75,7 @@ async def moved(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:
 
 
 async def gone(tx: Tx, sessions: Collection[Credential], keys: Collection[Credential]) -> set[str]:
-    """Those of these accounts of which a session or a key is there no more."""
+    """Those of these accounts of which a session or a key is there no more, or is refused with the account."""
     ended = await tx.all(str, _ENDED, asked=_pairs(sessions)) if sessions else []
     revoked = await tx.all(str, _REVOKED, asked=_pairs(keys)) if keys else []
     return {*ended, *revoked}

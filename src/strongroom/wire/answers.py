@@ -84,6 +84,13 @@ class Health(Struct, frozen=True):
     epoch: str
 
 
+class ReadyReport(Struct, frozen=True):
+    """Whether the server can do its work: each thing that it looked at is `ok` or `failed`."""
+
+    status: str
+    checks: dict[str, str]
+
+
 class Done(Struct, frozen=True):
     """It is done."""
 

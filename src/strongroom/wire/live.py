@@ -15,6 +15,7 @@ class Ending(StrEnum):
     KEY_EXPIRED = "key_expired"
     KEY_REVOKED = "key_revoked"
     ACCOUNT_DELETED = "account_deleted"
+    ACCOUNT_DISABLED = "account_disabled"
     VAULT_DELETED = "vault_deleted"
     TOO_FAR_BEHIND = "too_far_behind"
     SERVER_STOPPING = "server_stopping"

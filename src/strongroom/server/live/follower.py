@@ -97,6 +97,8 @@ class Follower:
         key = self.actor.key
         if not standing.account:
             self.end(Ending.ACCOUNT_DELETED)
+        elif standing.shut:
+            self.end(Ending.ACCOUNT_DISABLED)
         elif key is not None and key.uid not in standing.keys:
             self.end(Ending.KEY_REVOKED)
         elif key is None and self.actor.session_id not in standing.sessions:

@@ -82,6 +82,11 @@ class Hub:
         self._empty_for = 0
         db.nudges.listen(self._nudged, self._doubt)
 
+    @property
+    def streams(self) -> int:
+        """How many streams are open."""
+        return sum(len(channel.present) for account in self._accounts.values() for channel in account.channels.values())
+
     # For the routes
 
     async def vault(self, actor: Actor, vault_uid: str, since: int | None) -> Stream:

@@ -32,3 +32,8 @@ def table(variant: Variant) -> Table:
     if variant.has_blobs:
         endpoints += versions.OF_BLOBS
     return Table(endpoints)
+
+
+def watching() -> Table:
+    """The routes of the port that only those who watch over a server reach."""
+    return Table(system.WATCHING)

@@ -1,0 +1,106 @@
+"""What lies in deploy/ agrees with the program: figures, settings, options, files."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strongroom.options import TABLE
+from strongroom.server.meters import FAMILIES
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+
+
+def told() -> set[str]:
+    """The names of all samples."""
+    names = {name for name, _, _ in FAMILIES}
+    histograms = {name for name, kind, _ in FAMILIES if kind == "histogram"}
+    return names | {f"{name}{ending}" for name in histograms for ending in ("_bucket", "_sum", "_count")}
+
+
+def test_the_dashboard_shows_every_figure_and_no_other() -> None:
+    """A figure that was renamed would leave an empty panel, which looks like peace."""
+    dashboard = json.loads((DEPLOY / "grafana.json").read_text())
+    asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    asked += dashboard["templating"]["list"][1]["query"]
+    named = set(re.findall(r"strongroom_\w+", asked))
+    assert named <= told()
+    shown = {name for name, _, _ in FAMILIES if any(found.startswith(name) for found in named)}
+    assert shown == {name for name, _, _ in FAMILIES}
+
+
+def test_the_figures_are_explained() -> None:
+    """Every figure has a row in the operator's page, and every row is a figure."""
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(strongroom_\w+)` \|", page, re.MULTILINE)) == {name for name, _, _ in FAMILIES}
+
+
+COMPOSED = sorted(DEPLOY.glob("compose*.yaml"))
+SETTINGS = {option.variable for option in TABLE}
+OPTIONS = {option.option for option in TABLE}
+
+
+def test_there_is_something_composed() -> None:
+    """The search for files finds them."""
+    assert [path.name for path in COMPOSED] == ["compose.caddy.yaml", "compose.postgres.yaml", "compose.yaml"]
+
+
+@pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.name)
+def test_a_composed_service_is_locked_in_and_knows_its_options(path: Path) -> None:
+    """No capabilities, no writable root; options that exist, secrets that are declared, files that are there."""
+    text = path.read_text()
+    service = text[text.index("  strongroom:") :].partition("\n\n")[0]
+    for line in ("read_only: true", "cap_drop: [ALL]", 'security_opt: ["no-new-privileges:true"]'):
+        assert line in service
+    assert set(re.findall(r"--[a-z-]+", service)) <= OPTIONS
+    assert set(re.findall(r"^      ([A-Z_]+):", service, re.MULTILINE)) <= SETTINGS
+    named = set(re.findall(r"/run/secrets/([a-z-]+)", text))
+    assert named == set(re.findall(r"^  ([a-z-]+):\n    file: \1$", text, re.MULTILINE))
+    assert all(f"> {name}" in text or f"Make {name}" in text for name in named)
+    assert all((DEPLOY / name).exists() for name in re.findall(r"- \./(\w+):", text))
+
+
+def test_the_image_is_made_of_what_is_there() -> None:
+    """Every file that is copied exists and is not ignored; settings exist; it does not run as root."""
+    text = (ROOT / "Dockerfile").read_text()
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    copied = [name for line in re.findall(r"^COPY ([^-].*)$", text, re.MULTILINE) for name in line.split()[:-1]]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists()
+        assert f"!{name}" in ignored
+    env = text[text.index("\nENV ") :].partition("USER")[0]
+    assert set(re.findall(r"\b([A-Z_]+)=", env)) - {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"} <= SETTINGS
+    assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
+    assert 'CMD ["strongroom", "ready"]' in text
+    assert "--platform" not in text
+
+
+def test_the_lock_has_wheels_for_every_processor() -> None:
+    """A package with one hash would be a source that the image would have to compile, or be for one processor only."""
+    text = (ROOT / "requirements.lock").read_text()
+    for name in ("apsw", "asyncpg", "cryptography", "httptools", "msgspec", "uvloop"):
+        block = re.search(rf"^{name}==(?:.*\\\n)+", text, re.MULTILINE)
+        assert block is not None, name
+        assert block[0].count("--hash=") > 8
+
+
+def test_the_unit_starts_this_program_and_locks_it_in() -> None:
+    """Its options and settings exist, and a signal ends it in order."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
+    ).stdout
+    [start] = re.findall(r"^ExecStart=(.*)$", printed, re.MULTILINE)
+    assert Path(start.split()[0]).exists()
+    assert set(re.findall(r"--[a-z-]+", start)) <= OPTIONS
+    assert set(re.findall(r"^Environment=([A-Z_]+)=", printed, re.MULTILINE)) <= SETTINGS
+    for line in ("User=strongroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="):
+        assert f"\n{line}\n" in printed
+    assert "ExecReload=/bin/kill -HUP $MAINPID" in printed
+    assert "\nKillMode=mixed\n" in printed  # the one that watches ends the others
