@@ -191,6 +191,7 @@ class Place:
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(40)
+            server.stdout.close()
 
 
 async def furnished(port: int, people: list[Person]) -> None:
