@@ -4,8 +4,8 @@
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
 #   make soak     the long versions of the tests that kill, race, fuzz and fill disks (about 15 minutes)
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
-#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-report and bench-setup are explained in
-#                 bench/README.md
+#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
+#                 explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
@@ -17,7 +17,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-report check format lock clean
+.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-sync bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -77,8 +77,13 @@ bench-growth: bench-setup
 bench-streams: .venv/.dev
 	$(BIN)/python -m bench.streams $(BENCH)
 
+bench-sync: .venv/.dev
+	@mkdir -p bench/.work
+	$(BIN)/python -m bench.sync --json bench/.work/sync.json $(BENCH)
+
 bench-report:
-	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json --output docs/benchmarks.md
+	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json \
+	  --sync bench/.work/sync.json --output docs/benchmarks.md
 
 check: .venv/.dev
 	$(BIN)/ruff check .

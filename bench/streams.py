@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import uvloop
 
@@ -71,7 +71,8 @@ class Wire(asyncio.Protocol):
     """One connection: requests one after the other, or a stream whose events are counted."""
 
     def __init__(self) -> None:
-        self.buffer = b""
+        self.buffer = bytearray()
+        self.awaited = 0  # bytes of the answer that is under way
         self.events = 0
         self.last = 0.0
         self.streaming = False
@@ -92,21 +93,24 @@ class Wire(asyncio.Protocol):
                     self.on_event()
             return
         self.buffer += data
+        if len(self.buffer) < self.awaited:
+            return
         head, end, rest = self.buffer.partition(b"\r\n\r\n")
         if not end or self._answer is None:
             return
         if b"text/event-stream" in head:
             if b"event: ready" in rest:
                 self.streaming = True
-                self._answer.set_result(rest)
+                self._answer.set_result(bytes(rest))
             return
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        self.awaited = len(head) + 4 + length
         if len(rest) >= length:
-            self.buffer = b""
-            self._answer.set_result(head[:12] + b"\n" + rest)
+            self.buffer, self.awaited = bytearray(), 0
+            self._answer.set_result(bytes(head[:12] + b"\n" + rest))
 
     def ask(self, method: str, path: str, token: str, body: Any = None) -> Awaitable[bytes]:
-        raw = b"" if body is None else json.dumps(body).encode()
+        raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         kind = "" if body is None else f"Content-Type: application/json\r\nContent-Length: {len(raw)}\r\n"
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n{kind}\r\n"
         self._answer = asyncio.get_running_loop().create_future()
@@ -144,10 +148,27 @@ class Place:
         if engine == "postgres":
             from bench.postgres import Postgres
 
-            self._postgres = Postgres(folder / "pg")
+            self._postgres: Postgres | None = Postgres(folder / "pg")
             self.where = self._postgres.url
         else:
+            self._postgres = None
             self.where = str(folder / "vault.db")
+
+    @classmethod
+    @contextmanager
+    def new(cls, engine: str) -> Iterator[Self]:
+        """An empty database, for as long as it is needed."""
+        with tempfile.TemporaryDirectory() as folder:
+            place = cls(engine, Path(folder))
+            try:
+                yield place
+            finally:
+                if place._postgres is not None:
+                    place._postgres.stop()
+
+    def pids(self, pid: int) -> list[int]:
+        """A server process and those of PostgreSQL, if that is under it."""
+        return [pid] if self._postgres is None else [pid, *self._postgres.pids()]
 
     @contextmanager
     def serving(self) -> Iterator[tuple[int, int]]:
@@ -170,6 +191,7 @@ class Place:
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(40)
+            server.stdout.close()
 
 
 async def furnished(port: int, people: list[Person]) -> None:
@@ -282,8 +304,7 @@ async def main() -> None:
     found: dict[str, dict[str, dict[str, float]]] = {}
     for engine in options.engines.split(","):
         found[engine] = {}
-        with tempfile.TemporaryDirectory() as folder:
-            place = Place(engine, Path(folder))
+        with Place.new(engine) as place:
             tell(f"{engine}: idle streams")
             found[engine][f"{options.streams} idle streams"] = await idle(
                 place, options.streams, options.rounds, options.seconds

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.rules import DAY
 from strongroom.server import intake
 from tests.conftest import Clock, House, Open, Person, runs
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
@@ -396,6 +397,34 @@ async def test_an_import_that_broke_off_goes_on(house: Open) -> None:
         again = await imported(bob, file)  # the answer was lost
         assert (again.status_code, again.json()) == (200, answer.json())
         assert body(await exported(bob)) == body(file)
+
+
+@runs
+async def test_what_was_due_while_an_import_was_broken_off_does_not_stand_in_its_way(house: Open) -> None:
+    """The trash is emptied between the tombstones and their versions: those are left out, and all else comes in."""
+    patient = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}
+    async with house(trash_days=3, **patient) as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        rows = lines(file)
+        upload = Upload(h.server, bob)
+        for row, line in zip(rows, file.splitlines(keepends=True), strict=True):
+            if row["kind"] == "version":
+                break
+            await upload.piece(line)
+        await upload.vanish()
+        h.clock.pass_(4 * DAY)
+        await h.chores()
+        answer = await imported(bob, file)
+        buried = {row["uid"] for row in rows if row["kind"] == "document" and "deletedAt" in row}
+        before = [row for row in rows if row["kind"] == "version" and row["uid"] in buried]
+        assert before
+        assert answer.status_code == 200, answer.text
+        assert 0 < answer.json()["leftOut"] <= len(before)
+        assert await usage(bob) == await counted(bob) == await usage(ann)
+        await h.chores()
+        assert body(await exported(bob)) == body(await exported(ann))
 
 
 @runs

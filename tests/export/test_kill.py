@@ -6,6 +6,7 @@ import contextlib
 import random
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ PIECE = 16_384
 
 
 def a_file() -> bytes:
-    """Four vaults, with documents, tombstones and what they were before."""
+    """Four vaults, with documents, tombstones and what they were before, all of today: nothing of it is due."""
+    now = time.time_ns() // 1_000_000
     written: list[Json] = [
         {
             "kind": "header",
@@ -31,13 +33,13 @@ def a_file() -> bytes:
             "version": 1,
             "id": "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6",
             "epoch": "e",
-            "exportedAt": 1,
-            "clock": 10**9,
+            "exportedAt": now,
+            "clock": now,
         }
     ]
     for v in range(4):
         vault = f"0192f0c1-0000-7000-8000-00000000000{v}"
-        made: Json = {"createdAt": 1, "updatedAt": 10**9, "version": 2, "data": "x", "salt": ""}
+        made: Json = {"createdAt": 1, "updatedAt": now, "version": 2, "data": "x", "salt": ""}
         written.append({"kind": "vault", "uid": vault, "name": f"vault {v}", **made})
         documents: list[Json] = []
         for n in range(DOCUMENTS // 4):
@@ -48,10 +50,10 @@ def a_file() -> bytes:
                 "collection": "c",
                 "version": 2 + n % 2,
                 "createdAt": 1,
-                "updatedAt": 10**6 + n,
+                "updatedAt": now - DOCUMENTS + n,
                 "data": "A" * (200 + n % 400),
             }
-            documents.append({**document, "deletedAt": 10**6 + n} if n % 5 == 0 else document)
+            documents.append({**document, "deletedAt": now - DOCUMENTS + n} if n % 5 == 0 else document)
         written += documents
         written += [
             {
@@ -59,13 +61,13 @@ def a_file() -> bytes:
                 "kind": "version",
                 "version": 1,
                 "updatedAt": n + 1,
-                "replacedAt": 10**6 + n,
+                "replacedAt": now - DOCUMENTS + n,
                 "deletedAt": None,
             }
             for n, document in enumerate(documents)
             if n % 2
         ]
-        blob = {"uid": vault, "version": 1, "updatedAt": 1, "replacedAt": 2, "data": "y", "salt": ""}
+        blob = {"uid": vault, "version": 1, "updatedAt": 1, "replacedAt": now, "data": "y", "salt": ""}
         written.append({"kind": "blobVersion", **blob})
     return sealed(written)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from strongroom.rules import DAY, HOUR
 from tests.conftest import Open, Person, runs
+from tests.following import following
 from tests.moving import rows_of
 
 JUMPS = (0, -HOUR, 1, DAY, -HOUR, -DAY, 5, -30 * DAY, 400 * DAY, -1)
@@ -112,6 +113,12 @@ async def test_the_machines_clock_may_jump(house: Open, where: str) -> None:
         assert set(reader.seen) <= set(writer.acknowledged)
         latest = {uid: (version, moment) for uid, version, moment in writer.acknowledged}
         assert {uid: (version, moment) for uid, version, moment in reader.seen} == latest
+    everything = sorted((moment, uid, version) for one in writers for uid, version, moment in one.acknowledged)
+    async with house(**PATIENT) as home, following(home, person, "/events?since=0") as stream:
+        events = [await stream.next() for _ in range(len(everything) + len(vaults) + len(JUMPS))]
+        told = [event for event in events if event.name == "document"]
+        assert [(event.id, event.data["uid"], event.data["version"]) for event in told] == everything
+        assert stream.waiting == []
     tables = await rows_of(where)
     moments = [row[8] for row in tables["documents"]] + [row[8] for row in tables["versions"]]
     moments += [row[1] for row in tables["vault_changes"]]

@@ -107,12 +107,10 @@ FAULTS: dict[str, Plant] = {
     "a put does not look at the version": replaced(Expected, "allows", lambda _expected, _version: True),
     "a vault counts no deletion": respelled(store.vaults, "_BOOK", "documents + :documents", "documents"),
     "history keeps what is there now": respelled(store.versions, "_KEEP", ":moment FROM", "updated_at FROM"),
-    "a purge moves the clock": respelled(
-        store.documents, "_PURGE", "SET data = ''", "SET updated_at = :now, data = ''"
+    "a purge moves the moment": respelled(
+        store.documents, "_PURGE", "SET data = ''", "SET updated_at = -updated_at, data = ''"
     ),
-    "the trash forgets its history": respelled(
-        store.versions, "_DROP_OF", "AND uid = :uid", "AND uid = :uid AND 0 = 1"
-    ),
+    "the trash keeps its history": respelled(store.versions, "_DROP_OF", "AND uid = :uid", "AND uid = :uid AND 0 = 1"),
     "a device follows from the end of its first download": replaced(Device, "pull", from_the_last_page),
     "a device forgets what it sent": replaced(Entry, "resolve", forgets_what_was_sent),
     "a device does not look at the epoch": replaced(Device, "_reconcile", lambda _device: None),

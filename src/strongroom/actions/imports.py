@@ -142,11 +142,16 @@ async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
 
 
 async def _is_too_old(tx: Tx, user_id: str, line: Kept, most: int) -> bool:
-    """Whether a version that was not added is one that this server would not have kept either."""
+    """Whether a version that was not added is one that this server would not have kept either.
+
+    An import may take long, or be broken off: what was due meanwhile has been thrown away with all that was before it.
+    """
     current = None
     if isinstance(line, KeptVersion):
         head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
-        current = None if head is None or head.purged_at is not None else head.version
+        if head is not None and head.purged_at is not None:
+            return line.version < head.version
+        current = None if head is None else head.version
     elif isinstance(line, KeptBlob):
         vault = await store.vaults.bare(tx, user_id, line.uid)
         current = None if vault is None else vault.version

@@ -96,12 +96,18 @@ async def _send(answer: Answer, send: Send, receive: Receive) -> int:
 
 
 async def _chunks(answer: Answer, send: Send) -> int:
+    """Send piece after piece.
+
+    A server takes a message only when the client has taken most of what was sent before. So the empty one waits for the
+    client, and what is sent next is chosen after that: nothing lies about that is decided already.
+    """
     assert answer.chunks is not None  # noqa: S101
     size = 0
     try:
         async for chunk in answer.chunks:
             size += size_of(chunk)
             await send({"type": "http.response.body", "body": _joined(chunk), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
     finally:
         await answer.chunks.aclose()  # lets go of the database
     await send({"type": "http.response.body", "body": b""})

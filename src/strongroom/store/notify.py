@@ -68,25 +68,31 @@ class NotifyNudges(Nudges):
             self._worker = loop.create_task(self._run())
 
     async def _run(self) -> None:
-        """Keep a connection, say what there is to say, and hear what is said; at the end, say what is left."""
-        while not self._closing.is_set():
-            self._wake.clear()
-            try:
-                connection = await self._connected()
-                await self._listen(connection)
-                if self._pending:
-                    await self._send(connection)
-                    await asyncio.sleep(PACE)
-                elif not await _set_within(self._wake, ALIVE_SECONDS):
-                    await connection.execute("SELECT 1", timeout=BACK_OFF)
-            except _FAILED:
-                self._pending.clear()  # the others compare clocks
-                await self._let_go()
-                await _set_within(self._closing, BACK_OFF)
-        with suppress(*_FAILED):
-            while self._pending and self._connection is not None:
-                await self._send(self._connection)
-        await self._let_go()
+        """Keep a connection, say what there is to say, and hear what is said; however it ends, let go."""
+        try:
+            while not self._closing.is_set():
+                await self._turn()
+            with suppress(*_FAILED):
+                while self._pending and self._connection is not None:
+                    await self._send(self._connection)
+        finally:
+            await self._let_go()
+
+    async def _turn(self) -> None:
+        """Say what is pending, or wait until there is something to say or to hear."""
+        self._wake.clear()
+        try:
+            connection = await self._connected()
+            await self._listen(connection)
+            if self._pending:
+                await self._send(connection)
+                await asyncio.sleep(PACE)
+            elif not await _set_within(self._wake, ALIVE_SECONDS):
+                await connection.execute("SELECT 1", timeout=BACK_OFF)
+        except _FAILED:
+            self._pending.clear()  # the others compare clocks
+            await self._let_go()
+            await _set_within(self._closing, BACK_OFF)
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
@@ -124,7 +130,7 @@ class NotifyNudges(Nudges):
         """Say what is still to be said, then let go."""
         await super().close()
         worker, self._worker = self._worker, None
-        if worker is not None and self._loop is asyncio.get_running_loop():
+        if worker is not None and not worker.done() and self._loop is asyncio.get_running_loop():
             self._closing.set()
             self._wake.set()
             await worker

@@ -202,6 +202,7 @@ class _Pool:
         self._out = 0
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
 
     @property
     def waiting(self) -> int:
@@ -242,7 +243,7 @@ class _Pool:
 
     def give(self, connection: Connection, *, good: bool) -> None:
         """Give it back; one that is not good is closed for good."""
-        if good and not connection.is_closed():
+        if good and not connection.is_closed() and not self._closed:
             self._idle.append(connection)
         else:
             connection.terminate()
@@ -260,7 +261,8 @@ class _Pool:
                 return
 
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle now, and what is out when it comes back."""
+        self._closed = True
         while self._idle:
             with suppress(Exception):
                 await self._idle.pop().close(timeout=2)
@@ -297,10 +299,16 @@ async def connect(url: str, *, patient: bool = False) -> Connection:
             "jit": "off",
         },
     )
-    if await connection.fetchval("SHOW synchronous_commit") == "off":
-        await connection.execute("SET synchronous_commit = on")
-    # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
-    await connection.set_type_codec("bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary")
+    try:
+        if await connection.fetchval("SHOW synchronous_commit") == "off":
+            await connection.execute("SET synchronous_commit = on")
+        # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
+        await connection.set_type_codec(
+            "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
+        )
+    except BaseException:  # whoever waited for it has gone: nobody else knows of it
+        connection.terminate()
+        raise
     return connection
 
 
