@@ -7,7 +7,7 @@ import inspect
 import itertools
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from typing import Any
 
 from strongroom.client import AsyncClient, Client
@@ -70,8 +70,12 @@ class Waiting:
     def __iter__(self) -> Iterator[Any]:
         walk: AsyncIterator[Any] = aiter(self._thing)
         end = object()
-        while (item := self._loop.run(anext(walk, end))) is not end:
-            yield item
+        try:
+            while (item := self._loop.run(anext(walk, end))) is not end:
+                yield item
+        finally:
+            if isinstance(walk, AsyncGenerator):
+                self._loop.run(walk.aclose())
 
     def __repr__(self) -> str:
         return repr(self._thing)

@@ -26,18 +26,18 @@ class Driver:
     def run(self, steps: Steps[T]) -> T:
         """Take all the steps."""
         given: Any = None
-        lost: Lost | None = None
+        trouble: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if lost is None else steps.throw(lost)
+                step = steps.send(given) if trouble is None else steps.throw(trouble)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = lost = None
+            given = trouble = None
             try:
                 given = self._take(step)
-            except Lost as none:
-                lost = none
+            except BaseException as raised:  # noqa: BLE001 - whoever asked for the step decides what it means
+                trouble = raised
 
     def _take(self, step: Step) -> Any:
         if isinstance(step, Request):
@@ -82,18 +82,18 @@ class AsyncDriver:
     async def run(self, steps: Steps[T]) -> T:
         """Take all the steps."""
         given: Any = None
-        lost: Lost | None = None
+        trouble: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if lost is None else steps.throw(lost)
+                step = steps.send(given) if trouble is None else steps.throw(trouble)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = lost = None
+            given = trouble = None
             try:
                 given = await self._take(step)
-            except Lost as none:
-                lost = none
+            except BaseException as raised:  # noqa: BLE001 - a cancellation too: the operation cleans up, and lets it go on
+                trouble = raised
 
     async def _take(self, step: Step) -> Any:
         if isinstance(step, Request):
