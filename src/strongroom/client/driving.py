@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from strongroom.client.http import AsyncLine, Line
@@ -63,6 +63,8 @@ class Driver:
             answer: Any = self.line.send(step.request)
         except Lost as none:
             answer = none
+        finally:
+            wait([beside])
         return answer, beside.result()
 
     def close(self) -> None:
