@@ -99,9 +99,9 @@ class Faces:
         """A client that nobody has logged in with."""
         return self._keep((Client if self._loop is None else AsyncClient)(url or self.url, **options))
 
-    def with_token(self, token: str) -> Any:
+    def with_token(self, token: str, url: str | None = None) -> Any:
         """A client of a token."""
-        return self._keep((Client if self._loop is None else AsyncClient).with_token(self.url, token))
+        return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
 
     def person(self, **options: Any) -> Any:
         """A client of somebody new."""

@@ -157,7 +157,21 @@ class Syncing:
         return kept.start is not None or row.updated_at > kept.cursor
 
     def _pull_vault(self, at: Place, row: answers.Vault) -> Steps[None]:
-        kept = self.file.vault(at.vault)
+        was = self.file.vault(at.vault)
+        try:
+            yield from self._pull_on(at, row, was)
+        except (Tampered, RolledBack):
+            self._go_back(at.vault, was)
+            raise
+
+    def _go_back(self, uid: str, was: KeptVault | None) -> None:
+        """Ask for all of it again next time: what a server that lies has left out must not be passed over."""
+        if was is None:
+            self.file.drop_vault(uid)
+        else:
+            self.file.put_vault(was)
+
+    def _pull_on(self, at: Place, row: answers.Vault, kept: KeptVault | None) -> Steps[None]:
         _check_blob(at, kept, row)
         if kept is not None and kept.epoch != row.epoch:
             came = yield from Reconciling(self, at, _kept(row, 0, None)).run()

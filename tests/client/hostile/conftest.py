@@ -1,0 +1,39 @@
+"""Ada and Mallory on a live server, and a liar before it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.client.faces import Faces
+from tests.client.hostile.liar import Liar
+from tests.client.hostile.stage import People
+from tests.contract.harness import Server
+
+_turn = itertools.cycle(["blocking", "awaiting"])
+
+
+@pytest.fixture(scope="session")
+def people(server: Server) -> Iterator[People]:
+    """Two accounts that all attacks share."""
+    made = People(server)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def liar(server: Server) -> Iterator[Liar]:
+    """A proxy that has nothing to lie about yet."""
+    made = Liar(server.port)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hostile(liar: Liar) -> Iterator[Faces]:
+    """Makes clients that talk to the liar, of each kind in turn."""
+    made = Faces(next(_turn), liar.url)
+    yield made
+    made.close()
