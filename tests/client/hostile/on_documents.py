@@ -33,11 +33,10 @@ def borrowed(find: Callable[[Stage], Row]) -> Callable[[Stage], Lie]:
 
 
 def from_second(stage: Stage) -> Row:
-    """A document of the same uid, version and collection name in another vault of the same owner."""
-    there = stage.second.collection(stage.notes.name)
-    made = there.create(f"{CANARY} elsewhere", uid=stage.note.uid)
-    there.replace(made, f"{CANARY} elsewhere again")
-    return stage.raw(stage.note.uid, stage.second.uid)
+    """What the owner would have sealed for the same uid, version and collection name in another vault."""
+    keys = stage.core.account_key().vault(stage.second.uid).collection(stage.note.wire)
+    made = seal.seal_document(keys, stage.note.uid, stage.note.version, f"{CANARY} elsewhere")
+    return {"data": made.data, "hmac": made.hmac}
 
 
 def from_mallory(stage: Stage) -> Row:

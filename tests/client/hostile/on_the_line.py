@@ -74,9 +74,15 @@ attack("an answer as deep as the sea", vault_list(lambda talk: talk.say(b"[" * 1
 attack("an answer that is not Unicode", vault_list(lambda talk: talk.say(b'{"uid": "\xff"}', 200)), act=read, **both)
 attack("an answer of other types", vault_list(lambda talk: talk.say({"vaults": 1, "uid": []}, 200)), act=read, **both)
 attack("an error that is called a success", vault_list(lambda talk: talk.refuse(200, "unauthorized")), act=read, **both)
+
+
+def filled(talk: Talk) -> None:
+    talk.say({"kdf": talk.told["kdf"] | {"filler": "A" * (1 << 21)}})
+
+
 attack(
-    "a descriptor without an end",
-    lambda _stage: about("POST", "/auth/email/prelogin", lambda talk: talk.say(b'{"kdf": "' + b"A" * (1 << 21), 200)),
+    "a descriptor of two megabytes",
+    lambda _stage: about("POST", "/auth/email/prelogin", filled),
     act=lambda stage: stage.login(),
     client=Tampered,
 )

@@ -68,6 +68,22 @@ for name, change in LIES.items():
     attack(name, lie, act=replace, client=Tampered, sync=pushing(lie), replica=Tampered)
     attack(f"{name}, of a new document", lie, act=create, client=Tampered)
 
+
+def other_branch(stage: Stage) -> Lie:
+    """A content that the owner did seal for this version of this document, on another device, and not the one sent."""
+    keys = stage.core.account_key().vault(stage.uid).collection(stage.note.wire)
+    other = seal.seal_document(keys, stage.note.uid, stage.note.version + 1, f"{CANARY} the other branch")
+    return answered(with_(data=other.data, hmac=other.hmac))(stage)
+
+
+attack(
+    "another of the owner's own contents is kept",
+    other_branch,
+    act=replace,
+    client=Tampered,
+    sync=pushing(other_branch),
+    replica=Tampered,
+)
 undone = answered(with_(deletedAt=None))
 attack("a deletion that is not kept", undone, act=delete, client=Tampered)
 early = answered(with_(updatedAt=1))
