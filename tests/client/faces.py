@@ -7,7 +7,7 @@ import inspect
 import itertools
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from typing import Any
 
 from strongroom.client import AsyncClient, Client
@@ -70,8 +70,12 @@ class Waiting:
     def __iter__(self) -> Iterator[Any]:
         walk: AsyncIterator[Any] = aiter(self._thing)
         end = object()
-        while (item := self._loop.run(anext(walk, end))) is not end:
-            yield item
+        try:
+            while (item := self._loop.run(anext(walk, end))) is not end:
+                yield item
+        finally:
+            if isinstance(walk, AsyncGenerator):
+                self._loop.run(walk.aclose())
 
     def __repr__(self) -> str:
         return repr(self._thing)
@@ -95,9 +99,9 @@ class Faces:
         """A client that nobody has logged in with."""
         return self._keep((Client if self._loop is None else AsyncClient)(url or self.url, **options))
 
-    def with_token(self, token: str) -> Any:
+    def with_token(self, token: str, url: str | None = None) -> Any:
         """A client of a token."""
-        return self._keep((Client if self._loop is None else AsyncClient).with_token(self.url, token))
+        return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
 
     def person(self, **options: Any) -> Any:
         """A client of somebody new."""

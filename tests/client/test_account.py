@@ -309,15 +309,22 @@ def test_errors_speak_like_the_servers() -> None:
 def test_one_file_imports_cryptography() -> None:
     """The primitives are chosen in one place."""
     folder = Path(client.__file__).parent
+    trees = {path.name: list(ast.walk(ast.parse(path.read_text()))) for path in folder.rglob("*.py")}
     importing = {
-        path.name
-        for path in folder.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        file
+        for file, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in [getattr(node, "module", None) or node.names[0].name]
-        if name.split(".")[0] in {"cryptography", "hmac", "hashlib", "os", "secrets"}
+        if name.split(".")[0] in {"cryptography", "hmac", "hashlib", "secrets"}
     }
-    assert importing == {"primitives.py"}
+    drawing = {
+        file
+        for file, nodes in trees.items()
+        for node in nodes
+        if isinstance(node, ast.Attribute) and node.attr in {"urandom", "getrandom", "randbytes", "SystemRandom"}
+    }
+    assert importing == drawing == {"primitives.py"}
 
 
 def test_padding_limits_content() -> None:

@@ -311,6 +311,8 @@ def bundles() -> Book:
     part = tokens.Token(api_key=API_KEY, keys=keys_.collection("notes")).spelled()
     book.good("a token of a vault", "read-token", {"token": whole})
     book.good("a token of a collection", "read-token", {"token": part})
+    plain = tokens.Token(api_key=API_KEY, keys=keys_, name="personal", sealed=False).spelled()
+    book.good("a token of a vault whose names are not sealed", "read-token", {"token": plain})
     raw = encoding.from_url(whole.removeprefix("srv_"))
     for at in (0, 1, 2, 17, 18, 49, 50, 52, 102, 140, len(raw) - 4, len(raw) - 1):
         changed = "srv_" + encoding.to_url(flipped(raw, at, 2))
@@ -328,7 +330,7 @@ def bundles() -> Book:
         book.bad(f"a token {name}", "read-token", {"token": text}, "validation_error")
     for name, body in {
         "of format 2": b"\2" + raw[1:-4],
-        "of an unknown scope": b"\1\3" + raw[2:-4],
+        "of an unknown scope": b"\1\4" + raw[2:-4],
         "of a collection that is not named": b"\1\2" + raw[2:-4],
         "without an API key": raw[:50] + bytes(2) + raw[104:-4],
         "with text after its parts": raw[:-4] + b"x",

@@ -11,6 +11,7 @@ from strongroom.client.errors import Locked, Tampered
 from strongroom.client.recovery import RecoveryKey
 from strongroom.errors import (
     Conflict,
+    Invalid,
     InvalidCredentials,
     InvalidRefreshToken,
     MethodNotAllowed,
@@ -45,7 +46,11 @@ def register(core: Core, email: str, password: str) -> Steps[User]:
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         opened = yield from core.session.ask(calls.login(email, made.password.password))
     _begin(core, email, opened)
-    yield from _kept_keyring(core, made.sealed, made.keyring.version)
+    try:
+        yield from _kept_keyring(core, made.sealed, made.keyring.version)
+    except BaseException:
+        core.lock()
+        raise
     core.device.forget_account(email)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
     return opened.user
@@ -56,7 +61,6 @@ def _kept_keyring(core: Core, sealed: str, version: int) -> Steps[None]:
     try:
         stored = yield from core.session.ask(calls.get_keyring())
     except (NotFound, MethodNotAllowed):
-        core.lock()
         raise Tampered(_BARE) from None
     _same(stored, sealed, version)
 
@@ -134,10 +138,11 @@ def _rewrap(core: Core, email: str, secret: str, new: str) -> Steps[None]:
         raise Locked
     made = yield from steps.work(lambda: account.change_password(ring, email, new, descriptor))
     call = calls.change_password(secret, made.password.password, made.descriptor.spelled(), made.sealed, ring.version)
-    yield from core.session.ask_or_done(call)
+    done = yield from core.session.ask_or_done(call)
     stored = yield from core.session.ask(calls.get_keyring())
-    if stored.keyring != made.sealed:
-        raise InvalidCredentials
+    if done is None and stored.keyring != made.sealed:
+        raise InvalidCredentials  # the password was wrong each time that this was sent
+    _same(stored, made.sealed, made.keyring.version)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
 
 
@@ -256,7 +261,11 @@ def _descriptor(core: Core, email: str) -> Steps[Descriptor]:
 
 
 def _begin(core: Core, email: str, opened: SignedIn) -> None:
-    if derive.normal_email(opened.user.email) != email:
+    try:
+        theirs = derive.normal_email(opened.user.email)
+    except Invalid:
+        theirs = ""
+    if theirs != email:
         raise Tampered("The server opened a session of another account.")
     core.session.begin(opened)
     core.email = email

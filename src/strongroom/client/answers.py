@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from strongroom import rules
 from strongroom.client.errors import Tampered
 from strongroom.model import ApiKey, Document, User
 from strongroom.model import Vault as VaultRow
 from strongroom.wire import ListedSession
 
 T = TypeVar("T")
+_TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 _UNREADABLE: Final = "The server's answer cannot be read."
 
 
@@ -156,27 +159,92 @@ def reads(kind: type[T]) -> Callable[[bytes], T]:
     return read
 
 
+def _within(*numbers: int | None) -> None:
+    """Refuse numbers that no server can store: what comes of them further on is nobody's promise."""
+    if any(number is not None and not 0 <= number <= rules.LARGEST for number in numbers):
+        raise Tampered(_UNREADABLE)
+
+
+def _document(row: Document) -> Document:
+    _within(row.version, row.created_at, row.updated_at, row.deleted_at)
+    return row
+
+
+def _vault(row: Vault) -> Vault:
+    _within(row.version, row.updated_at, row.documents, row.bytes)
+    return row
+
+
+def _bearer(token: str) -> None:
+    """Refuse a token that no header can carry."""
+    if not _TOKEN.fullmatch(token):
+        raise Tampered(_UNREADABLE)
+
+
 _strict_document = msgspec.json.Decoder(Document).decode
 _strict_page = msgspec.json.Decoder(Page).decode
 _lenient_document = reads(_Lenient)
 _lenient_page = reads(_LenientPage)
+_read_signed_in = reads(SignedIn)
+_read_tokens = reads(Tokens)
+_read_vault = reads(Vault)
+_read_vaults = reads(Vaults)
+_read_results = reads(Results)
 
 
 def document(body: bytes) -> Document:
     """One document."""
     try:
-        return _strict_document(body)
+        return _document(_strict_document(body))
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _lenient_document(body).whole()
+        return _document(_lenient_document(body).whole())
 
 
 def page(body: bytes) -> Page:
     """A list of documents."""
     try:
-        return _strict_page(body)
+        whole = _strict_page(body)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         found = _lenient_page(body)
-        return Page([row.whole() for row in found.documents], found.has_more, found.next)
+        whole = Page([row.whole() for row in found.documents], found.has_more, found.next)
+    for row in whole.documents:
+        _document(row)
+    return whole
+
+
+def vault(body: bytes) -> Vault:
+    """One vault."""
+    return _vault(_read_vault(body))
+
+
+def vaults(body: bytes) -> Vaults:
+    """All vaults."""
+    found = _read_vaults(body)
+    for row in found.vaults:
+        _vault(row)
+    return found
+
+
+def results(body: bytes) -> Results:
+    """What became of a batch."""
+    found = _read_results(body)
+    for row in found.results:
+        _document(row)
+    return found
+
+
+def signed_in(body: bytes) -> SignedIn:
+    """A session that was opened."""
+    found = _read_signed_in(body)
+    _bearer(found.access_token)
+    return found
+
+
+def tokens(body: bytes) -> Tokens:
+    """Tokens in the place of those that have run out."""
+    found = _read_tokens(body)
+    _bearer(found.access_token)
+    return found
 
 
 def anything(body: bytes) -> Any:
@@ -184,13 +252,8 @@ def anything(body: bytes) -> Any:
     return body
 
 
-signed_in = reads(SignedIn)
-tokens = reads(Tokens)
 prelogin = reads(Prelogin)
 stored_keyring = reads(StoredKeyring)
-vault = reads(Vault)
-vaults = reads(Vaults)
-results = reads(Results)
 health = reads(Health)
 new_key = reads(NewKey)
 keys = reads(Keys)

@@ -207,7 +207,9 @@ class AsyncVault(_Part):
     async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
         keys = self._opened.keys
-        return await self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
+        return await self._run(
+            keeping.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed)
+        )
 
 
 class AsyncVaultBlob(_Part):
@@ -272,7 +274,9 @@ class AsyncCollection(_Part):
     async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
         keys = self._place.writing()
-        return await self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
+        return await self._run(
+            keeping.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
+        )
 
 
 class AsyncChanges(_Part):

@@ -207,7 +207,9 @@ class Vault(_Part):
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
         keys = self._opened.keys
-        return self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
+        return self._run(
+            keeping.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed)
+        )
 
 
 class VaultBlob(_Part):
@@ -272,7 +274,7 @@ class Collection(_Part):
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
         keys = self._place.writing()
-        return self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at))
+        return self._run(keeping.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True))
 
 
 class Changes(_Part):

@@ -39,7 +39,7 @@ class KnownVault(Struct, frozen=True):
 
     version: int
     clock: int
-    epoch: str
+    blob: str | None
     order: int
 
 
@@ -78,14 +78,17 @@ class Device:
         return uid in self._vaults
 
     def saw_vault(self, vault: Vault, mark: int) -> None:
-        """Remember a vault, or refuse it: neither its version nor its clock runs backwards."""
+        """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
         known = self._vaults.get(vault.uid)
         if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
             if known.order <= mark:
                 raise RolledBack("The server shows a vault as it was before this device saw it last.")
             return
+        blob = memory.digest(vault.data)
+        if known is not None and self._exact:
+            memory.check_blob(known.version, known.blob, vault.version, blob)
         self._order += 1
-        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, vault.epoch, self._order)
+        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
 
     def forget_vault(self, uid: str) -> None:
         """A vault that was deleted here."""
@@ -104,6 +107,14 @@ class Device:
             uid: known
             for uid, known in self._rows.get(vault, {}).items()
             if not known.deleted and collection in {None, known.collection}
+        }
+
+    def after(self, vault: str, collection: str | None, moment: int) -> dict[str, Known]:
+        """The documents that were last seen with a later moment than this, deleted or not."""
+        return {
+            uid: known
+            for uid, known in self._rows.get(vault, {}).items()
+            if known.updated_at > moment and collection in {None, known.collection}
         }
 
     def saw(self, row: Document, mark: int, *, deleted: bool) -> bool:

@@ -10,7 +10,7 @@ from strongroom import identifiers, model
 from strongroom.client import bare, calls, names, seal
 from strongroom.client.content import to_content
 from strongroom.client.encoding import checked_uid
-from strongroom.client.errors import Locked, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.keys import CollectionKey, VaultKey
 from strongroom.errors import (
     BatchConflict,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from strongroom.client.steps import Steps
 
 OTHER: Final = "The server answered with another document than the one that was asked for."
+WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
 _KEPT: Final = "The server did not keep the document that it was given."
 
 
@@ -72,9 +73,11 @@ class Place(Struct, frozen=True, kw_only=True):
         if found is None:
             if self.whole is None:
                 raise Tampered(OTHER)
-            sealed = names.is_sealed(wire)
-            name = names.open_collection_name(self.whole, wire) if sealed else wire
-            found = self.cache[wire] = self.whole.collection(wire), name
+            name = names.open_collection_name(self.whole, wire) if names.is_sealed(wire) else wire
+            try:
+                found = self.cache[wire] = self.whole.collection(wire), name
+            except Invalid:
+                raise Tampered(OTHER) from None
         return found
 
     def writing(self) -> CollectionKey:
@@ -136,7 +139,12 @@ def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Docu
     uid = checked_uid(uid)
     for _ in range(10):
         mark = core.device.mark()
-        row = yield from core.session.ask(calls.get_document(at.vault, uid))
+        try:
+            row = yield from core.session.ask(calls.get_document(at.vault, uid))
+        except DocumentNotFound:
+            if core.bare or core.device.known(at.vault, uid) is None:
+                raise  # a server of the bare specification may hide what is deleted
+            raise RolledBack(WITHHELD) from None
         if row.uid != uid:
             raise Tampered(OTHER)
         found = judge(core, at, row, mark)

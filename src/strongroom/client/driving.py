@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from strongroom.client.http import AsyncLine, Line
@@ -26,18 +26,18 @@ class Driver:
     def run(self, steps: Steps[T]) -> T:
         """Take all the steps."""
         given: Any = None
-        lost: Lost | None = None
+        trouble: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if lost is None else steps.throw(lost)
+                step = steps.send(given) if trouble is None else steps.throw(trouble)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = lost = None
+            given = trouble = None
             try:
                 given = self._take(step)
-            except Lost as none:
-                lost = none
+            except BaseException as raised:  # noqa: BLE001 - whoever asked for the step decides what it means
+                trouble = raised
 
     def _take(self, step: Step) -> Any:
         if isinstance(step, Request):
@@ -63,6 +63,8 @@ class Driver:
             answer: Any = self.line.send(step.request)
         except Lost as none:
             answer = none
+        finally:
+            wait([beside])
         return answer, beside.result()
 
     def close(self) -> None:
@@ -82,18 +84,18 @@ class AsyncDriver:
     async def run(self, steps: Steps[T]) -> T:
         """Take all the steps."""
         given: Any = None
-        lost: Lost | None = None
+        trouble: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if lost is None else steps.throw(lost)
+                step = steps.send(given) if trouble is None else steps.throw(trouble)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = lost = None
+            given = trouble = None
             try:
                 given = await self._take(step)
-            except Lost as none:
-                lost = none
+            except BaseException as raised:  # noqa: BLE001 - a cancellation too: the operation cleans up, and lets it go on
+                trouble = raised
 
     async def _take(self, step: Step) -> Any:
         if isinstance(step, Request):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.client import calls, documents, names, tokens, vaults
-from strongroom.client.errors import Locked
+from strongroom.client.errors import Locked, Tampered
 from strongroom.client.keys import CollectionKey, VaultKey
 from strongroom.client.vaults import OpenVault
 from strongroom.errors import Invalid, VaultNotFound
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from strongroom.model import ApiKey
     from strongroom.wire import ListedSession
 
+_NO_KEY: Final = "The server gave an API key that no token can carry."
+_NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
 _NARROW: Final = "This token opens one collection; use collection()."
 
 
@@ -48,6 +50,8 @@ def make_token(
     called: str,
     permissions: Sequence[str] | None,
     expires_at: int | None,
+    *,
+    sealed: bool,
 ) -> Steps[str]:
     """An API key that reaches a vault or a collection, together with the key that opens it."""
     core.account_key()
@@ -59,7 +63,11 @@ def make_token(
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
     made = yield from core.session.ask(calls.make_key(name, scopes))
-    return tokens.Token(api_key=made.key, keys=keys, name=called).spelled()
+    token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
+    try:
+        return token.spelled()
+    except Invalid:
+        raise Tampered(_NO_KEY) from None
 
 
 def use_token(core: Core, spelled: str) -> None:
@@ -91,7 +99,12 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> S
         raise VaultNotFound("This token opens another vault.")
     mark = core.device.mark()
     row = yield from core.session.ask(calls.get_vault(token.vault))
-    opened = OpenVault(
-        uid=token.vault, name=token.name, wire=row.name, sealed=names.is_sealed(row.name), keys=token.keys
-    )
+    opened = token_vault(token, token.keys, row.name)
     return vaults.seen(core, opened, row, mark)
+
+
+def token_vault(token: tokens.Token, keys: VaultKey, wire: str) -> OpenVault:
+    """The vault that a token opens. Whether its names are sealed is the token's word, not the server's."""
+    if names.is_sealed(wire) != token.sealed:
+        raise Tampered(_NAMED)
+    return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import model
 from strongroom.client import calls
-from strongroom.client.documents import OTHER, Document, Place, get, judge
+from strongroom.client.documents import OTHER, WITHHELD, Document, Place, get, judge
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.answers import Page
     from strongroom.client.core import Core
+    from strongroom.client.device import Known
     from strongroom.client.steps import Steps
 
 _ORDER: Final = "The server's list of documents is not in order, or shows a document twice."
-_WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
 FIRST: Final = 200  # documents of a first page
 _MOST: Final = 2_000
 _GOOD: Final = 4 << 20  # bytes that a page should have
@@ -35,6 +35,8 @@ def check_page(page: Page, at: Place, since: int, limit: int | None, *, deleted:
         if row.vault_uid != at.vault or (wire is not None and row.collection != wire):
             raise Tampered(OTHER)
         moment = row.updated_at
+    if len({row.uid for row in page.documents}) != len(page.documents):
+        raise Tampered(_ORDER)
     if page.next != moment or page.has_more is None or (page.has_more and not page.documents):
         raise Tampered(_ORDER)
     return moment
@@ -51,8 +53,8 @@ def next_limit(page: Page, limit: int) -> int:
 class Listing:
     """A walk through the documents of a place, page by page; each document once.
 
-    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through, and
-    what this device has seen before must be among them, unless somebody who has the key deleted it.
+    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through. What
+    this device has seen before must be among them, unless somebody who has the key deleted it or changed it meanwhile.
     """
 
     def __init__(self, core: Core, at: Place, since: int | None) -> None:
@@ -61,9 +63,15 @@ class Listing:
         self._since = since
         self._seen: dict[str, int] = {}
         self._limit: int | None = None if core.bare else FIRST
-        self._expected = core.device.live(at.vault, self._wire()) if since is None else {}
+        self._expected = self._to_expect()
         self.cursor = since or 0
         self.more = True
+
+    def _to_expect(self) -> dict[str, Known]:
+        """What this device knows and the list must therefore have."""
+        if self._since is None:
+            return self._core.device.live(self._at.vault, self._wire())
+        return {} if self._core.bare else self._core.device.after(self._at.vault, self._wire(), self._since)
 
     def _wire(self) -> str | None:
         return None if self._at.one is None else self._at.one.collection
@@ -128,8 +136,8 @@ class Listing:
             try:
                 document = yield from get(self._core, self._at, uid, deleted=True)
             except DocumentNotFound:
-                if self._core.bare:
-                    continue  # it may hide what is deleted
-                raise RolledBack(_WITHHELD) from None
-            if not document.deleted and (document.version == known.row.version or document.updated_at <= self.cursor):
-                raise RolledBack(_WITHHELD)
+                continue  # a server of the bare specification may hide what is deleted
+            if document.deleted and self._since is None:
+                continue
+            if document.version == known.row.version or document.updated_at <= self.cursor:
+                raise RolledBack(WITHHELD)

@@ -20,6 +20,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 RETRIES: Final = 4
 PATIENCE: Final = 30.0  # seconds that a `Retry-After` may ask for
+EXCHANGES: Final = 2  # of a token that has run out, for one request: on a slow line the new one may run out too
 _FIRST: Final = 0.1  # seconds before the first repetition; each further one waits up to twice as long
 _LONGEST: Final = 5.0
 _AWAY: Final = "The server cannot be reached, or did not answer."
@@ -117,18 +118,17 @@ class Session:
         return None
 
     def _ask(self, call: Call[T], beside: _Beside | None = None) -> Steps[Answer]:
-        bearer = (yield from self._bearer()) if call.known else None
-        try:
-            return (yield from self._persist(call, bearer, beside))
-        except _No as no:
-            if not isinstance(no.refused, Unauthorized) or bearer is None or self._key is not None:
-                raise
-            doubt = no.doubt
-        yield from steps.under("refresh", self._exchange(bearer))
-        try:
-            return (yield from self._persist(call, self._access))
-        except _No as no:
-            raise _No(no.refused, doubt=doubt or no.doubt) from None
+        doubt = False
+        for last in (*[False] * EXCHANGES, True):
+            bearer = (yield from self._bearer()) if call.known else None
+            try:
+                return (yield from self._persist(call, bearer, beside))
+            except _No as no:
+                doubt = doubt or no.doubt
+                if last or not isinstance(no.refused, Unauthorized) or bearer is None or self._key is not None:
+                    raise _No(no.refused, doubt=doubt) from None
+            yield from steps.under("refresh", self._exchange(bearer))
+        raise Unauthorized
 
     def _bearer(self) -> Steps[str]:
         if not self.is_open and self.log_in is not None:

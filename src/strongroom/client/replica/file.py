@@ -242,6 +242,11 @@ class File:
             found |= {row[0]: (row[1], row[2], row[3], row[4]) for row in self._all(statement, vault, *some)}
         return found
 
+    def later(self, vault: str, moment: int) -> dict[str, int]:
+        """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
+        statement = "SELECT uid, version FROM documents WHERE vault = ? AND updated_at > ?"
+        return {row[0]: row[1] for row in self._all(statement, vault, moment)}
+
     def uids(self, vault: str) -> set[str]:
         """The uids of all documents of a vault, the deleted ones too."""
         return {row[0] for row in self._all("SELECT uid FROM documents WHERE vault = ?", vault)}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from strongroom import model
-from strongroom.client import content, derive, documents, keyring, names, seal, steps
+from strongroom.client import content, derive, documents, keyring, seal, steps
 from strongroom.client.derive import Descriptor, Floor
 from strongroom.client.encoding import to_url
 from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.keeping import token_vault
 from strongroom.client.keys import CollectionKey, VaultKey
 from strongroom.client.replica.file import File, KeptVault
 from strongroom.client.replica.local import Local
@@ -61,8 +62,12 @@ def keep_keys(core: Core, file: File) -> None:
     if core.sealed is None or core.descriptor is None or core.email is None or core.sealed == file.fact("keyring"):
         return
     kept = file.fact("keyring")
-    if kept is not None and core.ring is not None and keyring.reopen(kept, core.ring.keys).version > core.ring.version:
-        raise RolledBack("The server sent an older keyring than this device has seen.")
+    if kept is not None and core.ring is not None:
+        version = keyring.reopen(kept, core.ring.keys).version
+        if version > core.ring.version:
+            raise RolledBack("The server sent an older keyring than this device has seen.")
+        if version == core.ring.version:
+            raise Tampered("The server shows two keyrings of one version.")
     seen = file.fact("descriptor")
     if seen is not None:
         old = Descriptor.read(seen)
@@ -140,9 +145,7 @@ def _pairs(local: Local) -> list[tuple[OpenVault, KeptVault]]:
     if token is not None:
         if not isinstance(token.keys, VaultKey) or token.vault not in kept:
             return []
-        wire = kept[token.vault].wire
-        opened = OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=names.is_sealed(wire), keys=token.keys)
-        return [(opened, kept[token.vault])]
+        return [(token_vault(token, token.keys, kept[token.vault].wire), kept[token.vault])]
     local.core.account_key()
     entries = () if local.core.ring is None else local.core.ring.vaults
     return [(opened_entry(local.core, entry), kept[entry.uid]) for entry in entries if entry.uid in kept]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from strongroom import model
 from strongroom.client import calls, documents, primitives, seal
 from strongroom.client.errors import Tampered
+from strongroom.client.replica import taking
 from strongroom.client.replica.file import BURY, DELETE, Entry
 from strongroom.client.seal import Sealed
 from strongroom.errors import (
@@ -201,6 +202,7 @@ def _arrived(local: Local, at: Place, parcel: Parcel, results: list[model.Docume
             raise Tampered
         documents.kept(row, sealed, entry.uid, version, deleted=is_delete)
     seal.open_document(at.key(row.collection)[0], row)
+    taking.is_new(local.file.heads(entry.vault, [row.uid]).get(row.uid), row)
     local.file.put_rows([(row, buried)])
     local.file.raise_clock(entry.vault, row.updated_at)
     now = local.file.entry(entry.vault, entry.uid)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from strongroom.client import accounts, calls, documents, listing, seal, steps, vaults
+from strongroom.client import accounts, calls, documents, listing, memory, seal, steps, vaults
 from strongroom.client.errors import RolledBack, Tampered
+from strongroom.client.keeping import token_vault
+from strongroom.client.keys import VaultKey
 from strongroom.client.replica import opening, pushing, taking
 from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew
 from strongroom.client.replica.file import KeptVault
@@ -107,6 +109,8 @@ class Syncing:
             row = yield from self.core.session.ask(calls.get_vault(token.vault))
             if row.uid != token.vault:
                 raise Tampered
+            if isinstance(token.keys, VaultKey):
+                token_vault(token, token.keys, row.name)
             self._places = {token.vault: at}
             return {row.uid: row}
         try:
@@ -146,32 +150,57 @@ class Syncing:
     def _is_new(self, row: answers.Vault) -> bool:
         """Whether a vault has something that is not here yet; one that has gone back is refused."""
         kept = self.file.vault(row.uid)
-        if kept is None or kept.start is not None or row.epoch != kept.epoch:
+        if kept is None or row.epoch != kept.epoch:
             return True
         if row.updated_at < kept.clock or row.version < kept.version:
             raise RolledBack(_OLDER)
-        return row.updated_at > kept.cursor
+        return kept.start is not None or row.updated_at > kept.cursor
 
     def _pull_vault(self, at: Place, row: answers.Vault) -> Steps[None]:
-        kept = self.file.vault(at.vault)
+        was = self.file.vault(at.vault)
+        try:
+            yield from self._pull_on(at, row, was)
+        except (Tampered, RolledBack):
+            self._go_back(at.vault, was)
+            raise
+
+    def _go_back(self, uid: str, was: KeptVault | None) -> None:
+        """Ask for all of it again next time: what a server that lies has left out must not be passed over."""
+        if was is None:
+            self.file.drop_vault(uid)
+        else:
+            self.file.put_vault(was)
+
+    def _pull_on(self, at: Place, row: answers.Vault, kept: KeptVault | None) -> Steps[None]:
+        _check_blob(at, kept, row)
         if kept is not None and kept.epoch != row.epoch:
             came = yield from Reconciling(self, at, _kept(row, 0, None)).run()
             self._show("pull", came)
             return
         kept = _kept(row, 0 if kept is None else kept.cursor, row.updated_at if kept is None else kept.start)
         if kept.start is not None:
-            kept = yield from self._pages(at, kept, deleted=False)
+            kept = yield from self._pages(at, kept, deleted=False, expected={})
             kept = msgspec.structs.replace(kept, cursor=kept.start, start=None)
-        kept = yield from self._pages(at, kept, deleted=True)
+            expected: dict[str, int] = {}
+        else:
+            expected = self.file.later(at.vault, kept.cursor)
+        kept = yield from self._pages(at, kept, deleted=True, expected=expected)
         self.file.put_vault(msgspec.structs.replace(kept, cursor=max(kept.cursor, row.updated_at)))
         self._count(at, row)
 
-    def _pages(self, at: Place, kept: KeptVault, *, deleted: bool) -> Steps[KeptVault]:
-        """All pages from the cursor on; while one is under way, the one before is opened and kept."""
+    def _pages(self, at: Place, kept: KeptVault, *, deleted: bool, expected: dict[str, int]) -> Steps[KeptVault]:
+        """All pages from the cursor on; while one is under way, the one before is opened and kept.
+
+        `expected` are documents that must be among them, in this version or a later one.
+        """
         limit = listing.FIRST
         page = yield from self.core.session.ask(self.list_call(at, kept.cursor, limit, deleted=deleted))
         while True:
             cursor = listing.check_page(page, at, kept.cursor, limit, deleted=deleted)
+            for found in page.documents:
+                expected.pop(found.uid, None)
+            if expected and not page.has_more:
+                raise RolledBack(documents.WITHHELD)
             kept = msgspec.structs.replace(kept, cursor=cursor)
             store = _store(self.local, at, kept, page)
             limit = listing.next_limit(page, limit)
@@ -229,11 +258,24 @@ class Syncing:
         except DocumentNotFound:
             raise RolledBack from None
         made = seal.open_document(at.key(row.collection)[0], row)
-        if row.uid != uid or not made.purged:
+        if row.uid != uid:
+            raise Tampered(documents.OTHER)
+        taking.is_new(self.file.heads(at.vault, [uid]).get(uid), row)
+        if not made.purged:
             return
         with self.file.change():
             self.file.put_rows([(row, True)])
             start_anew(self.local, at, entry)
+
+
+def _check_blob(at: Place, kept: KeptVault | None, row: answers.Vault) -> None:
+    """Refuse a blob that no key holder made for this vault, name and version, or one that has changed or gone."""
+    if at.whole is None:
+        return
+    if row.data is not None:
+        seal.open_blob(at.whole, row)
+    if kept is not None and kept.epoch == row.epoch:
+        memory.check_blob(kept.version, memory.digest(kept.data), row.version, memory.digest(row.data))
 
 
 def _store(local: Local, at: Place, kept: KeptVault, page: answers.Page) -> Callable[[], int]:

@@ -26,7 +26,7 @@ def take(file: File, at: Place, kept: KeptVault, rows: list[Document]) -> int:
         known = {} if file.is_empty(at.vault) else file.heads(at.vault, [row.uid for row in rows])
         fresh = []
         for row, made in opened:
-            if _is_new(known.get(row.uid), row):
+            if is_new(known.get(row.uid), row):
                 fresh.append((row, made.deleted))
         file.put_rows(fresh)
         waiting = file.waiting()
@@ -38,7 +38,7 @@ def take(file: File, at: Place, kept: KeptVault, rows: list[Document]) -> int:
     return len(fresh)
 
 
-def _is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
+def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
     """Whether a row says more than what is known; what says less is refused."""
     if seen is None:
         return True
