@@ -27,6 +27,7 @@ GOOD = {
     "TRUSTED_PROXIES": "127.0.0.1",
     "BACKUP_DIR": "kept",
 }
+LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
 
 
 def now() -> int:
@@ -171,7 +172,7 @@ class _Usage(NamedTuple):
 def test_a_clock_that_is_behind_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
     """An account has times from the future: one of the two clocks was wrong."""
     asyncio.run(alter(home, f"{USERS} ('u', 'u@x', 1, 1)"))
-    asyncio.run(alter(home, f"INSERT INTO ledgers VALUES ('u', {now() + 30_000}, 0, 0)"))
+    asyncio.run(alter(home, f"{LEDGERS} ('u', {now() + 30_000}, 0, 0)"))
     assert ask().verdict("clock") == "ok"
     asyncio.run(alter(home, f"UPDATE ledgers SET clock = {now() + 3_600_000}"))
     assert ask().verdict("clock") == "fault"
@@ -189,7 +190,7 @@ def test_another_schema_is_named(home: str, ask: Callable[..., Told]) -> None:
 def test_a_broken_reference_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
     """A row that refers to one that is gone."""
     connection = apsw.Connection(home)
-    connection.execute("INSERT INTO ledgers VALUES ('nobody', 1, 0, 0)")
+    connection.execute(f"{LEDGERS} ('nobody', 1, 0, 0)")
     connection.close()
     told = ask()
     assert told.verdict("references") == "fault"

@@ -91,7 +91,7 @@ async def test_every_row_comes_back_under_a_new_epoch(pair: tuple[str, str], clo
     assert done == (manifest.rows, None)
     after = await copied_rows_of(target)
     assert without_lineage(after) == without_lineage(before)
-    assert after["lineage"] == [(1, "a new epoch", START)]
+    assert after["lineage"] == [(1, "a new epoch", START, None)]
 
 
 @runs
