@@ -169,3 +169,15 @@ def _read(terminal: int) -> bytes:
         return os.read(terminal, 65_536)
     except OSError:  # whoever drew on it has ended
         return b""
+
+
+def damage(path: Path) -> None:
+    """Write nonsense over an inner page of the documents."""
+    connection = apsw.Connection(str(path))
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    size: Any = connection.pragma("page_size")
+    page: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").fetchall()[0][0]
+    connection.close()
+    with path.open("rb+") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)

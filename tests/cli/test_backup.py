@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
+import random
 import re
 import stat
 import subprocess
 import sys
+import time
+import types
 from pathlib import Path
 
 import pyrage
 import pytest
 
 from strongroom import sealing
-from strongroom.cli import archives, main
+from strongroom.cli import archives, backup, main
 from strongroom.server import operate
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, drawn_by, fill, live_in
+from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in
 
 MIB = 1024 * 1024
+KINDS = ["open", "passphrase", "age"]
 
 
 @pytest.fixture
@@ -36,6 +41,18 @@ def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setattr(sealing, name, value)
     asyncio.run(live_in(str(tmp_path / "vault.db"), clock))
     return tmp_path
+
+
+def sealed_as(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have backups sealed in this way; the options that open them."""
+    if kind == "passphrase":
+        monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
+    if kind != "age":
+        return []
+    key = pyrage.x25519.Identity.generate()
+    (home / "key").write_text(f"{key}\n")
+    monkeypatch.setenv("BACKUP_RECIPIENT", str(key.to_public()))
+    return ["--identity", "key"]
 
 
 def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,22 +78,85 @@ def test_nothing_is_written_over(home: Path, capsys: pytest.CaptureFixture[str])
     assert (home / "one").read_text() == "precious"
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_reads_back_otherwise_gets_no_name(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """A disk that loses a bit is noticed at once, and nothing is left that looks like a backup."""
+    sealed_as(kind, home, monkeypatch)
     real = archives._Out.write
 
     def lose(self: archives._Out, data: bytes) -> None:
         real(self, data)
         if len(data) > 1_000:
             self._file.flush()
-            os.pwrite(self._file.fileno(), b"?", 600)
+            there = Path(f"/proc/self/fd/{self._file.fileno()}")
+            self._file.flush()
+            os.pwrite(self._file.fileno(), bytes([there.read_bytes()[600] ^ 1]), 600)
+            monkeypatch.setattr(archives._Out, "write", real)
 
     monkeypatch.setattr(archives._Out, "write", lose)
     assert main(["backup", "one"]) == 2
     assert "does not read back" in capsys.readouterr().err
     assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """In each byte of its head, and wherever chance points; by --verify, and by a restore before it begins."""
+    more = sealed_as(kind, home, monkeypatch)
+    assert main(["backup", "one"]) == 0
+    assert main(["backup", "--verify", "one", *more]) == 0
+    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    whole = (home / "one").read_bytes()
+    places = [*range(60), *(random.randrange(len(whole)) for _ in range(60)), len(whole) - 1]  # noqa: S311
+    for number, at in enumerate(places):
+        bad = bytearray(whole)
+        bad[at] ^= 1 << number % 8
+        (home / "bad").write_bytes(bad)
+        capsys.readouterr()
+        command = ["restore", "bad"] if number % 4 == 0 else ["backup", "--verify", "bad"]
+        assert main([*command, *more]) == 2, f"bit {number % 8} of byte {at}"
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_damaged_database_is_not_backed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence says that it is damaged and names the restore; no file is left."""
+    damage(home / "vault.db")
+    assert main(["backup", "one"]) == 2
+    said = capsys.readouterr().err
+    assert "is damaged" in said
+    assert "'strongroom restore FILE'" in said
+    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """It has the lowest priority, and after each piece it rests for three times as long as the piece took."""
+    sealed_as(kind, home, monkeypatch)
+    nice: list[int] = []
+    rests: list[float] = []
+    took = itertools.cycle([0.0, 0.0, 0.002, 0.0, 30.0])  # a page that waited for others counts as one second
+    now = itertools.accumulate(took)
+    monkeypatch.setattr(os, "nice", nice.append)
+    slow = types.SimpleNamespace(
+        monotonic=lambda: next(now), sleep=rests.append, strftime=time.strftime, gmtime=time.gmtime
+    )
+    monkeypatch.setattr(backup, "time", slow)
+    written: list[int] = []
+    real = archives._Out.close
+
+    def close(out: archives._Out) -> str:
+        written.append(len(rests))
+        return real(out)
+
+    monkeypatch.setattr(archives._Out, "close", close)
+    assert main(["backup", "one"]) == 0
+    assert nice == [19]
+    assert {round(rest, 6) for rest in rests} == {0.0, 0.006, 1.0}
+    assert 0 < written[0] < len(rests)
 
 
 @pytest.mark.parametrize("arguments", [["backup"], ["backup", "--verify", "nowhere"], ["restore", "nowhere"]])

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import apsw
 import httpx2
 import pytest
 
@@ -18,7 +17,7 @@ from tests.conftest import runs
 from tests.contract.harness import SECRET, Server, launch
 from tests.faults.crowd import Writer, rounds
 from tests.faults.test_kill import settle_in
-from tests.moving import rows_of
+from tests.moving import damage, rows_of
 from tests.postgres import postgres
 
 WRITERS = 16
@@ -126,18 +125,6 @@ def _is_a_prefix(before: list[Moment], writers: list[Writer], rows: dict[str, li
 
 
 # A damaged page
-
-
-def damage(path: Path) -> None:
-    """Write nonsense over an inner page of the documents."""
-    connection = apsw.Connection(str(path))
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    size: Any = connection.pragma("page_size")
-    page: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").fetchall()[0][0]
-    connection.close()
-    with path.open("rb+") as file:
-        file.seek((page - 1) * size)
-        file.write(b"\xa5" * size)
 
 
 @runs

@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strongroom.cli import terminal
 from strongroom.options import TABLE
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 _WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
+_NICENESS = 19  # those who serve come first
+_REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
+W = TypeVar("W", bound="_Watcher")
 _BACKUP = """
 Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only; it is read
 again before it gets its name. Where the data lies is told as for 'strongroom serve'. BACKUP_PASSPHRASE or
@@ -102,10 +105,10 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
         return _verified(half, settings, None, watcher)[1]
 
     if hasattr(os, "nice"):
-        os.nice(10)  # those who serve come first
+        os.nice(_NICENESS)
     key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:
-        size = archives.write(path, key, fill, check)
+        size = archives.write(path, key, fill, check, watcher.rest)
     return *made[0], size
 
 
@@ -225,7 +228,7 @@ class _Watcher:
 
 
 class _Gentle(_Watcher):
-    """Rests after each page for as long as the page took: half of the disk and of a processor stays with the server."""
+    """Works a quarter of the time: whoever is slow because others work too rests the longer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,12 +237,16 @@ class _Gentle(_Watcher):
     def moved(self, doing: str, done: int, total: int) -> None:
         """Move the bar, and rest."""
         super().moved(doing, done, total)
-        time.sleep(min(time.monotonic() - self._since, _LONGEST_REST))
+        self.rest()
+
+    def rest(self) -> None:
+        """Leave the disk and the processor to others for a while."""
+        time.sleep(min(_REST * (time.monotonic() - self._since), _LONGEST_REST))
         self._since = time.monotonic()
 
 
 @contextmanager
-def _in_sentences(watcher: _Watcher) -> Iterator[_Watcher]:
+def _in_sentences(watcher: W) -> Iterator[W]:
     """Whatever stops the work becomes one sentence."""
     from strongroom.archive import BadArchive
     from strongroom.store import CannotOpen
