@@ -22,6 +22,7 @@ from tests.postgres import postgres
 
 WRITERS = 16
 BATCH = 5
+A_LIFE = 5  # rounds on one database, which grows with each
 Moment = tuple[int, str, int]
 
 
@@ -63,7 +64,18 @@ async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, eng
     What was acknowledged before it began is there. What is there ends at one moment of the account's clock: before it
     nothing is missing, after it there is nothing, no batch and no replacement is half there, and the counts agree.
     """
-    server = Server(tmp_path / "home", JWT_ACCESS_EXPIRY="1d")
+    count, cut, total = rounds(2, 50), 0, 0
+    for start in range(0, count, A_LIFE):
+        numbers = range(start, min(start + A_LIFE, count))
+        late, writes = await _rounds_of_a_server(tmp_path, engine, numbers)
+        cut, total = cut + late, total + writes
+    assert cut
+    print(f"{count} backups of {engine} under {total} acknowledged writes: each a prefix, {cut} cut through them")  # noqa: T201
+
+
+async def _rounds_of_a_server(home: Path, engine: str, numbers: range) -> tuple[int, int]:
+    """Some rounds on one database: how many backups left out writes that came later, and how many writes there were."""
+    server = Server(home / f"from {numbers[0]}", JWT_ACCESS_EXPIRY="1d")
     server.settings.pop("DATABASE_URL", None)
     if engine == "postgres":
         server.settings["DATABASE_URL"] = postgres().fresh()
@@ -72,21 +84,17 @@ async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, eng
     writers = [Batcher(url, token, vault) if n % 4 == 0 else Writer(url, token, vault) for n in range(WRITERS)]
     cut = 0
     try:
-        for number in range(rounds(2, 50)):
-            before = await _backed_up_under(writers, server, tmp_path / "one.backup")
-            other = postgres().fresh() if number % 2 else str(tmp_path / f"{number}.db")
+        for number in numbers:
+            before = await _backed_up_under(writers, server, home / "one.backup")
+            other = postgres().fresh() if number % 2 else str(home / f"{number}.db")
             target = {"DATABASE_URL" if number % 2 else "DB_PATH": other}
-            done = await asyncio.to_thread(strongroom, tmp_path, "restore", "one.backup", **target)
+            done = await asyncio.to_thread(strongroom, home, "restore", "one.backup", **target)
             assert (done.returncode, done.stderr) == (0, ""), done.stderr
-            (tmp_path / "one.backup").unlink()
-            left = _is_a_prefix(before, writers, await rows_of(other))
-            cut += left > 0
+            (home / "one.backup").unlink()
+            cut += _is_a_prefix(before, writers, await rows_of(other)) > 0
     finally:
         server.abandon()
-    total = sum(len(writer.moments) for writer in writers)
-    assert total > 20
-    assert cut
-    print(f"{number + 1} backups of {engine} under {total} acknowledged writes: each a prefix, {cut} cut through them")  # noqa: T201
+    return cut, sum(len(writer.moments) for writer in writers)
 
 
 async def _backed_up_under(writers: list[Writer], server: Server, path: Path) -> list[Moment]:
