@@ -23,7 +23,8 @@ from strongroom.server import operate
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in
+from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
+from tests.postgres import postgres
 
 MIB = 1024 * 1024
 KINDS = ["open", "passphrase", "age"]
@@ -134,7 +135,7 @@ def test_a_damaged_database_is_not_backed_up(home: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """It has the lowest priority, and after each piece it rests for three times as long as the piece took."""
+    """It has a low priority, and after each piece it rests for three times as long as the piece took."""
     sealed_as(kind, home, monkeypatch)
     nice: list[int] = []
     rests: list[float] = []
@@ -154,7 +155,7 @@ def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(archives._Out, "close", close)
     assert main(["backup", "one"]) == 0
-    assert nice == [19]
+    assert nice == [10]
     assert {round(rest, 6) for rest in rests} == {0.0, 0.006, 1.0}
     assert 0 < written[0] < len(rests)
 
@@ -201,6 +202,20 @@ def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(kept[1]).is_file()
     assert "epoch is a new one" in said
     assert "JWT_SECRET" in said
+
+
+def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings_alone(
+    home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rehearsal with --db-path must not replace the PostgreSQL that DATABASE_URL names."""
+    assert main(["backup", "one"]) == 0
+    where = postgres().fresh()
+    asyncio.run(open_database(where, clock).close())
+    before = asyncio.run(rows_of(where))
+    monkeypatch.setenv("DATABASE_URL", where)
+    assert main(["restore", "one", "--db-path", "rehearsal/vault.db"]) == 0
+    assert asyncio.run(rows_of(where)) == before
+    assert (home / "rehearsal" / "vault.db").is_file()
 
 
 def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

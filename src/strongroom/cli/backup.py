@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 _WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
-_NICENESS = 19  # those who serve come first
+_NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
 _REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
 W = TypeVar("W", bound="_Watcher")
