@@ -19,6 +19,7 @@ from strongroom.server.schedule import name_at
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.moving import USERS, alter
+from tests.server.test_doors import certificate
 
 GOOD = {
     "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",
@@ -109,6 +110,7 @@ def test_a_server_in_order_has_no_fault(
         ("address", "warning", {"HOST": "0.0.0.0"}),
         ("address", "fault", {"HOST": "0.0.0.0", "PUBLIC_URL": ""}),
         ("address", "fault", {"HOST": "::", "PUBLIC_URL": "http://vault.example.com"}),
+        ("address", "ok", {"HOST": "unix:/run/strongroom/http.sock"}),
         ("public url", "fault", {"PUBLIC_URL": "http://vault.example.com"}),
         ("public url", "warning", {"PUBLIC_URL": ""}),
     ],
@@ -125,6 +127,25 @@ def test_a_bad_setting_is_named(
     assert told.verdict(check) == verdict
     if settings.get("JWT_SECRET"):
         assert settings["JWT_SECRET"] not in str(told)
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_a_certificate_is_looked_at(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whether it fits its key, and how long it is good; with one, the server may listen to the world."""
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    monkeypatch.setenv("TLS_CERT_FILE", "cert.pem")
+    monkeypatch.setenv("TLS_KEY_FILE", "key.pem")
+    for days, verdict in ((90.0, "ok"), (3.0, "warning"), (-1.0, "fault")):
+        certificate(tmp_path, "vault", days)
+        (tmp_path / "key.pem").chmod(0o640)
+        told = ask()
+        assert told.verdict("tls") == verdict
+        assert told.verdict("address") == told.verdict("permissions") == "ok"
+    (tmp_path / "key.pem").chmod(0o644)
+    assert ask().verdict("permissions") == "fault"
+    (tmp_path / "key.pem").write_text("nonsense")
+    assert ask().verdict("tls") == "fault"
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)

@@ -32,7 +32,7 @@ def strongroom(home: Path, *arguments: str, **settings: str) -> subprocess.Compl
     clean = {name: value for name, value in os.environ.items() if name not in hidden}
     command = [sys.executable, "-m", "strongroom", *arguments]
     return subprocess.run(
-        command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=300
     )
 
 
