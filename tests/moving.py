@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,3 +147,37 @@ async def alter(where: str, statement: str) -> None:
         sqlite.execute("PRAGMA foreign_keys = ON")
         sqlite.execute(statement)
         sqlite.close()
+
+
+def drawn_by(command: list[str], home: Path, **more: Any) -> tuple[str, str]:
+    """What a command prints where somebody looks on: its standard output, and what it draws on the terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs, **more) as process:
+        os.close(theirs)
+        drawn = bytearray()
+        while piece := _read(ours):
+            drawn += piece
+        assert process.stdout is not None
+        printed = process.stdout.read().decode()
+    os.close(ours)
+    assert process.returncode == 0
+    return printed, drawn.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # whoever drew on it has ended
+        return b""
+
+
+def damage(path: Path) -> None:
+    """Write nonsense over an inner page of the documents."""
+    connection = apsw.Connection(str(path))
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    size: Any = connection.pragma("page_size")
+    page: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").fetchall()[0][0]
+    connection.close()
+    with path.open("rb+") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)

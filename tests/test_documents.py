@@ -252,9 +252,9 @@ def test_the_five_lines_run(tmp_path: Path) -> None:
     with serving(tmp_path, "-m", "strongroom", "serve") as address:
         (tmp_path / "example.py").write_text(example.replace(URL, address))
         assert python(tmp_path, "example.py") == "{'title': 'Hello again'}\n"
-    kept = list(tmp_path.glob("vault.db*"))
-    assert kept
-    for path in kept:
+    stored = list(tmp_path.glob("vault.db*"))
+    assert stored
+    for path in stored:
         assert not any(word in path.read_bytes() for word in (b"Hello", b"personal", b"notes"))
 
 
@@ -287,6 +287,16 @@ def python(home: Path, *words: str) -> str:
 
 
 # Tables, routes, trees
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_nothing_is_told_twice(page: Path) -> None:
+    """A page has each heading once: of two, a reader would find either, and the tests below only the last."""
+    for level in (2, 3):
+        blank = _FENCE.sub("", page.read_text("utf-8"))
+        found = re.findall(rf"^#{{{level}}} +(.+)$", blank, re.MULTILINE)
+        if page.name != "CHANGELOG.md":
+            assert len(found) == len(set(found)), found
 
 
 def test_the_settings_are_those_of_the_code() -> None:

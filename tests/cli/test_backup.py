@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
-import pty
+import random
 import re
 import stat
 import subprocess
 import sys
+import time
+import types
 from pathlib import Path
 
 import pyrage
 import pytest
 
 from strongroom import sealing
-from strongroom.cli import archives, main
+from strongroom.cli import archives, backup, main
 from strongroom.server import operate
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, fill, live_in
+from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
+from tests.postgres import postgres
 
 MIB = 1024 * 1024
+KINDS = ["open", "passphrase", "age"]
 
 
 @pytest.fixture
@@ -39,12 +44,26 @@ def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def sealed_as(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have backups sealed in this way; the options that open them."""
+    if kind == "passphrase":
+        monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
+    if kind != "age":
+        return []
+    key = pyrage.x25519.Identity.generate()
+    (home / "key").write_text(f"{key}\n")
+    monkeypatch.setenv("BACKUP_RECIPIENT", str(key.to_public()))
+    return ["--identity", "key"]
+
+
 def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """For its owner only, under its name only when it is whole; --verify counts the same."""
     assert main(["backup", "one"]) == 0
     said = capsys.readouterr()
     assert said.err == ""
-    assert re.search(r"^documents +12$", said.out, re.MULTILINE)
+    there = asyncio.run(copied_rows_of("vault.db"))
+    for name, rows in there.items():
+        assert re.search(rf"^{name} +{len(rows)}$", said.out, re.MULTILINE), name
     assert "read back and found whole" in said.out
     assert stat.S_IMODE((home / "one").stat().st_mode) == 0o600
     assert [file.name for file in home.iterdir() if "half" in file.name] == []
@@ -60,22 +79,85 @@ def test_nothing_is_written_over(home: Path, capsys: pytest.CaptureFixture[str])
     assert (home / "one").read_text() == "precious"
 
 
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_reads_back_otherwise_gets_no_name(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """A disk that loses a bit is noticed at once, and nothing is left that looks like a backup."""
+    sealed_as(kind, home, monkeypatch)
     real = archives._Out.write
 
     def lose(self: archives._Out, data: bytes) -> None:
         real(self, data)
         if len(data) > 1_000:
             self._file.flush()
-            os.pwrite(self._file.fileno(), b"?", 600)
+            there = Path(f"/proc/self/fd/{self._file.fileno()}")
+            self._file.flush()
+            os.pwrite(self._file.fileno(), bytes([there.read_bytes()[600] ^ 1]), 600)
+            monkeypatch.setattr(archives._Out, "write", real)
 
     monkeypatch.setattr(archives._Out, "write", lose)
     assert main(["backup", "one"]) == 2
     assert "does not read back" in capsys.readouterr().err
     assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """In each byte of its head, and wherever chance points; by --verify, and by a restore before it begins."""
+    more = sealed_as(kind, home, monkeypatch)
+    assert main(["backup", "one"]) == 0
+    assert main(["backup", "--verify", "one", *more]) == 0
+    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    whole = (home / "one").read_bytes()
+    places = [*range(60), *(random.randrange(len(whole)) for _ in range(60)), len(whole) - 1]  # noqa: S311
+    for number, at in enumerate(places):
+        bad = bytearray(whole)
+        bad[at] ^= 1 << number % 8
+        (home / "bad").write_bytes(bad)
+        capsys.readouterr()
+        command = ["restore", "bad"] if number % 4 == 0 else ["backup", "--verify", "bad"]
+        assert main([*command, *more]) == 2, f"bit {number % 8} of byte {at}"
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_damaged_database_is_not_backed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence says that it is damaged and names the restore; no file is left."""
+    damage(home / "vault.db")
+    assert main(["backup", "one"]) == 2
+    said = capsys.readouterr().err
+    assert "is damaged" in said
+    assert "'strongroom restore FILE'" in said
+    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """It has a low priority, and after each piece it rests for three times as long as the piece took."""
+    sealed_as(kind, home, monkeypatch)
+    nice: list[int] = []
+    rests: list[float] = []
+    took = itertools.cycle([0.0, 0.0, 0.002, 0.0, 30.0])  # a page that waited for others counts as one second
+    now = itertools.accumulate(took)
+    monkeypatch.setattr(os, "nice", nice.append)
+    slow = types.SimpleNamespace(
+        monotonic=lambda: next(now), sleep=rests.append, strftime=time.strftime, gmtime=time.gmtime
+    )
+    monkeypatch.setattr(backup, "time", slow)
+    written: list[int] = []
+    real = archives._Out.close
+
+    def close(out: archives._Out) -> str:
+        written.append(len(rests))
+        return real(out)
+
+    monkeypatch.setattr(archives._Out, "close", close)
+    assert main(["backup", "one"]) == 0
+    assert nice == [10]
+    assert {round(rest, 6) for rest in rests} == {0.0, 0.006, 1.0}
+    assert 0 < written[0] < len(rests)
 
 
 @pytest.mark.parametrize("arguments", [["backup"], ["backup", "--verify", "nowhere"], ["restore", "nowhere"]])
@@ -120,6 +202,20 @@ def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(kept[1]).is_file()
     assert "epoch is a new one" in said
     assert "JWT_SECRET" in said
+
+
+def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings_alone(
+    home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rehearsal with --db-path must not replace the PostgreSQL that DATABASE_URL names."""
+    assert main(["backup", "one"]) == 0
+    where = postgres().fresh()
+    asyncio.run(open_database(where, clock).close())
+    before = asyncio.run(rows_of(where))
+    monkeypatch.setenv("DATABASE_URL", where)
+    assert main(["restore", "one", "--db-path", "rehearsal/vault.db"]) == 0
+    assert asyncio.run(rows_of(where)) == before
+    assert (home / "rehearsal" / "vault.db").is_file()
 
 
 def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,13 +280,7 @@ def test_a_backup_is_sealed_to_one_key(capsys: pytest.CaptureFixture[str], monke
 
 def test_the_bar_is_drawn_where_somebody_looks_on(home: Path) -> None:
     """While it writes and while it reads again."""
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "strongroom", "backup", "one"]
-    with subprocess.Popen(command, cwd=home, stdout=subprocess.DEVNULL, stderr=theirs) as process:
-        os.close(theirs)
-    drawn = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert process.returncode == 0
+    _, drawn = drawn_by([sys.executable, "-m", "strongroom", "backup", "one"], home)
     assert "backing up " in drawn
     assert "verifying " in drawn
     assert drawn.endswith("\r\x1b[K")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import random
 import signal
 import subprocess
@@ -22,7 +20,7 @@ from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.postgres import connect
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, fill, live_in
+from tests.moving import copied_rows_of, drawn_by, fill, live_in
 from tests.postgres import postgres
 
 MIB = 1024 * 1024
@@ -274,18 +272,7 @@ def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
 
 def test_the_bar_is_drawn_where_somebody_looks_on(lived_in: str, tmp_path: Path) -> None:
     """One line, drawn over and over, and gone at the end."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(command(lived_in, "new.db"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as process:
-        os.close(theirs)
-        assert process.stdout is not None
-        printed = process.stdout.read().decode()
-    pieces = []
-    with suppress(OSError):  # a terminal whose other end is closed has no end of file
-        while piece := os.read(ours, 4_096):
-            pieces.append(piece)
-    os.close(ours)
-    drawn = b"".join(pieces).decode()
-    assert process.returncode == 0
+    printed, drawn = drawn_by(command(lived_in, "new.db"), tmp_path)
     assert "\r" not in printed
     assert "\n" not in drawn
     steps = drawn.split("\r")[1:]

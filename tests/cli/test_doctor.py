@@ -19,6 +19,7 @@ from strongroom.server.schedule import name_at
 from strongroom.store import open_database
 from strongroom.store.turns import lock_of
 from tests.moving import USERS, alter
+from tests.server.test_doors import certificate
 
 GOOD = {
     "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",
@@ -27,6 +28,7 @@ GOOD = {
     "TRUSTED_PROXIES": "127.0.0.1",
     "BACKUP_DIR": "kept",
 }
+LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
 
 
 def now() -> int:
@@ -108,6 +110,7 @@ def test_a_server_in_order_has_no_fault(
         ("address", "warning", {"HOST": "0.0.0.0"}),
         ("address", "fault", {"HOST": "0.0.0.0", "PUBLIC_URL": ""}),
         ("address", "fault", {"HOST": "::", "PUBLIC_URL": "http://vault.example.com"}),
+        ("address", "ok", {"HOST": "unix:/run/strongroom/http.sock"}),
         ("public url", "fault", {"PUBLIC_URL": "http://vault.example.com"}),
         ("public url", "warning", {"PUBLIC_URL": ""}),
     ],
@@ -124,6 +127,25 @@ def test_a_bad_setting_is_named(
     assert told.verdict(check) == verdict
     if settings.get("JWT_SECRET"):
         assert settings["JWT_SECRET"] not in str(told)
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_a_certificate_is_looked_at(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whether it fits its key, and how long it is good; with one, the server may listen to the world."""
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    monkeypatch.setenv("TLS_CERT_FILE", "cert.pem")
+    monkeypatch.setenv("TLS_KEY_FILE", "key.pem")
+    for days, verdict in ((90.0, "ok"), (3.0, "warning"), (-1.0, "fault")):
+        certificate(tmp_path, "vault", days)
+        (tmp_path / "key.pem").chmod(0o640)
+        told = ask()
+        assert told.verdict("tls") == verdict
+        assert told.verdict("address") == told.verdict("permissions") == "ok"
+    (tmp_path / "key.pem").chmod(0o644)
+    assert ask().verdict("permissions") == "fault"
+    (tmp_path / "key.pem").write_text("nonsense")
+    assert ask().verdict("tls") == "fault"
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
@@ -171,7 +193,7 @@ class _Usage(NamedTuple):
 def test_a_clock_that_is_behind_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
     """An account has times from the future: one of the two clocks was wrong."""
     asyncio.run(alter(home, f"{USERS} ('u', 'u@x', 1, 1)"))
-    asyncio.run(alter(home, f"INSERT INTO ledgers VALUES ('u', {now() + 30_000}, 0, 0)"))
+    asyncio.run(alter(home, f"{LEDGERS} ('u', {now() + 30_000}, 0, 0)"))
     assert ask().verdict("clock") == "ok"
     asyncio.run(alter(home, f"UPDATE ledgers SET clock = {now() + 3_600_000}"))
     assert ask().verdict("clock") == "fault"
@@ -189,7 +211,7 @@ def test_another_schema_is_named(home: str, ask: Callable[..., Told]) -> None:
 def test_a_broken_reference_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
     """A row that refers to one that is gone."""
     connection = apsw.Connection(home)
-    connection.execute("INSERT INTO ledgers VALUES ('nobody', 1, 0, 0)")
+    connection.execute(f"{LEDGERS} ('nobody', 1, 0, 0)")
     connection.close()
     told = ask()
     assert told.verdict("references") == "fault"

@@ -10,17 +10,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import apsw
+import httpx2
 import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import SECRET, Server, launch
 from tests.faults.crowd import Writer, rounds
 from tests.faults.test_kill import settle_in
-from tests.moving import rows_of
+from tests.moving import damage, rows_of
 from tests.postgres import postgres
 
 WRITERS = 16
+BATCH = 5
+A_LIFE = 5  # rounds on one database, which grows with each
+Moment = tuple[int, str, int]
 
 
 def strongroom(home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -29,7 +32,7 @@ def strongroom(home: Path, *arguments: str, **settings: str) -> subprocess.Compl
     clean = {name: value for name, value in os.environ.items() if name not in hidden}
     command = [sys.executable, "-m", "strongroom", *arguments]
     return subprocess.run(
-        command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=120
+        command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=300
     )
 
 
@@ -37,80 +40,99 @@ def where_of(server: Server) -> dict[str, str]:
     return {name: server.settings[name] for name in ("DB_PATH", "DATABASE_URL") if name in server.settings}
 
 
+class Batcher(Writer):
+    """Creates documents by the batch, of which all or none are to be found."""
+
+    def __init__(self, url: str, token: str, vault: str) -> None:
+        super().__init__(url, token, vault)
+        self.batches: list[list[int]] = []
+
+    async def _one(self, http: httpx2.AsyncClient) -> None:
+        wanted = [{"op": "create", "collection": "c", "data": "C" * 200} for _ in range(BATCH)]
+        answer = await http.post(f"/vaults/{self._vault}/batch", json={"operations": wanted})
+        assert answer.status_code == 200, answer.text
+        made = answer.json()["results"]
+        self.moments += [(document["updatedAt"], document["uid"], 1) for document in made]
+        self.batches.append([document["updatedAt"] for document in made])
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @runs
 async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, engine: str) -> None:
     """16 writers, a backup at a random moment, a restore elsewhere, into each engine in turn.
 
-    What was acknowledged before it began is there. What is there ends at one moment of the account's clock, before
-    which nothing is missing and after which there is nothing; and the counts agree with the rows.
+    What was acknowledged before it began is there. What is there ends at one moment of the account's clock: before it
+    nothing is missing, after it there is nothing, no batch and no replacement is half there, and the counts agree.
     """
-    server = Server(tmp_path / "home", JWT_ACCESS_EXPIRY="1d")
+    count, cut, total = rounds(2, 50), 0, 0
+    for start in range(0, count, A_LIFE):
+        numbers = range(start, min(start + A_LIFE, count))
+        late, writes = await _rounds_of_a_server(tmp_path, engine, numbers)
+        cut, total = cut + late, total + writes
+    assert cut
+    print(f"{count} backups of {engine} under {total} acknowledged writes: each a prefix, {cut} cut through them")  # noqa: T201
+
+
+async def _rounds_of_a_server(home: Path, engine: str, numbers: range) -> tuple[int, int]:
+    """Some rounds on one database: how many backups left out writes that came later, and how many writes there were."""
+    server = Server(home / f"from {numbers[0]}", JWT_ACCESS_EXPIRY="1d")
     server.settings.pop("DATABASE_URL", None)
     if engine == "postgres":
         server.settings["DATABASE_URL"] = postgres().fresh()
     server.start()
     url, token, vault = settle_in(server)
-    writers = [Writer(url, token, vault) for _ in range(WRITERS)]
+    writers = [Batcher(url, token, vault) if n % 4 == 0 else Writer(url, token, vault) for n in range(WRITERS)]
+    cut = 0
+    try:
+        for number in numbers:
+            before = await _backed_up_under(writers, server, home / "one.backup")
+            other = postgres().fresh() if number % 2 else str(home / f"{number}.db")
+            target = {"DATABASE_URL" if number % 2 else "DB_PATH": other}
+            done = await asyncio.to_thread(strongroom, home, "restore", "one.backup", **target)
+            assert (done.returncode, done.stderr) == (0, ""), done.stderr
+            (home / "one.backup").unlink()
+            cut += _is_a_prefix(before, writers, await rows_of(other)) > 0
+    finally:
+        server.abandon()
+    return cut, sum(len(writer.moments) for writer in writers)
+
+
+async def _backed_up_under(writers: list[Writer], server: Server, path: Path) -> list[Moment]:
+    """Have them write, and make a backup meanwhile; what was acknowledged before it began."""
     alive = True
     work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))
-    found: list[tuple[list[tuple[int, str, int]], str]] = []
     try:
-        for number in range(rounds(2, 50)):
-            await asyncio.sleep(random.uniform(0.0, 0.5))  # noqa: S311
-            before = [moment for writer in writers for moment in writer.moments]
-            done = await asyncio.to_thread(strongroom, tmp_path, "backup", f"{number}.backup", **where_of(server))
-            assert (done.returncode, done.stderr) == (0, ""), done.stderr
-            other = postgres().fresh() if number % 2 else str(tmp_path / f"{number}.db")
-            target = {"DATABASE_URL" if number % 2 else "DB_PATH": other}
-            done = await asyncio.to_thread(strongroom, tmp_path, "restore", f"{number}.backup", **target)
-            assert (done.returncode, done.stderr) == (0, ""), done.stderr
-            found.append((before, other))
-        alive = False
-        await work
+        await asyncio.sleep(random.uniform(0.0, 0.5))  # noqa: S311
+        before = [moment for writer in writers for moment in writer.moments]
+        done = await asyncio.to_thread(strongroom, path.parent, "backup", path.name, **where_of(server))
     finally:
         alive = False
-        server.abandon()
-    everything = [moment for writer in writers for moment in writer.moments]
-    for before, other in found:
-        _is_a_prefix(before, everything, await rows_of(other))
-    assert len(everything) > 20
-    print(f"{len(found)} backups under {len(everything)} acknowledged writes: each a prefix")  # noqa: T201
+        await work
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return before
 
 
-def _is_a_prefix(
-    before: list[tuple[int, str, int]], everything: list[tuple[int, str, int]], rows: dict[str, list[Any]]
-) -> None:
+def _is_a_prefix(before: list[Moment], writers: list[Writer], rows: dict[str, list[Any]]) -> int:
+    """Look at a copy; how many writes came too late for it."""
     [ledger] = rows["ledgers"]
     end = ledger[1]
     assert all(moment <= end for moment, _, _ in before)
-    wanted: dict[str, tuple[int, int]] = {}
-    for moment, uid, version in sorted(everything):
-        if moment <= end:
-            wanted[uid] = (version, moment)
-    held = {row[1]: (row[6], row[8]) for row in rows["documents"]}
-    assert wanted.items() <= held.items()
-    # What is there beyond it was committed, and its answer was cut off when the writers ended: at most one each.
-    unheard = set(held) - set(wanted)
-    assert len(unheard) <= WRITERS
+    everything = sorted(moment for writer in writers for moment in writer.moments)
+    wanted = {uid: (version, moment) for moment, uid, version in everything if moment <= end}
+    assert {row[1]: (row[6], row[8]) for row in rows["documents"]} == wanted
+    replaced = {(uid, 1) for uid, (version, _) in wanted.items() if version == 2}
+    assert {(row[1], row[2]) for row in rows["versions"]} == replaced
+    for writer in writers:
+        for batch in writer.batches if isinstance(writer, Batcher) else []:
+            assert len({moment <= end for moment in batch}) == 1
     [counted] = rows["vaults"]
-    assert counted[8] == len(held) == ledger[2]
+    assert counted[7] == end
+    assert counted[8] == len(wanted) == ledger[2]
     assert counted[9] == sum(len(row[4]) for row in rows["documents"]) == ledger[3]
+    return sum(moment > end for moment, _, _ in everything)
 
 
 # A damaged page
-
-
-def damage(path: Path) -> None:
-    """Write nonsense over an inner page of the documents."""
-    connection = apsw.Connection(str(path))
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    size: Any = connection.pragma("page_size")
-    page: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").fetchall()[0][0]
-    connection.close()
-    with path.open("rb+") as file:
-        file.seek((page - 1) * size)
-        file.write(b"\xa5" * size)
 
 
 @runs

@@ -103,7 +103,7 @@ def test_a_socket_that_a_dead_server_left_is_taken_and_a_living_ones_is_not(tmp_
         assert http.get("/health").status_code == 200
 
 
-def certificate(home: Path, name: str) -> None:
+def certificate(home: Path, name: str, days: float = 1) -> None:
     """A certificate for localhost and its key, in files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -114,8 +114,8 @@ def certificate(home: Path, name: str) -> None:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(days=9))
+        .not_valid_after(now + dt.timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .sign(key, hashes.SHA256())
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import calendar
 import io
 import os
@@ -17,7 +18,10 @@ from strongroom.archive import Reader
 from strongroom.model import Keep
 from strongroom.server.schedule import Kept, backups_in, expired, is_due, name_at
 from strongroom.server.settings import BadSetting, resolve
+from strongroom.store import open_database, turns
+from strongroom.store.postgres import connect
 from strongroom.store.turns import FileLock
+from tests.conftest import runs
 from tests.contract.harness import Server, until
 from tests.postgres import postgres
 
@@ -154,3 +158,30 @@ def test_whoever_is_second_leaves_without_a_word(tmp_path: Path) -> None:
     assert (code, said[:7]) == (0, "backup ")
     assert run() == (0, "", "")
     assert len(backups_in(folder)) == 1
+
+
+@runs
+async def test_while_another_node_makes_one_a_node_leaves_without_a_word(tmp_path: Path) -> None:
+    """Nodes of one PostgreSQL may have folders of their own: the database itself knows that one is being made."""
+    where = postgres().fresh()
+    await open_database(where, lambda: 1).close()
+    other = await connect(where)
+    assert await other.fetchval(turns.TRY_ALONE, turns.BACKING_UP)
+    environment = {**os.environ, "DATABASE_URL": where, "BACKUP_DIR": str(tmp_path / "kept")}
+
+    async def run() -> tuple[int | None, bytes, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "strongroom", "backup", "--scheduled"),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        said, complained = await process.communicate()
+        return process.returncode, said, complained
+
+    assert await run() == (0, b"", b"")
+    assert backups_in(tmp_path / "kept") == []
+    await other.close()
+    code, said, _ = await run()
+    assert (code, said[:7]) == (0, b"backup ")
+    assert len(backups_in(tmp_path / "kept")) == 1

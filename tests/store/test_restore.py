@@ -12,10 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from strongroom import create_server
-from strongroom.archive import BadArchive, Reader
+from strongroom.archive import BadArchive, Reader, Writer
 from strongroom.errors import Unavailable
 from strongroom.store import CannotOpen, lineage, migrations, open_database, restore, sides, turns
 from strongroom.store.backup import Busy, backup, verify
@@ -91,7 +92,7 @@ async def test_every_row_comes_back_under_a_new_epoch(pair: tuple[str, str], clo
     assert done == (manifest.rows, None)
     after = await copied_rows_of(target)
     assert without_lineage(after) == without_lineage(before)
-    assert after["lineage"] == [(1, "a new epoch", START)]
+    assert after["lineage"] == [(1, "a new epoch", START, None)]
 
 
 @runs
@@ -356,6 +357,52 @@ async def test_a_restore_that_reads_back_otherwise_is_undone(
     with pytest.raises(CannotCopy, match="does not hold what the archive holds of events"):
         await put_back(where, archive)
     assert await rows_of(where) == before
+
+
+@runs
+async def test_an_archive_whose_rows_refer_to_nothing_is_not_put_in_place(where: str, clock: Clock) -> None:
+    """It is whole and says what it holds, but a row is missing that another refers to: nothing is replaced."""
+    await live_in(where, clock)
+    archive = Reader(io.BytesIO(await archive_of(where)))
+    before = await rows_of(where)
+    pages = [(name, page if name != "users" else page[1:]) for name, page in archive.pages()]
+    tables = tuple(
+        msgspec.structs.replace(table, rows=table.rows - (table.name == "users")) for table in archive.manifest.tables
+    )
+    bad = io.BytesIO()
+    out = Writer(bad, msgspec.structs.replace(archive.manifest, tables=tables))
+    names = [table.name for table in tables]
+    for name, page in pages:
+        out.rows(names.index(name), page)
+    out.end()
+    with pytest.raises(CannotCopy, match=r"not sound|does not take the rows"):
+        await put_back(where, bad.getvalue())
+    assert await rows_of(where) == before
+
+
+@runs
+async def test_an_unsound_file_is_not_put_in_place(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows are there, but an index is not: the new file is looked at before it takes the place of the old one."""
+    where = str(tmp_path / "vault.db")
+    await live_in(where, clock)
+    archive = await archive_of(where)
+    before = await rows_of(where)
+    real = restore._fill
+
+    async def spoil(target: Any, *more: Any) -> int:
+        rows = await real(target, *more)
+        await target.ask("PRAGMA writable_schema = ON")
+        await target.ask("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'documents_by_time'")
+        await target.ask("PRAGMA writable_schema = RESET")
+        return rows
+
+    monkeypatch.setattr(restore, "_fill", spoil)
+    with pytest.raises(CannotCopy, match=r"not sound|damaged"):
+        await put_back(where, archive)
+    assert await rows_of(where) == before
+    assert not list(tmp_path.glob("*restoring*"))
 
 
 # Other schemas

@@ -63,10 +63,13 @@ class _Out:
             self._file.close()
 
 
-def write(path: Path, key: Key, fill: Callable[[Any], str], check: Callable[[Path], str]) -> int:
+def write(
+    path: Path, key: Key, fill: Callable[[Any], str], check: Callable[[Path], str], rest: Callable[[], None]
+) -> int:
     """Have a new file filled under another name, read it again, give it its name; its size.
 
-    `fill` gives the checksum of the archive that it wrote, and `check` the one of an archive that it reads.
+    `fill` gives the checksum of the archive that it wrote, and `check` the one of an archive that it reads. What is
+    read here is read in pieces, with a rest after each.
     """
     if path.exists():
         raise terminal.Stop(f"{path} exists already; name another file, for nothing is ever written over.")
@@ -80,7 +83,7 @@ def write(path: Path, key: Key, fill: Callable[[Any], str], check: Callable[[Pat
             sink.close()
         written = out.close()
         _forget(half)
-        if not (_digest_of(half) == written if key.recipient else _reads_as(checksum, check, half)):
+        if not (_digest_of(half, rest) == written if key.recipient else _reads_as(checksum, check, half)):
             raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
         half.rename(path)
         _sync_folder(path.parent)
@@ -120,11 +123,12 @@ def _forget(path: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _digest_of(path: Path) -> str:
+def _digest_of(path: Path, rest: Callable[[], None]) -> str:
     with path.open("rb", buffering=0) as file:
         digest = hashlib.sha256()
         while piece := file.read(1024 * 1024):
             digest.update(piece)
+            rest()
     return digest.hexdigest()
 
 

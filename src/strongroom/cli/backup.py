@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strongroom.cli import terminal
 from strongroom.options import TABLE
@@ -19,25 +19,35 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 _WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
+_NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
+_REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
+W = TypeVar("W", bound="_Watcher")
 _BACKUP = """
-Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only; it is read
-again before it gets its name. Where the data lies is told as for 'strongroom serve'. BACKUP_PASSPHRASE or
-BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and counted instead.
+Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only, and is read
+again before it gets its name; one that exists is never written over. Settings are read as for 'strongroom serve'.
+BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and counted instead.
 """
 _RESTORE = """
-Put the service that FILE holds in the place of the one that is there. Stop the server first. FILE is read to its end
-before anything is touched; what was there is kept, and you are told where. Clients notice by a new epoch.
-An archive of a SQLite file can be restored into PostgreSQL, and the other way round.
+Put the service that FILE holds in the place of the one that is there. Stop the server first, on all nodes. FILE is read
+to its end before anything is touched. What was there is kept, and you are told where. Clients notice by a new epoch.
+An archive of a SQLite file can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same
+command again.
 """
+_CODES = "Exit codes: 0 done; 2 wrong use, a bad setting, or a file or database that is refused."
+_OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 
 
 def add_backup(parser: argparse.ArgumentParser) -> None:
     """What `strongroom backup` takes."""
     parser.description = _BACKUP
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify")
     parser.add_argument("--verify", action="store_true", help="only open FILE, and count what it holds")
-    parser.add_argument("--scheduled", action="store_true", help="make one in BACKUP_DIR, if it is time")
+    parser.add_argument(
+        "--scheduled",
+        action="store_true",
+        help="what the server runs by itself: make one in BACKUP_DIR if it is time, and let go of the oldest",
+    )
     _add_options(parser, *_WHERE, "BACKUP_RECIPIENT")
     parser.set_defaults(run=backup)
 
@@ -45,17 +55,21 @@ def add_backup(parser: argparse.ArgumentParser) -> None:
 def add_restore(parser: argparse.ArgumentParser) -> None:
     """What `strongroom restore` takes."""
     parser.description = _RESTORE
-    parser.add_argument("file", metavar="FILE", help="the archive")
-    _add_options(parser, *_WHERE)
+    parser.add_argument("file", metavar="FILE", help="the archive to restore")
+    _add_options(parser, *_WHERE, BACKUP_PASSPHRASE=_OPENS)
     parser.set_defaults(run=restore)
 
 
-def _add_options(parser: argparse.ArgumentParser, *variables: str) -> None:
+def _add_options(parser: argparse.ArgumentParser, *variables: str, **meanings: str) -> None:
     for option in TABLE:
         if option.variable in variables:
             metavar = "FILE" if option.is_secret else "VALUE"
-            parser.add_argument(option.option, dest=option.variable, metavar=metavar, help=option.meaning)
-    parser.add_argument("--identity", metavar="FILE", help="opens an archive that is encrypted with age")
+            meaning = meanings.get(option.variable, option.meaning)
+            parser.add_argument(option.option, dest=option.variable, metavar=metavar, help=meaning)
+    parser.add_argument(
+        "--identity", metavar="FILE", help="the file of your age identity, which opens what was encrypted to it"
+    )
+    parser.epilog = _CODES
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -75,7 +89,7 @@ def backup(options: argparse.Namespace) -> int:
     if options.scheduled:
         return _scheduled(settings)
     if options.file is None:
-        raise terminal.Stop("Name the FILE that the backup is to be written to.")
+        raise terminal.Stop("Name the FILE that the backup is to be written to, or with --verify the one to look at.")
     path = Path(options.file)
     if options.verify:
         manifest, checksum = _verified(path, settings, options.identity)
@@ -102,10 +116,10 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
         return _verified(half, settings, None, watcher)[1]
 
     if hasattr(os, "nice"):
-        os.nice(10)  # those who serve come first
+        os.nice(_NICENESS)
     key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:
-        size = archives.write(path, key, fill, check)
+        size = archives.write(path, key, fill, check, watcher.rest)
     return *made[0], size
 
 
@@ -225,7 +239,7 @@ class _Watcher:
 
 
 class _Gentle(_Watcher):
-    """Rests after each page for as long as the page took: half of the disk and of a processor stays with the server."""
+    """Works a quarter of the time: whoever is slow because others work too rests the longer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,12 +248,16 @@ class _Gentle(_Watcher):
     def moved(self, doing: str, done: int, total: int) -> None:
         """Move the bar, and rest."""
         super().moved(doing, done, total)
-        time.sleep(min(time.monotonic() - self._since, _LONGEST_REST))
+        self.rest()
+
+    def rest(self) -> None:
+        """Leave the disk and the processor to others for a while."""
+        time.sleep(min(_REST * (time.monotonic() - self._since), _LONGEST_REST))
         self._since = time.monotonic()
 
 
 @contextmanager
-def _in_sentences(watcher: _Watcher) -> Iterator[_Watcher]:
+def _in_sentences(watcher: W) -> Iterator[W]:
     """Whatever stops the work becomes one sentence."""
     from strongroom.archive import BadArchive
     from strongroom.store import CannotOpen
@@ -252,6 +270,6 @@ def _in_sentences(watcher: _Watcher) -> Iterator[_Watcher]:
         raise terminal.Stop(str(error)) from None
     except KeyboardInterrupt:
         watcher.bar.clear()
-        raise terminal.Stop("Interrupted; nothing was changed.") from None
+        raise terminal.Stop("Interrupted; nothing is lost. Run the same command again.") from None
     finally:
         watcher.bar.clear()

@@ -31,17 +31,22 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "add an account",
         "Also where sign-ups are closed. The password is asked for, or read from standard input.",
     ).add_argument("email", metavar="EMAIL", help="the email of the new account")
-    for name, run, says, more in (
-        ("disable", disable, "shut an account", "Its sessions and keys are refused at once. Nothing is lost."),
-        ("delete", delete, "delete an account and everything of it", "At once and for good."),
-        ("sign-out", sign_out, "end every session of an account", "API keys go on; see 'strongroom keys'."),
-    ):
-        command(name, run, says, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
     command("enable", enable, "open an account that was shut", "Its sessions and keys are as they were.").add_argument(
         "who", metavar="ACCOUNT", help=_WHO
     )
+    for name, run, says, more in (
+        ("disable", disable, "shut an account", "Its sessions and keys are refused at once. Nothing is lost."),
+        (
+            "delete",
+            delete,
+            "delete an account and everything of it",
+            "At once and for good.",
+        ),
+        ("sign-out", sign_out, "end every session of an account", "API keys go on; see 'strongroom keys'."),
+    ):
+        command(name, run, says, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
     reset = command("reset-throttle", reset_throttle, "forget the failures that count against an account or an address")
-    reset.add_argument("email", metavar="EMAIL", nargs="?", help="the email that was tried, whether it has an account")
+    reset.add_argument("email", metavar="EMAIL", nargs="?", help="the email that was tried, with an account or not")
     reset.add_argument("--address", metavar="ADDRESS", help="the address that failed too often")
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import shutil
+import ssl
 import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.model import fault, fine, warning
-from strongroom.server import schedule
-from strongroom.server.settings import WEAK_SECRET_BYTES
+from strongroom.server import listening, schedule
+from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
 from strongroom.store import health
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _MIB: Final = 1024 * 1024
 _FLOOR: Final = 64 * _MIB  # less than this on the disk is as good as nothing
+_RENEW_DAYS: Final = 14
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
@@ -37,6 +39,7 @@ def examine(settings: Settings, env_file: Path | None = None) -> list[Finding]:
         _backups(settings, now),
         _proxies(settings),
         _address(settings),
+        *_tls(settings),
         _public_url(settings),
     ]
 
@@ -73,6 +76,9 @@ def _permissions(settings: Settings, env_file: Path | None) -> Iterator[Finding]
         folders.append(database.parent)
     files += [one.path for folder in folders for one in schedule.backups_in(folder)]
     found = [(path, "can be read by others", "chmod 600") for path in files if _open_to(0o077, path)]
+    key = settings.tls_key_file or settings.tls_cert_file
+    if key and _open_to(0o007, Path(key)):  # a group of its own is how systems share keys
+        found.append((Path(key), "can be read by everybody", "chmod o="))
     found += [(path, "can be written to by others", "chmod go-w") for path in folders if _open_to(0o022, path)]
     for path, what, todo in found:
         yield fault("permissions", f"{path} {what}.", f"{todo} {path}")
@@ -142,8 +148,12 @@ def _proxies(settings: Settings) -> Finding:
 
 
 def _address(settings: Settings) -> Finding:
+    if settings.host.startswith(UNIX):
+        return fine("address", f"The server listens on the socket {settings.host.removeprefix(UNIX)}.")
     if _is_local(settings.host):
         return fine("address", f"The server listens on {settings.host}, to this machine only.")
+    if settings.tls_cert_file:
+        return fine("address", f"The server listens on {settings.host}, with TLS.")
     if settings.public_url.startswith("https://"):
         return warning(
             "address",
@@ -155,6 +165,26 @@ def _address(settings: Settings) -> Finding:
         f"The server listens on {settings.host} without TLS: passwords can be read on their way.",
         "set HOST=127.0.0.1 and put a proxy with TLS before it; docs/operating.md shows one",
     )
+
+
+def _tls(settings: Settings) -> Iterator[Finding]:
+    """Whether the certificate can be used with its key, and for how long."""
+    if not settings.tls_cert_file:
+        return
+    renew = "renew it, then send the server SIGHUP"
+    try:
+        listening.tls(settings)
+        shown = ssl._ssl._test_decode_cert(settings.tls_cert_file)  # type: ignore[attr-defined]  # noqa: SLF001
+        days = (ssl.cert_time_to_seconds(shown["notAfter"]) - time.time()) / 86_400
+    except BadSetting as error:
+        yield fault("tls", str(error), "see TLS_CERT_FILE and TLS_KEY_FILE")
+        return
+    if days < 0:
+        yield fault("tls", "The certificate has expired: clients refuse it.", renew)
+    elif days < _RENEW_DAYS:
+        yield warning("tls", f"The certificate expires in {days:.0f} days.", renew)
+    else:
+        yield fine("tls", f"The certificate and its key fit, and are good for {days:.0f} days.")
 
 
 def _public_url(settings: Settings) -> Finding:

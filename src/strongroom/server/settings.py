@@ -253,6 +253,8 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
         except ValueError as error:
             shown = "" if setting.is_secret else f", not {text!r}"
             raise BadSetting(f"{name} must be {error}{shown}.") from None
+    if options.get("--db-path") is not None and options.get("--database-url-file") is None:
+        values["database_url"] = ""  # whoever names a file means that file, whatever the variables say
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:

@@ -300,6 +300,10 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
         ) from None
     except apsw.NotADBError:
         raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
+    except apsw.CorruptError:
+        raise CannotCopy(
+            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it."
+        ) from None
     except UnicodeDecodeError:
         raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None
     except (apsw.ConstraintError, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
