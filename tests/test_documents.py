@@ -252,7 +252,7 @@ def test_the_five_lines_run(tmp_path: Path) -> None:
     with serving(tmp_path, "-m", "strongroom", "serve") as address:
         (tmp_path / "example.py").write_text(example.replace(URL, address))
         assert python(tmp_path, "example.py") == "{'title': 'Hello again'}\n"
-    for path in (tmp_path / "data").iterdir():
+    for path in tmp_path.glob("vault.db*"):
         assert not any(word in path.read_bytes() for word in (b"Hello", b"personal", b"notes"))
 
 
