@@ -35,7 +35,8 @@ def each(url: str) -> list[str]:
     found = []
     for host, port in zip(hosts, ports, strict=True):
         own = {**query, "host": host, "port": port}
-        found.append(urlunsplit(parts._replace(query=urlencode({name: own[name] for name in own if own[name]}))))
+        kept = urlencode({name: own[name] for name in own if own[name]}, safe="/")
+        found.append(f"{url.partition('?')[0]}?{kept}")
     return found
 
 
