@@ -15,6 +15,7 @@ import yaml
 from strongroom.options import TABLE
 from strongroom.server.meters import FAMILIES
 from strongroom.server.settings import resolve
+from strongroom.store import migrations
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -155,3 +156,17 @@ def test_the_unit_starts_this_program_and_locks_it_in() -> None:
         assert f"\n{line}\n" in printed
     assert "ExecReload=/bin/kill -HUP $MAINPID" in printed
     assert "\nKillMode=mixed\n" in printed  # the one that watches ends the others
+
+
+def test_the_shards_are_those_of_the_schema() -> None:
+    """Every table is named once; what is distributed has the account first in its key."""
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    named = dict(re.findall(r"create_\w+_table\('(\w+)'(?:, '(\w+)')?", page))
+    schema = "".join(step.template for step in migrations.load())
+    keys = {}
+    for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL):
+        keyed = re.search(r"PRIMARY KEY \((\w+)|^    (\w+) .*PRIMARY KEY", body, re.MULTILINE)
+        keys[table] = keyed and (keyed[1] or keyed[2])
+    assert named.keys() == keys.keys()
+    assert all(keys[table] == "user_id" for table, by in named.items() if by)
+    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {"api_keys"}

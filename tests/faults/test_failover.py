@@ -103,6 +103,7 @@ async def _fail_over(pair: Pair, proxy: Balancer, writers: list[Timed]) -> float
     await until(lambda: all(w.heard and w.heard[-1] > promoted for w in writers), "everybody to write again")
     alive = False
     await work
+    await until(lambda: len(proxy.ready) == 2, "the proxy to notice")
     return promoted
 
 
