@@ -60,6 +60,7 @@ ONLY_IN: dict[str, set[str]] = {
     "cryptography": {"credentials", "client", "sealing"},
     "cryptography.hazmat.primitives.ciphers": {"client", "sealing"},
     "pyrage": {"sealing"},
+    "opentelemetry": {"server"},
 }
 FORBIDDEN = {"sqlite3", "pickle"}
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from strongroom.options import TABLE
 from strongroom.server.meters import FAMILIES
+from strongroom.server.settings import resolve
+from strongroom.store import migrations
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -53,17 +57,65 @@ def test_there_is_something_composed() -> None:
 
 @pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.name)
 def test_a_composed_service_is_locked_in_and_knows_its_options(path: Path) -> None:
-    """No capabilities, no writable root; options that exist, secrets that are declared, files that are there."""
+    """No capabilities, no writable root; settings and options that exist, secrets that are declared, files there."""
     text = path.read_text()
-    service = text[text.index("  strongroom:") :].partition("\n\n")[0]
-    for line in ("read_only: true", "cap_drop: [ALL]", 'security_opt: ["no-new-privileges:true"]'):
-        assert line in service
-    assert set(re.findall(r"--[a-z-]+", service)) <= OPTIONS
-    assert set(re.findall(r"^      ([A-Z_]+):", service, re.MULTILINE)) <= SETTINGS
-    named = set(re.findall(r"/run/secrets/([a-z-]+)", text))
-    assert named == set(re.findall(r"^  ([a-z-]+):\n    file: \1$", text, re.MULTILINE))
-    assert all(f"> {name}" in text or f"Make {name}" in text for name in named)
-    assert all((DEPLOY / name).exists() for name in re.findall(r"- \./(\w+):", text))
+    composed = yaml.safe_load(text)
+    assert set(composed) <= {"services", "networks", "volumes", "secrets"}
+    service = composed["services"]["strongroom"]
+    assert service["read_only"] is True
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert {part for part in service["command"] if part.startswith("--")} <= OPTIONS
+    given = {
+        name: re.sub(r"\$\{.*?\}", "vault.example.com", value) for name, value in service.get("environment", {}).items()
+    }
+    assert given.keys() <= SETTINGS
+    resolve({"JWT_SECRET": "a secret of the tests, 32 bytes or more", **given})
+    for each in composed["services"].values():
+        assert set(each.get("secrets", [])) <= composed["secrets"].keys()
+        named = [volume.partition(":")[0] for volume in each.get("volumes", [])]
+        assert {name for name in named if not name.startswith(".")} <= (composed.get("volumes") or {}).keys()
+        assert all((DEPLOY / name).exists() for name in named if name.startswith("."))
+        assert set(each.get("depends_on", {})) <= composed["services"].keys()
+        assert set(each.get("networks", [])) <= (composed.get("networks") or {}).keys()
+        for needed in each.get("depends_on", {}):
+            assert needed == "strongroom" or "healthcheck" in composed["services"][needed]
+    told = set(re.findall(r"/run/secrets/([a-z-]+)", text))
+    assert told == composed["secrets"].keys()
+    assert all(value == {"file": name} for name, value in composed["secrets"].items())
+    assert all(f"> {name}" in text or f"Make {name}" in text for name in told)
+
+
+def test_the_linter_finds_nothing_in_the_dockerfile(tmp_path: Path) -> None:
+    """hadolint, with no rule switched off; and it can find something."""
+    hadolint = Path(sys.executable).with_name("hadolint")
+
+    def found(path: Path) -> list[str]:
+        done = subprocess.run(
+            [hadolint, "--format", "json", "--no-color", path], capture_output=True, text=True, check=False
+        )
+        return [f"{one['code']} {one['message']}" for one in json.loads(done.stdout)]
+
+    assert found(ROOT / "Dockerfile") == []
+    assert "hadolint ignore" not in (ROOT / "Dockerfile").read_text()
+    bad = tmp_path / "Dockerfile"
+    bad.write_text("FROM python\nRUN cd /x && sudo pip install y\nUSER root\n")
+    assert len(found(bad)) > 3
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    """It knows every line, and finds little that is exposed."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
+    ).stdout
+    unit = tmp_path / "strongroom.service"
+    unit.write_text(printed)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    told = [line for line in done.stderr.splitlines() if "strongroom.service" in line]
+    assert (done.returncode, told) == (0, [])
+    unit.write_text(printed.replace("ProtectClock", "ProtectWatch"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert "ProtectWatch" in done.stderr
 
 
 def test_the_image_is_made_of_what_is_there() -> None:
@@ -104,3 +156,17 @@ def test_the_unit_starts_this_program_and_locks_it_in() -> None:
         assert f"\n{line}\n" in printed
     assert "ExecReload=/bin/kill -HUP $MAINPID" in printed
     assert "\nKillMode=mixed\n" in printed  # the one that watches ends the others
+
+
+def test_the_shards_are_those_of_the_schema() -> None:
+    """Every table is named once; what is distributed has the account first in its key."""
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    named = dict(re.findall(r"create_\w+_table\('(\w+)'(?:, '(\w+)')?", page))
+    schema = "".join(step.template for step in migrations.load())
+    keys = {}
+    for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL):
+        keyed = re.search(r"PRIMARY KEY \((\w+)|^    (\w+) .*PRIMARY KEY", body, re.MULTILINE)
+        keys[table] = keyed and (keyed[1] or keyed[2])
+    assert named.keys() == keys.keys()
+    assert all(keys[table] == "user_id" for table, by in named.items() if by)
+    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {"api_keys"}

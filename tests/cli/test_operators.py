@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
+from tests.following import Event, Parser
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"
@@ -57,6 +59,40 @@ def run(tmp_path: Path, place: dict[str, str]) -> Run:
         )
 
     return call
+
+
+def stream(http: httpx2.Client, path: str) -> Iterator[Event]:
+    """The events of a stream, until it ends; the first one says that it has begun."""
+    parser = Parser()
+    with http.stream("GET", path) as answer:
+        assert answer.status_code == 200
+        for piece in answer.iter_raw():
+            yield from (event for event in parser.feed(piece) if not event.comment)
+
+
+def test_streams_end_when_their_account_is_shut(server: Server, run: Run) -> None:
+    """With a session and with a key, of a vault and of everything; another's stream goes on, and so do both later."""
+    people = {}
+    for name in ("ann", "bob"):
+        body = {"email": f"{name}@example.com", "password": PASSWORD}
+        people[name] = server.connect(server.connect().post("/auth/email/register", json=body).json()["accessToken"])
+    ann, bob = people["ann"], people["bob"]
+    vault = ann.post("/vault", json={"name": "v"}).json()["uid"]
+    keyed = server.connect(ann.post("/auth/api-keys", json={"name": "script"}).json()["key"])
+    hers = [stream(ann, "/events"), stream(ann, f"/vaults/{vault}/events"), stream(keyed, "/events")]
+    his = stream(bob, "/events")
+    assert [next(one).name for one in (*hers, his)] == ["ready"] * 4
+
+    in_json(run("users", "disable", "ann@example.com", "--yes", "--json"))
+    for one in hers:
+        assert [(event.name, event.data["reason"]) for event in one] == [("end", "account_disabled")]
+    made = bob.post("/vault", json={"name": "v"}).json()["uid"]
+    assert next(his).data["uid"] == made
+    assert ann.get("/events").json()["error"]["code"] == "account_disabled"
+
+    in_json(run("users", "enable", "ann@example.com", "--json"))
+    again = stream(ann, "/events")
+    assert next(again).name == "ready"
 
 
 def in_json(done: subprocess.CompletedProcess[str]) -> Any:

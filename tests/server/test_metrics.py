@@ -21,6 +21,7 @@ from strongroom.server.meters import FAMILIES, Meters
 from strongroom.server.schedule import name_at
 from tests.conftest import Open, runs
 from tests.contract.harness import Server, until
+from tests.following import following
 
 TOKEN = "a token of those who watch".replace(" ", "-")
 SHOWN = {"authorization": f"Bearer {TOKEN}"}
@@ -125,8 +126,8 @@ async def test_what_happens_is_counted(house: Open, where: str) -> None:
 
 
 @runs
-async def test_writes_that_arrive_together_share_a_commit(house: Open, where: str) -> None:
-    """The size of a group commit is seen. PostgreSQL commits each by itself."""
+async def test_writes_that_arrive_together_share_a_commit(house: Open) -> None:
+    """The size of a shared commit is seen, and every write is counted once."""
     import asyncio
 
     async with house(metrics_token=TOKEN) as h:
@@ -134,8 +135,30 @@ async def test_writes_that_arrive_together_share_a_commit(house: Open, where: st
         await asyncio.gather(*(person.vault() for _ in range(40)))
         found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
     shared = found['strongroom_commit_writes_bucket{le="+Inf"}'] - found['strongroom_commit_writes_bucket{le="1"}']
-    assert (shared > 0) == ("://" not in where)
+    assert shared > 0
     assert found["strongroom_commit_writes_sum"] >= 41
+
+
+@runs
+async def test_open_streams_are_counted_and_closed_ones_are_not(house: Open) -> None:
+    """Of one vault and of a whole account; a long poll is no stream; one that the server ended is gone too."""
+    async with house(metrics_token=TOKEN) as h:
+        ann, bob = await h.person(), await h.person()
+        vault = await ann.vault()
+
+        async def count() -> float:
+            return figures((await h.http.get("/metrics", headers=SHOWN)).text)["strongroom_event_streams"]
+
+        assert await count() == 0
+        async with following(h, ann, f"/vaults/{vault['uid']}/events"), following(h, bob, "/events") as other:
+            assert await count() == 2
+            async with following(h, ann, "/events"), following(h, ann, f"/vaults/{vault['uid']}/events"):
+                assert await count() == 4
+            assert await count() == 2
+            assert (await bob("POST", "/auth/logout")).status_code == 200
+            assert await other.reason() == "session_revoked"
+            assert await count() == 1
+        assert await count() == 0
 
 
 @runs

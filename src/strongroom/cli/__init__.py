@@ -31,6 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from strongroom.cli import serving
 
     serving.add_options(serve)
+    serve.add_argument(
+        "--no-migrate",
+        action="store_true",
+        help="refuse a database whose schema is not up to date, instead of bringing it up to date: "
+        "'strongroom db migrate' does",
+    )
     serve.set_defaults(run=serving.serve)
 
     init = commands.add_parser(

@@ -60,8 +60,9 @@ def serve(options: argparse.Namespace) -> int:
         if settings.workers > 1:
             from strongroom.server import workers
 
-            return workers.run(settings, read)
-        open_server(settings, log=to_stderr(settings.log_level, settings.log_format)).listen(reread=read)
+            return workers.run(settings, read, migrate=not options.no_migrate)
+        log = to_stderr(settings.log_level, settings.log_format)
+        open_server(settings, log=log, migrate=not options.no_migrate).listen(reread=read)
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None
     return 0

@@ -106,9 +106,10 @@ def open_server(
     clock: Callable[[], int] = _clock,
     place: Place | None = None,
     examine: bool = True,
+    migrate: bool = True,
 ) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
-    db = open_database(settings.where, clock, pool=settings.db_pool)
+    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate)
     if examine:
         db.examine()
     decoys = Decoys(db.at_start(lineage.decoy_secret))

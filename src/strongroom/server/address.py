@@ -22,6 +22,12 @@ def address_of(call: Call) -> str:
     return _forwarded(call.client, call.header(b"x-forwarded-for") or "", trusted)
 
 
+def is_a_proxy(call: Call) -> bool:
+    """Whether the other end of the connection is a proxy that the operator names."""
+    trusted = call.room.settings.trusted_proxies
+    return call.client is not None and bool(trusted) and _is_one_of(call.client, trusted)
+
+
 def _forwarded(peer: str, header: str, trusted: tuple[Network | str, ...]) -> str:
     """The last hop that is not a proxy of ours: what stands left of it, anyone may have written."""
     address = peer

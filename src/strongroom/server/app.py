@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import rules
 from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
-from strongroom.server import routes
+from strongroom.server import routes, tracing
 from strongroom.server.authenticate import authenticate, settle
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
@@ -37,9 +37,11 @@ class App:
         https = room.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
         self._chores: list[asyncio.Task[None]] = []
+        self._traces: tracing.Traces | None = None
 
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
+        self._traces = tracing.begin(self.room.log)
         self._chores = [asyncio.create_task(self._purge())]
         if self.room.place is not None:
             self._chores.append(asyncio.create_task(self._tell(self.room.place)))
@@ -53,6 +55,8 @@ class App:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
         await self.room.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
 
     async def _purge(self) -> None:
         """Forget now and then what is expired or was kept for long enough."""
@@ -144,6 +148,8 @@ class App:
         """A line in the log, once the answer is out; and one more in the count."""
         seconds = time.perf_counter() - call.started
         self.room.meters.request(call.endpoint, status, seconds if ended is None else None)
+        if self._traces is not None:
+            self._traces.request(call, status, seconds)
         self.room.log.request(
             call.method,
             "-" if call.endpoint is None else call.endpoint.path,

@@ -166,6 +166,16 @@ def described(settings: Settings) -> str:
     return _with(_existing(settings), run)
 
 
+def migrate(settings: Settings) -> tuple[str, list[int]]:
+    """Bring the schema up to date, or make it; where the data lies, and the steps that were taken."""
+    now = _clock()
+
+    async def run(db: Database) -> tuple[str, list[int]]:
+        return db.describe, await db.read(schema.taken_at, now)
+
+    return _with(settings, run, lambda: now)
+
+
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
     if not settings.database_url and not Path(settings.db_path).expanduser().exists():
@@ -173,11 +183,11 @@ def _existing(settings: Settings) -> Settings:
     return settings
 
 
-def _with(settings: Settings, work: Callable[[Database], Awaitable[R]]) -> R:
+def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: Callable[[], int] | None = None) -> R:
     """Open the database, do one thing, let go."""
 
     async def run() -> R:
-        db = open_database(settings.database_url or settings.db_path, _clock, pool=1)
+        db = open_database(settings.database_url or settings.db_path, clock or _clock, pool=1)
         try:
             return await work(db)
         finally:

@@ -30,9 +30,16 @@ class _Workers:
     """The processes, and the one that watches them."""
 
     def __init__(
-        self, settings: Settings, doors: Doors, data: str, reread: Callable[[], Settings] | None = None
+        self,
+        settings: Settings,
+        doors: Doors,
+        data: str,
+        reread: Callable[[], Settings] | None = None,
+        *,
+        migrate: bool = True,
     ) -> None:
         self._settings = settings
+        self._migrate = migrate
         self._data = data
         self._doors = doors
         self._reread = reread
@@ -112,7 +119,13 @@ class _Workers:
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(self._life_write)
-        server = open_server(self._settings, log=self._log(), place=Place(self._board, place), examine=False)
+        server = open_server(
+            self._settings,
+            log=self._log(),
+            place=Place(self._board, place),
+            examine=False,
+            migrate=self._migrate,
+        )
         runner = Runner(server, self._doors, self._tell_ready, self._reread)
 
         def follow() -> None:
@@ -124,14 +137,14 @@ class _Workers:
         runner.run()
 
 
-def run(settings: Settings, reread: Callable[[], Settings] | None = None) -> int:
+def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings)
+    server = open_server(settings, migrate=migrate)
     data = server.data_lies_in
     asyncio.run(server.release())
     listening.tls(settings)  # a certificate that cannot be read is a sentence too
     doors = listening.open_doors(settings)
     try:
-        return _Workers(settings, doors, data, reread).run()
+        return _Workers(settings, doors, data, reread, migrate=migrate).run()
     finally:
         doors.close()

@@ -64,12 +64,12 @@ __all__ = [
 ]
 
 
-def open_database(where: str, clock: Callable[[], int], *, pool: int = 10) -> Database:
-    """Open the database at this path or URL, and bring its schema up to date."""
+def open_database(where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True) -> Database:
+    """Open the database at this path or URL, and bring its schema up to date; or refuse one that is not."""
     if where.startswith(("postgresql://", "postgres://")):
         from strongroom.store.postgres import PostgresDatabase
 
-        return PostgresDatabase(where, clock, pool)
+        return PostgresDatabase(where, clock, pool, migrate=migrate)
     from strongroom.store.sqlite import SqliteDatabase
 
-    return SqliteDatabase(where, clock)
+    return SqliteDatabase(where, clock, migrate=migrate)

@@ -22,7 +22,7 @@ from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
-from strongroom.store import migrations, turns
+from strongroom.store import hosts, migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.nudges import Telling
@@ -59,13 +59,14 @@ _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 class _Tx(Telling):
     """A transaction, or a look, on one connection."""
 
-    __slots__ = ("_connection", "_proof", "now")
+    __slots__ = ("_connection", "_proof", "now", "writes")
 
     def __init__(self, connection: Connection, now: int, proof: Proof | None = None) -> None:
         super().__init__()
         self._connection = connection
         self._proof = proof
         self.now = now
+        self.writes = 1  # how many share it
 
     async def prove(self) -> None:
         """Look for what must be there, unless it was found along with something else."""
@@ -276,20 +277,20 @@ def place(url: str) -> tuple[str, str]:
     with suppress(ValueError):
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        hosts = parts.netloc.rpartition("@")[2]
-        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in hosts.split(","))
+        named = parts.netloc.rpartition("@")[2]
+        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in named.split(","))
         if good and not parts.fragment and "@" not in parts.path + parts.query:
-            where = ":".join(filter(None, (hosts or query.get("host"), query.get("port"))))
-            named = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
-            return where, next(filter(None, named), "default")
+            where = ":".join(filter(None, (named or query.get("host"), query.get("port"))))
+            databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
+            return where, next(filter(None, databases), "default")
     raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
 
 
 async def connect(url: str, *, patient: bool = False) -> Connection:
     """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
-    connection: Connection = await asyncpg.connect(
+    connection = await hosts.reach(
         url,
-        timeout=CONNECT_SECONDS,
+        CONNECT_SECONDS,
         command_timeout=None if patient else STATEMENT_SECONDS + 5,
         statement_cache_size=512,
         server_settings={
@@ -319,12 +320,12 @@ def _text(raw: bytes) -> str:
 class PostgresDatabase:
     """One database, as many nodes as there are."""
 
-    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10) -> None:
+    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
         try:
-            hosts, database = place(url)
+            where, database = place(url)
         except ValueError as error:
             raise CannotOpen(f"DATABASE_URL {error}.") from None
-        self.describe = f"PostgreSQL at {hosts or 'a local socket'}, database {database}"
+        self.describe = f"PostgreSQL at {where or 'a local socket'}, database {database}"
         self._url = url
         self._clock = clock
         self._size = pool_size
@@ -332,7 +333,7 @@ class PostgresDatabase:
         self._sharing: Sharing | None = None
         self.nudges = NotifyNudges(lambda: connect(url))
         self.pulse = Pulse()
-        _elsewhere(self._prepare)
+        _elsewhere(partial(self._prepare, migrate))
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
         """Run an action on a connection of its own."""
@@ -349,10 +350,10 @@ class PostgresDatabase:
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
-    async def _prepare(self) -> None:
-        """Bring the schema up to date before anyone is served."""
+    async def _prepare(self, migrate: bool) -> None:  # noqa: FBT001 - passed on
+        """Bring the schema up to date before anyone is served, or see that it is."""
         async with self._opening("bring up to date") as connection:
-            await migrations.migrate_postgres(connection, self._clock())
+            await migrations.migrate_postgres(connection, self._clock(), may=migrate)
 
     @asynccontextmanager
     async def _opening(self, purpose: str) -> AsyncIterator[Connection]:
@@ -493,7 +494,7 @@ class PostgresDatabase:
         except _LOST:
             raise _Unknown from None
         self.nudges.committed(tx.told)
-        self.pulse.committed(1, time.perf_counter() - began)
+        self.pulse.committed(tx.writes, time.perf_counter() - began)
         return result
 
     async def fold(self) -> None:

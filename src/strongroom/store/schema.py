@@ -12,12 +12,18 @@ if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
 _FROM = Sql("SELECT number FROM schema_migrations WHERE number >= :number ORDER BY number LIMIT 1")
+_TAKEN = Sql("SELECT number FROM schema_migrations WHERE applied_at = :now ORDER BY number")
 
 
 @lru_cache
 def newest() -> int:
     """The newest step that this program knows."""
     return migrations.load()[-1].number
+
+
+async def taken_at(tx: Tx, now: int) -> list[int]:
+    """The steps that were taken at this moment."""
+    return await tx.all(int, _TAKEN, now=now)
 
 
 async def is_current(tx: Tx) -> bool:

@@ -207,7 +207,7 @@ def _at_once(awaitable: Awaitable[Any]) -> Any:
 class SqliteDatabase:
     """One file, one writer, many readers."""
 
-    def __init__(self, path: str, clock: Callable[[], int]) -> None:
+    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = Path(path).expanduser().absolute()
@@ -221,10 +221,12 @@ class SqliteDatabase:
         self._broken = False
         self.pulse = Pulse()
         self.on_fatal: Callable[[BaseException], None] = stop_process
+        if not migrate and not self._path.exists():
+            raise migrations.not_current(migrations.load(), {})
         with self._opening():
             self._lock = make_file(self._path)
             self._writer = self._connect()
-            migrations.migrate_sqlite(self._writer, clock())
+            migrations.migrate_sqlite(self._writer, clock(), may=migrate)
             self._reader = self._connect(read_only=True)
             self._look = _Look(self._reader, clock)
             self.nudges = FileNudges(self._writer, lambda: self._busy)
