@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.client.hostile.liar import Liar, Lie, Talk
 from tests.contract.harness import Server
 
 CANARY = "KANARIENVOGEL"
+MALLORYS = "the password of Mallory"
 Row = dict[str, Any]
 _numbers = itertools.count(1)
 
@@ -31,7 +33,16 @@ class People:
         self.email = unique_email()
         self.ada.register(self.email, PASSWORD)
         self.mallory = Client(self.url)
-        self.mallory.register(unique_email(), "the password of Mallory")
+        self._mallorys = unique_email()
+        self.mallory.register(self._mallorys, MALLORYS)
+        self._since = time.monotonic()
+
+    def stay(self) -> None:
+        """Log in again before the access tokens, which every stage borrows, run out."""
+        if time.monotonic() - self._since > 300:
+            self.ada.login(self.email, PASSWORD)
+            self.mallory.login(self._mallorys, MALLORYS)
+            self._since = time.monotonic()
 
     def close(self) -> None:
         self.ada.close()
@@ -67,6 +78,7 @@ class Stage:
         self.liar = liar
         self.people = people
         self.home = home
+        people.stay()
         number = next(_numbers)
         self.victim = twin(faces, liar.url, people.ada)
         self._direct = Faces("blocking", people.url)
