@@ -485,7 +485,7 @@ async def test_a_password_is_never_said(address: str, place: Callable[[str], str
         (asyncpg.ConnectionDoesNotExistError("gone\nfor good."), "failed at documents: gone; run the same"),
         (TimeoutError(), "failed at documents: no answer; run the same"),
         (apsw.ReadOnlyError("attempt to write"), "may not be written to; run this as its owner"),
-        (apsw.CorruptError("malformed"), "failed at documents: malformed"),
+        (apsw.CorruptError("malformed"), "is damaged; stop the server and run 'strongroom restore FILE'"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
