@@ -10,7 +10,7 @@ import apsw
 import asyncpg
 
 from strongroom import identifiers
-from strongroom.actions import accounts, sessions
+from strongroom.actions import accounts, operators, sessions
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
@@ -74,7 +74,7 @@ async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
 
 
 @runs
-async def test_the_log_tells_all_eleven_kinds_of_event(nodes: Nodes) -> None:
+async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
     """With time, address and user agent, newest first, in pages, and only the owner's own."""
     async with nodes({"jwt_access_expiry": "100d", "jwt_refresh_expiry": "100d"}) as (stage,):
         told: list[tuple[str, int, str, str]] = []
@@ -94,6 +94,10 @@ async def test_the_log_tells_all_eleven_kinds_of_event(nodes: Nodes) -> None:
         await does(EventType.LOGIN_FAILED, "POST", "/auth/email/login", None, {**login, "password": "wrong horse"})
         key = await does(EventType.KEY_CREATED, "POST", "/auth/api-keys", token, {"name": "k"})
         await does(EventType.KEY_REVOKED, "DELETE", f"/auth/api-keys/{key['uid']}", token)
+        for kind, act in ((EventType.DISABLED, operators.disable), (EventType.ENABLED, operators.enable)):
+            stage.clock.pass_(MINUTE)
+            assert await stage.app._room.db.write(act, ann["user"]["id"])
+            told.insert(0, (kind.value, stage.clock.now, "operator", operators.OPERATOR.user_agent))
         file = await does(EventType.EXPORTED, "GET", "/auth/export", token)
         await does(EventType.IMPORTED, "POST", "/auth/import", token, file)
         old = {"refreshToken": again["refreshToken"]}
