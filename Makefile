@@ -17,7 +17,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-sync bench-report check format lock clean
+.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -68,8 +68,12 @@ bench/.work/hono/.done: bench/peers/hono/package.json bench/peers/hono/package-l
 
 bench-setup: .venv/.serve bench/.work/venv/.done bench/.work/hono/.done
 
-bench: bench-setup
+bench: bench-setup bench-client
 	$(BENCH_PYTHON) -m bench $(if $(QUICK),--quick) --json bench/.work/run.json $(BENCH)
+
+bench-client: .venv/.dev
+	@mkdir -p bench/.work
+	$(BIN)/python -m bench.client $(if $(QUICK),--documents 5000) --json bench/.work/client.json
 
 bench-growth: bench-setup
 	$(BENCH_PYTHON) -m bench.growth --json bench/.work/growth.json
@@ -83,7 +87,7 @@ bench-sync: .venv/.dev
 
 bench-report:
 	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json \
-	  --sync bench/.work/sync.json --output docs/benchmarks.md
+	  --sync bench/.work/sync.json --client bench/.work/client.json --output docs/benchmarks.md
 
 check: .venv/.dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The figures that were set for sync, and a table of what was found beside them."""
+"""The figures that were set for sync and for the client, and tables of what was found beside them."""
 
 from __future__ import annotations
 
@@ -36,4 +36,28 @@ def text(result: dict[str, Any]) -> str:
                 "" if value is None else f"{value:,.{0 if value >= 100 else 2}f} {unit}".strip() for value in found
             ]
             lines.append(f"| {title} | {' | '.join(cells)} | {wanted} |")
+    return "\n".join(lines)
+
+
+CLIENT = {
+    "seal_us": ("seal 1 KB", "µs", ""),
+    "seal_beyond_us": ("… beyond the cipher's own time", "µs", "< 40"),
+    "open_us": ("open 1 KB", "µs", ""),
+    "open_beyond_us": ("… beyond the cipher's own time", "µs", "< 40"),
+    "list_per_s": ("documents that the server lists in a second", "", ""),
+    "sync_per_s": ("documents that a first sync brings in, opens and keeps in a second", "", ""),
+    "sync_ratio": ("… the second over the first", "times", "≥ 1"),
+    "sync_mib": ("memory that the sync adds to its process, at most", "MiB", ""),
+    "import_s": ("`import strongroom.client`", "s", "< 0.25"),
+}
+
+
+def client_text(result: dict[str, Any]) -> str:
+    """What the client costs as a table, beside what was wanted."""
+    lines = [f"{result['date']}; {result['machine']}; a first sync of {result['documents']:,} documents of 1 KB.", ""]
+    lines += ["| | found | wanted |", "|---|---:|---:|"]
+    for key, (title, unit, wanted) in CLIENT.items():
+        value = result["found"][key]
+        shown = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+        lines.append(f"| {title} | {shown} {unit} | {wanted} |".replace("  |", " |"))
     return "\n".join(lines)
