@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from strongroom.client import Client, Conflict, Document, Resolution, keep_both, keep_mine, keep_theirs, merged
-from strongroom.errors import Unavailable
+from strongroom.errors import DocumentNotFound, Unavailable
 from tests.client.faces import PASSWORD, unique_email
 from tests.client.world import URL, Device, World
 from tests.conftest import START
@@ -64,13 +64,12 @@ class Converge(RuleBasedStateMachine):
         self.crew.place.clock.now = START
         self.said: set[str] = set()  # every mark that a user made
         self.unsaid: set[str] = set()  # those that a user saw when deleting a document, or decided against
-        self.forked: set[str] = set()  # those that are in more than one document
+        self.forked: set[str] = set()  # those in more than one document, or that were decided about more than once
         self.undone = False
 
     @initialize(count=st.integers(2, 3), old=st.integers(0, 5))
     def begin(self, count: int, old: int) -> None:
         """Make a vault, and devices that have nothing."""
-        self.folder = tempfile.TemporaryDirectory()
         self.crew.late.clear()
         self.name = f"vault {next(self.numbers)}"
         self.owner = self.crew.clients[0]
@@ -78,6 +77,7 @@ class Converge(RuleBasedStateMachine):
         for number in range(old):
             mark = self._mark()
             vault.collection(COLLECTIONS[number % 2]).create([mark])
+        self.folder = tempfile.TemporaryDirectory()
         self.devices = [
             Device(World(self.crew.place, self.crew.late), client, str(Path(self.folder.name) / f"{at}"))
             for at, client in enumerate(self.crew.clients[:count])
@@ -121,6 +121,35 @@ class Converge(RuleBasedStateMachine):
         self._notes(device, note.collection).delete(note)
         self.unsaid |= marks(note)
 
+    @precondition(lambda self: self._shared())
+    @rule(data=st.data())
+    def clash(self, data: st.DataObject) -> None:
+        """Two people add to one document, each on a device of their own."""
+        uid = data.draw(st.sampled_from(self._shared()))
+        for device, note in self.shown():
+            if note.uid == uid:
+                self._notes(device, note.collection).replace(note, [*note.value, self._mark()])
+
+    def _shared(self) -> list[str]:
+        """The documents that more than one device shows, in an order that does not depend on uids."""
+        uids = [note.uid for _, note in self.shown()]
+        return [uid for uid in dict.fromkeys(uids) if uids.count(uid) > 1]
+
+    @precondition(shown)
+    @rule(data=st.data(), when=st.sampled_from(["before", "after"]))
+    def edit_and_end(self, data: st.DataObject, when: str) -> None:
+        """Somebody adds to a document; the process ends just before or after it is sent; somebody adds to it again."""
+        device, note = data.draw(st.sampled_from(self.shown()))
+        note = self._notes(device, note.collection).replace(note, [*note.value, self._mark()])
+        device.world.ends_at_a_batch = when
+        self._sync(device, "", [], None)
+        device.world.ends_at_a_batch = ""
+        try:
+            again = self._notes(device, note.collection).get(note.uid)
+        except DocumentNotFound:
+            return
+        self._notes(device, note.collection).replace(again, [*again.value, self._mark()])
+
     # Devices
 
     def resolver(self, how: str) -> Callable[[Conflict], Resolution]:
@@ -131,10 +160,10 @@ class Converge(RuleBasedStateMachine):
             if conflict.mine.deleted or conflict.theirs.deleted:
                 return keep_theirs(conflict) if conflict.mine.deleted else keep_mine(conflict)
             if how == "mine":
-                self.unsaid |= theirs - mine
+                self._decided_against(theirs - mine)
                 return keep_mine(conflict)
             if how == "theirs":
-                self.unsaid |= mine - theirs
+                self._decided_against(mine - theirs)
                 return keep_theirs(conflict)
             if how == "both":
                 self.forked |= mine | theirs
@@ -143,9 +172,12 @@ class Converge(RuleBasedStateMachine):
 
         return join
 
-    @rule(
-        data=st.data(), fate=fates, crash=crashes, how=st.sampled_from(["merge", "merge", "mine", "theirs", "both", ""])
-    )
+    def _decided_against(self, some: frozenset[str]) -> None:
+        """They need not be there in the end; and where a later decision was for them, they may."""
+        self.unsaid |= some
+        self.forked |= some
+
+    @rule(data=st.data(), fate=fates, crash=crashes, how=decisions)
     def sync(self, data: st.DataObject, fate: list[str], crash: tuple[int, bool] | None, how: str) -> None:
         """A device syncs, as far as it gets."""
         device = data.draw(st.sampled_from(self.devices))
@@ -221,14 +253,17 @@ class Converge(RuleBasedStateMachine):
         """Whatever happened, it ends well."""
         if not hasattr(self, "devices"):
             return
-        self.owner = self.devices[0].client
-        self.settle()
-        self.owner.vault(self.name).delete()
-        for device in self.devices:
-            device.replica.sync()
-            device.replica.close()
-        self.crew.clients[: len(self.devices)] = [device.client for device in self.devices]
-        self.folder.cleanup()
+        try:
+            self.owner = self.devices[0].client
+            self.settle()
+            self.owner.vault(self.name).delete()
+            for device in self.devices:
+                device.replica.sync()
+            self.crew.clients[: len(self.devices)] = [device.client for device in self.devices]
+        finally:
+            for device in self.devices:
+                device.replica.close()
+            self.folder.cleanup()
 
 
 class ConvergeRestored(Converge):

@@ -78,7 +78,6 @@ FAULTS: dict[str, Plant] = {
     "a change is laid upon another unasked": base_is_forgotten,
     "a merge keeps one side": theirs_is_dropped,
     "a deletion of what was sent leaves no trace": replaced(File, "was_sent", lambda _f, _v, _u, proof="": bool(proof)),
-    "what the server forgot is not sent again": replaced(reconciling.Reconciling, "_forgotten", lambda *_: None),
     "a restored server is believed": replaced(reconciling.Reconciling, "_queue", lambda *_: None),
 }
-AFTER_A_RESTORE = {"what the server forgot is not sent again", "a restored server is believed"}
+AFTER_A_RESTORE = {"a restored server is believed"}

@@ -48,6 +48,31 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_closed(monkeypatch
 
 
 @runs
+async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked goes while it is asked whether a restore is at work."""
+    where = postgres().fresh()
+    db = open_database(where, clock)
+
+    async def opened_and_given_up(*args: Any, **keywords: Any) -> Any:
+        connection = await connect(*args, **keywords)
+        asking.cancel()
+        return connection
+
+    async def nothing(_tx: Any) -> None:
+        """Ask for nothing."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr("strongroom.store.postgres.connect", opened_and_given_up)
+        asking = asyncio.create_task(db.read(nothing))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    await db.close()
+    await until_none_is_open(where)
+
+
+@runs
 async def test_what_is_out_when_the_database_closes_is_closed_when_it_comes_back(clock: Clock) -> None:
     where = postgres().fresh()
     db = open_database(where, clock)

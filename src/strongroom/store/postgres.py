@@ -237,10 +237,13 @@ class _Pool:
     async def _serving(self) -> Connection:
         """A new connection, which keeps a restore away for as long as it lives."""
         connection = await connect(self._url)
-        if not await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
-            connection.terminate()
+        try:
+            if await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
+                return connection
             raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
-        return connection
+        except BaseException:  # also where whoever asked for it has gone meanwhile
+            connection.terminate()
+            raise
 
     def give(self, connection: Connection, *, good: bool) -> None:
         """Give it back; one that is not good is closed for good."""
