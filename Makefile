@@ -50,7 +50,7 @@ test: .venv/.dev
 
 soak: .venv/.dev .venv/soak/.done
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/hostile/test_mutations.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python

@@ -153,7 +153,7 @@ async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -
             servers.append(server.start())
         _, token, vault = settle_in(servers[0])
         urls = [f"http://127.0.0.1:{server.port}" for server in servers]
-        end, goal = time.monotonic() + rounds(4, 60), Goal()
+        end, goal = time.monotonic() + rounds(2, 60), Goal()
         writers = [Writer(urls[n % len(urls)], token, vault) for n in range(16)]
         readers: list[Reader] = [
             KINDS[n % 4](lambda n=n: urls[n // 4 % len(urls)], token, vault, goal)  # type: ignore[misc]
@@ -186,7 +186,7 @@ async def test_a_killed_server_loses_no_event(tmp_path: Path, engine: str) -> No
         readers: list[Reader] = [KINDS[n % 4](lambda: url, token, vault, goal) for n in range(8)]
         reading = [asyncio.create_task(reader.run()) for reader in readers]
         writing = [asyncio.create_task(writer.run(lambda: alive)) for writer in writers]
-        for _ in range(rounds(2, 20)):
+        for _ in range(rounds(1, 20)):
             before = sum(len(writer.acknowledged) for writer in writers)
             async with asyncio.timeout(60):
                 while sum(len(writer.acknowledged) for writer in writers) < before + 50:  # noqa: ASYNC110

@@ -30,13 +30,13 @@ class Place:
     def __init__(self, where: str) -> None:
         self.clock = Clock()
         self.runner = asyncio.Runner()
-        self._where = where
+        self.where = where
         self._start()
 
     def _start(self) -> None:
         lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
         lives |= {"history_versions": HISTORY_VERSIONS, "history_days": HISTORY_DAYS, "trash_days": TRASH_DAYS}
-        lives["database_url" if "://" in self._where else "db_path"] = self._where
+        lives["database_url" if "://" in self.where else "db_path"] = self.where
         self.server = create_server(jwt_secret=SECRET, clock=self.clock, **lives)
 
     def restart(self) -> None:
@@ -58,14 +58,14 @@ class Place:
         """Go back to what was kept, as a new lineage."""
         self.runner.run(self.server.release())
         self._copy(kept=False)
-        self.runner.run(alter(self._where, "DELETE FROM lineage"))
+        self.runner.run(alter(self.where, "DELETE FROM lineage"))
         self._start()
 
     def _copy(self, *, kept: bool) -> None:
         """Copy the database, or copy it back."""
-        here = place(self._where)[1] if "://" in self._where else self._where
+        here = place(self.where)[1] if "://" in self.where else self.where
         source, target = (here, f"{here}_kept") if kept else (f"{here}_kept", here)
-        if "://" in self._where:
+        if "://" in self.where:
             postgres().sql(f'DROP DATABASE IF EXISTS "{target}"')
             postgres().sql(f'CREATE DATABASE "{target}" TEMPLATE "{source}"')
         else:

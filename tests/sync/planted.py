@@ -115,5 +115,6 @@ FAULTS: dict[str, Plant] = {
     "a device forgets what it sent": replaced(Entry, "resolve", forgets_what_was_sent),
     "a device does not look at the epoch": replaced(Device, "_reconcile", lambda _device: None),
 }
-AT_LENGTH = {name for name in FAULTS if name.startswith("a device")}  # rarely met: for these, many examples are played
+# Rarely met: for these, many examples are played.
+AT_LENGTH = {name for name in FAULTS if name.startswith(("a device", "the trash", "history"))}
 AFTER_A_RESTORE = {"a device does not look at the epoch"}
