@@ -238,12 +238,14 @@ class _Pool:
         """A new connection, which keeps a restore away for as long as it lives."""
         connection = await connect(self._url)
         try:
-            if await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
-                return connection
-            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
+            free = await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING)
         except BaseException:  # also where whoever asked for it has gone meanwhile
             connection.terminate()
             raise
+        if not free:
+            connection.terminate()
+            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
+        return connection
 
     def give(self, connection: Connection, *, good: bool) -> None:
         """Give it back; one that is not good is closed for good."""
