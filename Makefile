@@ -4,7 +4,8 @@
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
 #   make soak     the long versions of the tests that kill, race, fuzz and fill disks (about 15 minutes)
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
-#                 QUICK=1 takes two minutes; bench-growth, bench-report and bench-setup are explained in bench/README.md
+#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
+#                 explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
@@ -16,7 +17,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test soak bench bench-setup bench-growth bench-report check format lock clean
+.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -49,7 +50,7 @@ test: .venv/.dev
 
 soak: .venv/.dev .venv/soak/.done
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/security/test_fuzz.py tests/security/test_timing.py
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python
@@ -67,14 +68,26 @@ bench/.work/hono/.done: bench/peers/hono/package.json bench/peers/hono/package-l
 
 bench-setup: .venv/.serve bench/.work/venv/.done bench/.work/hono/.done
 
-bench: bench-setup
+bench: bench-setup bench-client
 	$(BENCH_PYTHON) -m bench $(if $(QUICK),--quick) --json bench/.work/run.json $(BENCH)
+
+bench-client: .venv/.dev
+	@mkdir -p bench/.work
+	$(BIN)/python -m bench.client $(if $(QUICK),--documents 5000) --json bench/.work/client.json
 
 bench-growth: bench-setup
 	$(BENCH_PYTHON) -m bench.growth --json bench/.work/growth.json
 
+bench-streams: .venv/.dev
+	$(BIN)/python -m bench.streams $(BENCH)
+
+bench-sync: .venv/.dev
+	@mkdir -p bench/.work
+	$(BIN)/python -m bench.sync --json bench/.work/sync.json $(BENCH)
+
 bench-report:
-	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json --output docs/benchmarks.md
+	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json \
+	  --sync bench/.work/sync.json --client bench/.work/client.json --output docs/benchmarks.md
 
 check: .venv/.dev
 	$(BIN)/ruff check .

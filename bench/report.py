@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import growth, show
+from bench.figures import client_text
+from bench.figures import text as sync_text
 
 # To be reached with 64 clients: our requests a second over the twin's, at least; our CPU over the floor's, at most.
 FIGURES = {"get": (2.0, 1.5), "create": (3.0, 1.4), "list": (2.0, 1.2), "since": (2.0, 1.5)}
@@ -120,7 +122,13 @@ def plot(result: dict[str, Any], clients: int) -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def document(result: dict[str, Any], grown: dict[str, Any] | None, plot_name: str) -> str:
+def document(
+    result: dict[str, Any],
+    grown: dict[str, Any] | None,
+    synced: dict[str, Any] | None,
+    client: dict[str, Any] | None,
+    plot_name: str,
+) -> str:
     """docs/benchmarks.md."""
     pinned = "the load on one core, the servers on the other" if result["pinned"] else "load and servers on all cores"
     windows = f"{result['rounds']} rounds of {result['seconds']:g} s a cell"
@@ -146,6 +154,10 @@ def document(result: dict[str, Any], grown: dict[str, Any] | None, plot_name: st
         parts += ["Not run here:", "", *absent, ""]
     if grown is not None:
         parts += ["## Cost against size, memory, start", "", growth.text(grown), ""]
+    if synced is not None:
+        parts += ["## Sync", "", sync_text(synced), ""]
+    if client is not None:
+        parts += ["## The client", "", client_text(client), ""]
     return "\n".join(parts)
 
 
@@ -154,13 +166,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
     parser.add_argument("run", type=Path, help="what `python -m bench --json` wrote")
     parser.add_argument("--growth", type=Path, help="what `python -m bench.growth --json` wrote")
+    parser.add_argument("--sync", type=Path, help="what `python -m bench.sync --json` wrote")
+    parser.add_argument("--client", type=Path, help="what `python -m bench.client --json` wrote")
     parser.add_argument("--output", type=Path, default=Path("docs/benchmarks.md"))
     options = parser.parse_args()
     result = json.loads(options.run.read_text())
     grown = json.loads(options.growth.read_text()) if options.growth else None
+    synced = json.loads(options.sync.read_text()) if options.sync and options.sync.exists() else None
+    client = json.loads(options.client.read_text()) if options.client and options.client.exists() else None
     picture = options.output.with_suffix(".svg")
     picture.write_text(plot(result, max(result["clients"])))
-    options.output.write_text(document(result, grown, picture.name))
+    options.output.write_text(document(result, grown, synced, client, picture.name))
     print(f"Wrote {options.output} and {picture}.")
     return 0
 

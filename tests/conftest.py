@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from strongroom import create_server
+from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres import PostgresDatabase
 from tests.postgres import postgres
@@ -98,9 +99,14 @@ class Person:
 class House:
     """A server and those who use it."""
 
-    def __init__(self, http: httpx2.AsyncClient, clock: Clock) -> None:
+    def __init__(self, http: httpx2.AsyncClient, clock: Clock, server: Server) -> None:
         self.http = http
         self.clock = clock
+        self.server = self.app = server
+
+    async def chores(self) -> None:
+        """What a running server does now and then: throw away what was kept for long enough."""
+        await self.server._app.throw_away()
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"
@@ -126,7 +132,7 @@ def house(where: str, clock: Clock) -> Open:
         transport = httpx2.ASGITransport(app=server, client=(address, 5), raise_app_exceptions=False)
         try:
             async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
-                yield House(http, clock)
+                yield House(http, clock, server)
         finally:
             await server._room.close()
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +48,7 @@ class Served:
         self._clock: Any = clock
 
     async def __aenter__(self) -> House:
-        return House(self._http, self._clock)
+        return House(self._http, self._clock, self._server)
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
@@ -70,9 +73,16 @@ async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
         dead = await person.document(plain)
         gone = await person("DELETE", f"/vaults/{plain['uid']}/documents/{dead['uid']}", {"version": dead["version"]})
         assert gone.status_code == 200, gone.text
+        odd = await person.document(plain, hmac=ODD)
+        await person("PUT", f"/vaults/{plain['uid']}/documents/{odd['uid']}", {"data": "BBBB", "version": 1})
+        await person("PUT", f"/vault/{blob['uid']}", {"data": f"new {ODD}", "salt": ""})
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())
+        moved = await house.person()
+        lines = {"content-type": "application/x-ndjson"}
+        file = (await other("GET", "/auth/export")).content
+        assert (await moved("POST", "/auth/import", content=file, headers=lines)).status_code == 200
         key = await person.key()
         reader = await person.key(permissions=["read"], vaultUids=[plain["uid"]], collections=["c"])
         listed = await person("GET", f"/vaults/{plain['uid']}/documents?since=0")
@@ -137,3 +147,37 @@ async def alter(where: str, statement: str) -> None:
         sqlite.execute("PRAGMA foreign_keys = ON")
         sqlite.execute(statement)
         sqlite.close()
+
+
+def drawn_by(command: list[str], home: Path, **more: Any) -> tuple[str, str]:
+    """What a command prints where somebody looks on: its standard output, and what it draws on the terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs, **more) as process:
+        os.close(theirs)
+        drawn = bytearray()
+        while piece := _read(ours):
+            drawn += piece
+        assert process.stdout is not None
+        printed = process.stdout.read().decode()
+    os.close(ours)
+    assert process.returncode == 0
+    return printed, drawn.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # whoever drew on it has ended
+        return b""
+
+
+def damage(path: Path) -> None:
+    """Write nonsense over an inner page of the documents."""
+    connection = apsw.Connection(str(path))
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    size: Any = connection.pragma("page_size")
+    page: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'").fetchall()[0][0]
+    connection.close()
+    with path.open("rb+") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xa5" * size)

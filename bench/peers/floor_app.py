@@ -31,8 +31,8 @@ from strongroom.store.sqlite import connect
 
 encode = msgspec.json.Encoder().encode
 GET, INSERT, REPLACE = documents._GET.sqlite, documents._INSERT.sqlite, documents._REPLACE.sqlite
-LIST = documents._list(0, tombstones=False).sqlite
-SINCE = documents._list(0, tombstones=True).sqlite
+LIST = documents._list(0, documents.Show.LIVE).sqlite
+SINCE = documents._list(0, documents.Show.ALL).sqlite
 CLOCK, DRAW, BOOK = vaults._CLOCK.sqlite, ledgers._DRAW.sqlite, vaults._BOOK.sqlite
 ALL = 2**63 - 1
 JSON = (b"content-type", b"application/json")
@@ -138,7 +138,7 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
         "collection": body.collection,
         "data": body.data,
         "hmac": body.hmac,
-        "now": moment,
+        "moment": moment,
     }
     try:
         connection.execute(INSERT, parameters)

@@ -6,18 +6,23 @@
     ├── InvalidCredentials      invalid_credentials      wrong email or password
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
     ├── InsufficientScope       insufficient_scope       the API key may not do this
+    ├── AccountDisabled         account_disabled         an operator has shut the account; nothing of it is lost
     ├── SignupsClosed           signups_closed           people cannot register by themselves here
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
+    │   ├── VersionNotFound     version_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
     │   ├── SessionNotFound     session_not_found
-    │   └── KeyringNotFound     keyring_not_found
+    │   ├── KeyringNotFound     keyring_not_found
+    │   └── ImportNotFound      import_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
     │   ├── EmailAlreadyExists  email_already_exists
     │   ├── VaultAlreadyExists  vault_already_exists
-    │   └── UidTaken            uid_taken
+    │   ├── UidTaken            uid_taken
+    │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
+    ├── ImportUnfinished        import_unfinished        nothing else is written until it is finished or given up
     ├── BatchConflict           batch_conflict           names every operation that cannot be done as it is
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
@@ -90,6 +95,13 @@ class InsufficientScope(Refusal):
     sentence = "This API key is not allowed to do that."
 
 
+class AccountDisabled(Refusal):
+    """An operator has shut the account; said only to who has its password, a session or a key of it."""
+
+    code = "account_disabled"
+    sentence = "This account is disabled; nothing of it is lost. Ask the operator of this server."
+
+
 class SignupsClosed(Refusal):
     """People cannot register by themselves on this server."""
 
@@ -118,6 +130,13 @@ class DocumentNotFound(NotFound):
     sentence = "There is no such document in this vault."
 
 
+class VersionNotFound(NotFound):
+    """This version is neither the current one nor kept in the history."""
+
+    code = "version_not_found"
+    sentence = "This version is not kept; list the versions to see which are."
+
+
 class ApiKeyNotFound(NotFound):
     """No active API key of this owner has that uid."""
 
@@ -137,6 +156,13 @@ class KeyringNotFound(NotFound):
 
     code = "keyring_not_found"
     sentence = "Your account has no keyring yet; put the first one with version 0."
+
+
+class ImportNotFound(NotFound):
+    """No import into this account is unfinished."""
+
+    code = "import_not_found"
+    sentence = "No import into your account is unfinished."
 
 
 class MethodNotAllowed(Refusal):
@@ -188,6 +214,23 @@ class BatchConflict(Refusal):
 
     def __init__(self, operations: list[dict[str, Any]]) -> None:
         super().__init__(details={"operations": operations})
+
+
+class AccountNotEmpty(Taken):
+    """The account has vaults already, and an import needs one that has none."""
+
+    code = "account_not_empty"
+    sentence = "Your account has vaults already; an import needs an account without any."
+
+
+class ImportUnfinished(Refusal):
+    """An import into this account is unfinished, and nothing else is written until it is finished or given up."""
+
+    code = "import_unfinished"
+    sentence = (
+        "An import into your account is unfinished; send the same file again to finish it, "
+        "or give it up with DELETE /auth/import."
+    )
 
 
 class Conflict(Refusal):

@@ -40,6 +40,33 @@ class User(Struct, frozen=True):
     email: str
 
 
+class Account(Struct, frozen=True, rename="camel"):
+    """An account as an operator sees it: nothing of what it keeps, only how much."""
+
+    id: str
+    email: str
+    created_at: int
+    disabled_at: int | None
+    last_used_at: int | None
+    vaults: int
+    documents: int
+    bytes: int
+    sessions: int
+    keys: int
+
+
+class AccountKey(Struct, frozen=True, rename="camel"):
+    """An API key as an operator sees it."""
+
+    user_id: str
+    uid: str
+    email: str
+    name: str
+    created_at: int
+    expires_at: int | None
+    last_used_at: int | None
+
+
 class Login(Struct, frozen=True):
     """What a login is checked against."""
 
@@ -80,6 +107,10 @@ class EventType(StrEnum):
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
     SESSION_ENDED = "session_ended"
+    EXPORTED = "exported"
+    IMPORTED = "imported"
+    DISABLED = "disabled"
+    ENABLED = "enabled"
 
 
 class Event(Struct, frozen=True, rename="camel"):
@@ -119,6 +150,7 @@ class Actor(Struct, frozen=True):
     session_id: str | None = None
     last_used_at: int = 0
     key: ApiKey | None = None
+    until: int | None = None  # when the token or the key ends by itself
 
 
 class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -166,6 +198,18 @@ class Document(Struct, frozen=True, rename="camel"):
         return f"Document(uid={self.uid!r}, version={self.version})"
 
 
+class Change(Struct, frozen=True):
+    """One change of an account: of a document (no kind; the name is its collection) or of a vault itself."""
+
+    updated_at: int
+    kind: str
+    uid: str
+    vault_uid: str
+    name: str
+    version: int
+    deleted_at: int | None
+
+
 class Head(Struct, frozen=True):
     """A document without its ciphertext, and how many bytes that has."""
 
@@ -175,6 +219,7 @@ class Head(Struct, frozen=True):
     created_at: int
     updated_at: int
     deleted_at: int | None
+    purged_at: int | None
     bytes: int
 
 
@@ -190,6 +235,130 @@ class Keyring(Struct, frozen=True):
         return f"Keyring(version={self.version})"
 
 
+class KeptVault(Struct, frozen=True, rename="camel", omit_defaults=True, tag="vault", tag_field="kind"):
+    """A vault as it is stored, and as a line of an export; so are the three below."""
+
+    uid: str
+    name: str
+    version: int
+    created_at: int
+    updated_at: int
+    data: str | None = None
+    salt: str | None = None
+
+    def __repr__(self) -> str:
+        return f"KeptVault(uid={self.uid!r})"
+
+
+class KeptDocument(Struct, frozen=True, rename="camel", omit_defaults=True, tag="document", tag_field="kind"):
+    """A document, deleted or not. One whose ciphertext was thrown away has no data, and says when that was."""
+
+    uid: str
+    vault_uid: str
+    collection: str
+    version: int
+    created_at: int
+    updated_at: int
+    data: str | None = None
+    hmac: str | None = None
+    deleted_at: int | None = None
+    purged_at: int | None = None
+
+    def __repr__(self) -> str:
+        return f"KeptDocument(uid={self.uid!r}, version={self.version})"
+
+
+class KeptVersion(Struct, frozen=True, rename="camel", omit_defaults=True, tag="version", tag_field="kind"):
+    """What a document was before it was replaced."""
+
+    uid: str
+    vault_uid: str
+    collection: str
+    version: int
+    created_at: int
+    updated_at: int
+    replaced_at: int
+    data: str
+    hmac: str | None = None
+    deleted_at: int | None = None
+
+    def __repr__(self) -> str:
+        return f"KeptVersion(uid={self.uid!r}, version={self.version})"
+
+
+class KeptBlob(Struct, frozen=True, rename="camel", omit_defaults=True, tag="blobVersion", tag_field="kind"):
+    """What a vault's blob was before it was replaced."""
+
+    uid: str
+    version: int
+    updated_at: int
+    replaced_at: int
+    data: str
+    salt: str | None = None
+
+    def __repr__(self) -> str:
+        return f"KeptBlob(uid={self.uid!r}, version={self.version})"
+
+
+class Tally(Struct, frozen=True, rename="camel"):
+    """How many of each an export or an import holds."""
+
+    vaults: int = 0
+    documents: int = 0
+    versions: int = 0
+    blob_versions: int = 0
+
+
+class Mark(Struct, frozen=True):
+    """How far an import came: so many lines, with this digest, and what was in them."""
+
+    lines: int
+    digest: str
+    held: Tally
+
+
+class Version(Struct, frozen=True, rename="camel"):
+    """A version of a document that was replaced, without its ciphertext."""
+
+    version: int
+    updated_at: int
+    deleted_at: int | None
+    replaced_at: int
+    bytes: int
+
+
+class BlobVersion(Struct, frozen=True, rename="camel"):
+    """A blob that was replaced, without its ciphertext; the version is the vault's."""
+
+    version: int
+    updated_at: int
+    replaced_at: int
+    bytes: int
+
+
+class VaultBlob(Struct, frozen=True, rename="camel"):
+    """A vault's blob as it was at a version of the vault."""
+
+    uid: str
+    version: int
+    updated_at: int
+    data: str
+    salt: str | None
+
+    def __repr__(self) -> str:
+        return f"VaultBlob(uid={self.uid!r}, version={self.version})"
+
+
+class Due(Struct, frozen=True):
+    """Something that has been kept for long enough: whose, which (`at`: a version or a moment), and how much it is."""
+
+    user_id: str
+    uid: str
+    at: int
+    bytes: int
+    rows: int
+
+
 class Usage(Struct, frozen=True):
     """Live documents, and the bytes of those and of the blobs: what an account uses, or what a write adds to it."""
 
@@ -198,10 +367,18 @@ class Usage(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True):
-    """What a server grants each account; None does not limit."""
+    """What a server grants each account, None does not limit; and how many replaced versions it keeps of anything."""
 
     documents: int | None = None
     bytes: int | None = None
+    versions: int = 20
+
+
+class Keeping(Struct, frozen=True):
+    """For how many days a server keeps replaced versions, and the ciphertext under a tombstone; None: for ever."""
+
+    history_days: int = 90
+    trash_days: int | None = 30
 
 
 class Expected(Struct, frozen=True):
@@ -217,3 +394,43 @@ class Expected(Struct, frozen=True):
     def precedes(self, version: int) -> bool:
         """Whether the stored version is the one right after an expected one, as it is when an answer was lost."""
         return self.versions is not None and version - 1 in self.versions
+
+
+class Keep(Struct, frozen=True):
+    """For how many days, weeks and months one backup each is kept."""
+
+    days: int
+    weeks: int
+    months: int
+
+
+class Verdict(StrEnum):
+    """How something stands with a server."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAULT = "fault"
+
+
+class Finding(Struct, frozen=True, omit_defaults=True):
+    """One line of `strongroom doctor`."""
+
+    check: str
+    verdict: Verdict
+    says: str
+    todo: str = ""  # what to do about it
+
+
+def fine(check: str, says: str) -> Finding:
+    """A line that asks for nothing."""
+    return Finding(check, Verdict.OK, says)
+
+
+def warning(check: str, says: str, todo: str) -> Finding:
+    """A line about what may become a fault."""
+    return Finding(check, Verdict.WARNING, says, todo)
+
+
+def fault(check: str, says: str, todo: str) -> Finding:
+    """A line about what is wrong."""
+    return Finding(check, Verdict.FAULT, says, todo)

@@ -27,6 +27,7 @@ KEYRING: Final = 262_144  # characters of a keyring
 KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 OPERATIONS: Final = 1_000  # in one batch
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
+LATEST: Final = 2**52  # the largest time and version that an import may bring: both are to be counted on from there
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

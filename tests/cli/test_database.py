@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pty
 import random
 import signal
 import subprocess
@@ -22,7 +20,7 @@ from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.postgres import connect
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, fill, live_in
+from tests.moving import copied_rows_of, drawn_by, fill, live_in
 from tests.postgres import postgres
 
 MIB = 1024 * 1024
@@ -62,7 +60,8 @@ def test_it_copies_and_says_what(lived_in: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].split() == ["table", "source", "target"]
-    assert ["documents", "12", "12"] in [line.split() for line in lines]
+    counts = {line.split()[0]: line.split()[1:] for line in lines if line}
+    assert counts["documents"][0] == counts["documents"][1] != "0"
     assert "verified: every row is the same on both sides." in lines
     assert [line for line in lines if line.startswith("not copied: failures (")]
     assert same(lived_in, target)
@@ -273,14 +272,7 @@ def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
 
 def test_the_bar_is_drawn_where_somebody_looks_on(lived_in: str, tmp_path: Path) -> None:
     """One line, drawn over and over, and gone at the end."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(command(lived_in, "new.db"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs) as process:
-        os.close(theirs)
-        assert process.stdout is not None
-        printed = process.stdout.read().decode()
-    drawn = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert process.returncode == 0
+    printed, drawn = drawn_by(command(lived_in, "new.db"), tmp_path)
     assert "\r" not in printed
     assert "\n" not in drawn
     steps = drawn.split("\r")[1:]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strongroom import client
 from strongroom.client import (
     account,
+    box,
     content,
     derive,
     encoding,
@@ -20,6 +21,7 @@ from strongroom.client import (
     memory,
     names,
     padding,
+    primitives,
     recovery,
     seal,
     tokens,
@@ -121,6 +123,35 @@ def test_every_flipped_bit_of_a_keyring_is_seen() -> None:
         with pytest.raises(Tampered):
             keyring.open_with_password(encoding.to_base64(bytes(raw)), MADE.password, MADE.descriptor)
         raw[at // 8] ^= 1 << at % 8
+
+
+@pytest.mark.parametrize("at", [0, 40, 70, -1])
+def test_a_keyring_that_is_sealed_wrongly_is_not_sent(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Where the machine turns a bit over while wrapping or sealing, nothing is handed out."""
+    real = box.seal
+
+    def faulty(key: bytes, salt: bytes, plaintext: bytes, associated: bytes) -> bytes:
+        made = bytearray(real(key, salt, plaintext, associated))
+        made[at] ^= 1
+        return bytes(made)
+
+    monkeypatch.setattr(box, "seal", faulty)
+    for attempt in (
+        MADE.keyring.sealed,
+        lambda: MADE.keyring.with_password(MADE.password, MADE.descriptor),
+        lambda: MADE.keyring.with_recovery(RecoveryKey.new()),
+        lambda: recovery.seal_auth(bytes(32), EMAIL, MADE.descriptor, MADE.password),
+    ):
+        with pytest.raises(Tampered):
+            attempt()
+
+
+def test_a_name_that_is_sealed_wrongly_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for names."""
+    real = primitives.encrypt
+    monkeypatch.setattr(primitives, "encrypt", lambda *given: bytes(byte ^ 1 for byte in real(*given)))
+    with pytest.raises(Tampered):
+        names.seal_vault_name(KEYS, "personal")
 
 
 def test_the_directory_knows_each_vault_once() -> None:
@@ -278,15 +309,22 @@ def test_errors_speak_like_the_servers() -> None:
 def test_one_file_imports_cryptography() -> None:
     """The primitives are chosen in one place."""
     folder = Path(client.__file__).parent
+    trees = {path.name: list(ast.walk(ast.parse(path.read_text()))) for path in folder.rglob("*.py")}
     importing = {
-        path.name
-        for path in folder.glob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        file
+        for file, nodes in trees.items()
+        for node in nodes
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in [getattr(node, "module", None) or node.names[0].name]
-        if name.split(".")[0] in {"cryptography", "hmac", "hashlib", "os", "secrets"}
+        if name.split(".")[0] in {"cryptography", "hmac", "hashlib", "secrets"}
     }
-    assert importing == {"primitives.py"}
+    drawing = {
+        file
+        for file, nodes in trees.items()
+        for node in nodes
+        if isinstance(node, ast.Attribute) and node.attr in {"urandom", "getrandom", "randbytes", "SystemRandom"}
+    }
+    assert importing == drawing == {"primitives.py"}
 
 
 def test_padding_limits_content() -> None:

@@ -25,6 +25,7 @@ class Writer:
 
     def __init__(self, url: str, token: str, vault: str, collection: str = "c") -> None:
         self.acknowledged: dict[str, int] = {}
+        self.moments: list[tuple[int, str, int]] = []  # when, which and which version, in the order of the answers
         self.refused: dict[int, int] = {}
         self.slowest = 0.0
         self._vault = vault
@@ -55,7 +56,9 @@ class Writer:
         finally:
             self.slowest = max(self.slowest, time.monotonic() - began)
         if answer.status_code in {200, 201}:
-            assert answer.json()["version"] == version
+            stored = answer.json()
+            assert stored["version"] == version
+            self.moments.append((stored["updatedAt"], uid, version))
             self.acknowledged[uid] = version
             return True
         self.refused[answer.status_code] = self.refused.get(answer.status_code, 0) + 1

@@ -8,14 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
+import httpx2
+import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import SHORT_ANSWER, Writer, lost, rounds, stored
+from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, rounds, stored
 from tests.postgres import Postgres
 
 WRITERS = 64
@@ -98,6 +104,87 @@ async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path
         alive = False
         server.abandon()
         postgres.stop()
+
+
+class Batcher:
+    """Sends batches, each in a collection of its own, and keeps which were acknowledged."""
+
+    def __init__(self, url: str, token: str, vault: str, size: int) -> None:
+        self.sent: dict[str, int] = {}
+        self.acknowledged: set[str] = set()
+        self._url, self._token, self._vault, self._size = url, token, vault, size
+
+    async def run(self, go_on: Callable[[], bool]) -> None:
+        """Send until told to stop; a lost connection is not an answer."""
+        async with client(self._url, self._token) as http:
+            while go_on():
+                name = str(uuid.uuid4())
+                create = {"op": "create", "collection": name, "data": "A" * 500}
+                self.sent[name] = self._size
+                with suppress(httpx2.TransportError):
+                    path = f"/vaults/{self._vault}/batch"
+                    answer = await http.post(path, json={"operations": [create] * self._size})
+                    if answer.status_code == 200:
+                        self.acknowledged.add(name)
+                    else:
+                        await asyncio.sleep(0.005)
+
+
+async def counted(url: str, token: str, vault: str) -> Counter[str]:
+    """How many documents each collection has, and whether the vault counts as many."""
+    async with client(url, token) as http:
+        documents = (await http.get(f"/vaults/{vault}/documents")).json()["documents"]
+        shown = (await http.get(f"/vault/{vault}")).json()
+        told = (await http.get("/auth/me")).json()["usage"]
+    assert shown["documents"] == told["documents"] == len(documents)
+    assert shown["bytes"] == told["bytes"] == 500 * len(documents)
+    return Counter(document["collection"] for document in documents)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@runs
+async def test_of_a_batch_there_is_all_or_nothing(tmp_path: Path, engine: str) -> None:
+    """SIGKILL among batches that share a commit and batches that have one to themselves; PostgreSQL is killed too."""
+    postgres = Postgres() if engine == "postgres" else None
+    server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d")
+    server.settings.pop("DATABASE_URL", None)
+    if postgres is not None:
+        server.settings["DATABASE_URL"] = postgres.fresh()
+    server.start()
+    _, token, vault = settle_in(server)
+    batchers: list[Batcher] = []
+    try:
+        for _ in range(rounds(4, 60)):
+            url = f"http://127.0.0.1:{server.port}"
+            crowd = [Batcher(url, token, vault, size) for size in (5, 30, 200, 300)]
+            batchers += crowd
+            alive = True
+            work = asyncio.gather(*(batcher.run(lambda: alive) for batcher in crowd))  # noqa: B023
+            while sum(len(batcher.acknowledged) for batcher in crowd) < 8:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(random.uniform(0.0, 0.2))  # noqa: S311
+            if postgres is not None:
+                await asyncio.to_thread(postgres.crash)
+            server.process.send_signal(signal.SIGKILL)
+            server.process.wait()
+            alive = False
+            await work
+            if postgres is not None:
+                await asyncio.to_thread(postgres.restart)
+            server.start()
+            held = await counted(f"http://127.0.0.1:{server.port}", token, vault)
+            for batcher in batchers:
+                for name, size in batcher.sent.items():
+                    assert held[name] == size or (held[name] == 0 and name not in batcher.acknowledged)
+        sent = sum(len(batcher.sent) for batcher in batchers)
+        kept = sum(len(batcher.acknowledged) for batcher in batchers)
+        assert kept >= 8
+        print(f"{engine}: {sent} batches sent, {kept} acknowledged and whole, the rest whole or not there")  # noqa: T201
+        assert server.end() == 0
+    finally:
+        server.abandon()
+        if postgres is not None:
+            postgres.stop()
 
 
 # A file system whose fsync fails from the moment that a certain file exists.

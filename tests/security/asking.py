@@ -47,6 +47,7 @@ async def ask(
     headers: tuple[tuple[str, str], ...] = (),
     address: str | None = None,
     agent: str = "tests",
+    content_type: str = "application/json",
 ) -> Answer:
     """Send one request. The request id is always the same, so that answers can be compared to the byte."""
     raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -55,7 +56,7 @@ async def ask(
     if bearer is not None:
         sent.append((b"authorization", b"Bearer " + bearer.encode("utf-8", "surrogatepass")))
     if body is not None:
-        sent += [(b"content-type", b"application/json"), (b"content-length", str(len(raw)).encode())]
+        sent += [(b"content-type", content_type.encode()), (b"content-length", str(len(raw)).encode())]
     path, _, query = target.encode().partition(b"?")
     scope = {
         "type": "http",

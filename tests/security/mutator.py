@@ -44,6 +44,21 @@ VALUES = (
 )
 TAGS = ("*", '"1"', '"2"', 'W/"1"', '"1", "2"', "1", '"', "", '"é"', '"' + "9" * 40 + '"', ",", '"1-1"', "x" * 3_000)
 
+_A, _B = "01890000-0000-7000-8000-0000000000aa", "01890000-0000-7000-8000-0000000000bb"
+EXPORT: tuple[dict[str, Any], ...] = (
+    {"kind": "header", "format": "strongroom-export", "version": 1, "id": "01890000-0000-7000-8000-00000000beef",
+     "epoch": "e", "exportedAt": 1, "clock": 10},
+    {"kind": "vault", "uid": _A, "name": "v", "version": 2, "createdAt": 1,
+     "updatedAt": 9, "data": "x", "salt": ""},
+    {"kind": "document", "uid": _B, "vaultUid": _A,
+     "collection": "c", "version": 2, "createdAt": 2, "updatedAt": 3, "data": "AAAA", "hmac": "é"},
+    {"kind": "version", "uid": _B, "vaultUid": _A,
+     "collection": "c", "version": 1, "createdAt": 2, "updatedAt": 2, "replacedAt": 3, "data": "AAAA"},
+    {"kind": "blobVersion", "uid": _A, "version": 1, "updatedAt": 1, "replacedAt": 2,
+     "data": "y", "salt": ""},
+    {"kind": "trailer", "counts": {"vaults": 1, "documents": 1, "versions": 1, "blobVersions": 1}, "sha256": "00"},
+)  # fmt: skip
+
 
 class Request(NamedTuple):
     """One request, as it is sent."""
@@ -110,8 +125,13 @@ class Mutator:
         described = operation.get("requestBody")
         if described is None and self.chance.random() < 0.9:
             return None
-        headers["Content-Type"] = TYPES[0] if self.chance.random() < 0.9 else self.chance.choice(TYPES)
-        example = {} if described is None else copy.deepcopy(described["content"]["application/json"]["example"])
+        content = {} if described is None else described["content"]
+        headers["Content-Type"] = (
+            next(iter(content), TYPES[0]) if self.chance.random() < 0.9 else self.chance.choice(TYPES)
+        )
+        if content and "application/json" not in content:
+            return self._lines()
+        example = copy.deepcopy(content["application/json"]["example"]) if content else {}
         if isinstance(example, dict):
             self._freshen(example)
         for _ in range(self.chance.choice((0, 0, 1, 1, 2, 5))):
@@ -120,6 +140,15 @@ class Mutator:
         if self.chance.random() < 0.15:
             text = self._bruised(text)
         return text
+
+    def _lines(self) -> bytes:
+        """The file of an export, almost."""
+        lines = [
+            json.dumps(self._mutated(copy.deepcopy(line)) if self.chance.random() < 0.2 else line).encode()
+            for line in EXPORT[: self.chance.randrange(1, len(EXPORT) + 1)]
+        ]
+        text = b"\n".join(lines) + b"\n"
+        return self._bruised(text) if self.chance.random() < 0.15 else text
 
     def _freshen(self, example: dict[str, Any]) -> None:
         """Let what must be new be new, and what must exist exist, as often as not."""

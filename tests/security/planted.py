@@ -82,7 +82,7 @@ async def anybody(_tx: Any, claims: Any) -> Actor:
 
 async def expired_too(tx: Any, key_hash: str) -> Actor | None:
     """Look at no date."""
-    return await store.keys.actor(tx, key_hash)
+    return (await store.keys.actor(tx, key_hash))[0]
 
 
 async def never_gone(_tx: Any, _user_id: str, _uid: str) -> bool:

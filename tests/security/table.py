@@ -83,9 +83,11 @@ class Row(NamedTuple):
     how: str = ""  # tells rows of one route apart
     query: str = ""
     if_match: bool = False
+    version: str = "1"  # where the path names one
     destroys: bool = False  # the target is made for each call anew
+    content_type: str = ""  # of a request without a body
     bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
-    shows: str = ""  # what a good answer must hold: vaults, documents, itself, agent, keys
+    shows: str = ""  # what a good answer must hold: vaults, documents, all of both, itself, agent, keys
     only: str = "both document blob"
 
     @property
@@ -136,12 +138,14 @@ WRITES_OUTSIDE = "                               +    +    -    +     -      +  
 
 _BATCH = "/vaults/{vaultUid}/batch"
 _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
-_ONE = _DOCUMENTS + "/{uid}"
+_ONE, _EVENTS = _DOCUMENTS + "/{uid}", "/vaults/{vaultUid}/events"
 _KEYS = "both document"
 
 ROWS = (
     Row("GET /", EVERYBODY, (302, "")),
     Row("GET /health", EVERYBODY),
+    Row("GET /ready", EVERYBODY),
+    Row("GET /metrics", EVERYBODY, (404, "not_found")),
     Row("GET /openapi.json", EVERYBODY),
     Row("GET /docs", EVERYBODY),
     Row("GET /docs/style.css", EVERYBODY),
@@ -177,6 +181,12 @@ ROWS = (
     Row("GET /auth/events", OF_USER, shows="agent"),
     Row("GET /auth/sessions", OF_USER, shows="agent"),
     Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
+    Row("GET /auth/export", OF_USER, shows="all"),
+    Row("POST /auth/import", OF_USER, (409, "account_not_empty"), content_type="application/x-ndjson"),
+    Row(
+        "POST /auth/import", OF_USER, (415, "unsupported_media_type"), body=lambda _: {"kind": "header"}, how="no file"
+    ),
+    Row("DELETE /auth/import", OF_USER, (404, "import_not_found")),
     Row("GET /auth/api-keys", OF_USER, shows="keys", only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=lambda _: {"name": "k"}, only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=_key_for("own", "inside"), how="own vault", only=_KEYS),
@@ -231,6 +241,17 @@ ROWS = (
     Row("GET " + _DOCUMENTS, READS_, family="vault", query="?since=0", shows="documents", how="since", only=_KEYS),
     Row("GET " + _DOCUMENTS, READS_, family="vault", query="?collection=in", how="in reach", only=_KEYS),
     Row("GET " + _DOCUMENTS, READS_OUTSIDE, family="vault", query="?collection=out", how="beyond reach", only=_KEYS),
+    Row(
+        "GET " + _DOCUMENTS,
+        READS_,
+        family="vault",
+        query="?since=0&wait=1",
+        shows="documents",
+        how="long poll",
+        only=_KEYS,
+    ),
+    Row("GET /events", READS_),
+    Row("GET " + _EVENTS, READS_, family="vault", only=_KEYS),
     Row("GET " + _DOCUMENTS + "/sync", READS_, family="vault", shows="documents", only=_KEYS),
     Row(
         "GET " + _DOCUMENTS + "/sync",
@@ -279,6 +300,17 @@ ROWS = (
         only=_KEYS,
     ),
     Row("DELETE " + _ONE, ERASES, family="document", destroys=True, only=_KEYS),
+    Row("GET " + _ONE + "/versions", READS_, family="document", only=_KEYS),
+    Row("GET " + _ONE + "/versions/{version}", READS_, family="document", shows="itself", only=_KEYS),
+    Row("GET " + _VAULT + "/versions", READS_, family="vault", only="both blob"),
+    Row(
+        "GET " + _VAULT + "/versions/{version}",
+        READS_,
+        (404, "version_not_found"),
+        family="vault",
+        version="0",
+        only="both blob",
+    ),
     Row("POST " + _BATCH, WRITES, family="vault", body=_batch(_document("in"), "create"), how="in reach", only=_KEYS),
     Row(
         "POST " + _BATCH,

@@ -10,7 +10,7 @@ import apsw
 import asyncpg
 
 from strongroom import identifiers
-from strongroom.actions import accounts, sessions
+from strongroom.actions import accounts, operators, sessions
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
@@ -74,7 +74,7 @@ async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
 
 
 @runs
-async def test_the_log_tells_all_nine_kinds_of_event(nodes: Nodes) -> None:
+async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
     """With time, address and user agent, newest first, in pages, and only the owner's own."""
     async with nodes({"jwt_access_expiry": "100d", "jwt_refresh_expiry": "100d"}) as (stage,):
         told: list[tuple[str, int, str, str]] = []
@@ -82,9 +82,10 @@ async def test_the_log_tells_all_nine_kinds_of_event(nodes: Nodes) -> None:
         async def does(kind: EventType, method: str, path: str, bearer: str | None = None, body: Any = None) -> Any:
             stage.clock.pass_(MINUTE)
             address, agent = f"192.0.2.{len(told) + 1}", f"agent {len(told)}"
-            answer = await stage.send(method, path, bearer, body, address=address, agent=agent)
+            kinds = {"content_type": "application/x-ndjson"} if isinstance(body, bytes) else {}
+            answer = await stage.send(method, path, bearer, body, address=address, agent=agent, **kinds)
             told.insert(0, (kind.value, stage.clock.now, address, agent))
-            return answer.json()
+            return answer.body if path == "/auth/export" else answer.json()
 
         login = {"email": "ann@example.com", "password": PASSWORD}
         ann = await does(EventType.REGISTERED, "POST", "/auth/email/register", None, login)
@@ -93,6 +94,12 @@ async def test_the_log_tells_all_nine_kinds_of_event(nodes: Nodes) -> None:
         await does(EventType.LOGIN_FAILED, "POST", "/auth/email/login", None, {**login, "password": "wrong horse"})
         key = await does(EventType.KEY_CREATED, "POST", "/auth/api-keys", token, {"name": "k"})
         await does(EventType.KEY_REVOKED, "DELETE", f"/auth/api-keys/{key['uid']}", token)
+        for kind, act in ((EventType.DISABLED, operators.disable), (EventType.ENABLED, operators.enable)):
+            stage.clock.pass_(MINUTE)
+            assert await stage.app._room.db.write(act, ann["user"]["id"])
+            told.insert(0, (kind.value, stage.clock.now, "operator", operators.OPERATOR.user_agent))
+        file = await does(EventType.EXPORTED, "GET", "/auth/export", token)
+        await does(EventType.IMPORTED, "POST", "/auth/import", token, file)
         old = {"refreshToken": again["refreshToken"]}
         newer = (await stage.send("POST", "/auth/refresh", None, old)).json()
         await stage.send("POST", "/auth/refresh", None, {"refreshToken": newer["refreshToken"]})
@@ -155,6 +162,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         }
         body = {"name": f"canaryname{uuid.uuid4().hex}", "data": marks["blob"] * 500, "salt": "AAAA"}
         vault = (await stage.send("POST", "/vault", ann.access, body)).json()["uid"]
+        await stage.send("PUT", f"/vault/{vault}", ann.access, {"data": "new", "salt": ""})
         await stage.document(ann, vault, "c", marks["small"])
         await stage.document(ann, vault, "c", marks["large"] * 3_000)
         for mark, method, change in (
@@ -184,6 +192,8 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             "ledgers",
             "keyrings",
             "vault_changes",
+            "versions",
+            "blob_versions",
         }
         assert {name for name, rows in before.items() if ann.id in rows} == ours
         assert "://" in where or marks["dead"].encode() in raw_bytes(where)

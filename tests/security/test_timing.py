@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from tests.contract.checks import without_id
 from tests.contract.harness import Server, fresh_address, until
@@ -63,7 +63,8 @@ def test_known_and_unknown_emails_take_the_same_time(tmp_path: Path) -> None:
         server.abandon()
 
 
-QUESTIONS = rounds(60, 300)
+QUESTIONS = rounds(80, 300)
+NEAR = 0.10 if LONG else 0.20
 KDF = {
     "format": 1,
     "kdf": "argon2id",
@@ -76,7 +77,11 @@ KDF = {
 
 
 def spread(server: Server, emails: dict[str, str], attempt: int) -> float:
-    """Ask about emails in turn, each time from another address; how far the medians of the kinds are apart."""
+    """Ask about emails in turn, each time from another address; how far the quick ones of each kind are apart.
+
+    A question takes a millisecond, most of it for the disk, and what others do on the machine takes several. The
+    quickest tenth was not disturbed.
+    """
     ids: dict[str, list[str]] = {kind: [] for kind in [*emails, "unknown"]}
     lengths = set()
     for number in range(QUESTIONS):
@@ -89,8 +94,8 @@ def spread(server: Server, emails: dict[str, str], attempt: int) -> float:
             lengths.add((len(answer.content), tuple(answer.json()["kdf"]), tuple(sorted(answer.headers.keys()))))
             ids[kind].append(name)
     assert len(lengths) == 1
-    medians = [median(measured(server, names)) for names in ids.values()]
-    return (max(medians) - min(medians)) / max(medians)
+    quick = [quantiles(measured(server, names), n=10)[0] for names in ids.values()]
+    return (max(quick) - min(quick)) / max(quick)
 
 
 def test_prelogins_take_the_same_time(tmp_path: Path) -> None:
@@ -104,8 +109,8 @@ def test_prelogins_take_the_same_time(tmp_path: Path) -> None:
         apart_by = []
         for attempt in range(ATTEMPTS):
             apart_by.append(spread(server, {"derived": derived, "bare": bare}, attempt))
-            if apart_by[-1] <= MARGIN:
+            if apart_by[-1] <= NEAR:
                 return
-        assert min(apart_by) <= MARGIN
+        assert min(apart_by) <= NEAR
     finally:
         server.abandon()

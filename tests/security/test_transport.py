@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import socket
 import threading
 import time
@@ -19,6 +21,7 @@ import strongroom
 from strongroom.server import http, transport
 from tests.conftest import SECRET
 from tests.contract.harness import until
+from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds
 PATIENCE = 8.0  # by then a limit of that length must have done its work
@@ -250,3 +253,97 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_up_nobody(serve: Serve
             assert len(rest(wire)) < 25_000_000
         whole = http.get(path)
         assert len(whole.json()["documents"]) == 305
+
+
+def signed_in(port: int, stack: ExitStack) -> tuple[httpx2.Client, str, str]:
+    """A client of somebody with a vault, the token, and the vault's uid."""
+    http = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=20))
+    made = http.post("/auth/email/register", json={"email": "a@b.c", "password": "correct horse"}).json()
+    http.headers["authorization"] = f"Bearer {made['accessToken']}"
+    return http, made["accessToken"], http.post("/vault", json={"name": "v"}).json()["uid"]
+
+
+def followed(wire: socket.socket, vault: str, token: str, query: str = "") -> None:
+    """Ask for a stream, and wait for its beginning."""
+    head = f"GET /vaults/{vault}/events{query} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+    wire.sendall(head.encode())
+    got = b""
+    while b"event: ready" not in got:
+        got += wire.recv(4_096)
+
+
+@pytest.mark.parametrize("query", ["", "?since=0"], ids=["live", "catching up"])
+def test_a_follower_that_does_not_read_is_cut_off_and_costs_no_memory(serve: Serve, query: str) -> None:
+    """Megabytes of events to clients that take nothing of them: they are gone, and who reads has them all."""
+    servers: list[strongroom.Server] = []
+    with serve(servers) as port, ExitStack() as stack:
+        http, token, vault = signed_in(port, stack)
+        create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
+        batch = {"operations": [create] * 1_000}
+
+        def written() -> None:
+            assert http.post(f"/vaults/{vault}/batch", json=batch).status_code == 200
+
+        if query:
+            for _ in range(8):
+                written()
+        stalled = [stack.enter_context(connected(port, small=True)) for _ in range(4)]
+        for wire in stalled:
+            followed(wire, vault, token, query)
+        before = resident(os.getpid(), "VmRSS")
+        for _ in range(8):
+            written()
+        hub = servers[0]._room.live
+        until(lambda: not hub._accounts, "the end of those who do not read", PATIENCE * 3)
+        assert resident(os.getpid(), "VmRSS") - before < 40 * 1024 * 1024
+        with http.stream("GET", f"/vaults/{vault}/events?since=0") as reader:
+            ids = (int(line.removeprefix("id: ")) for line in reader.iter_lines() if line.startswith("id: "))
+            seen = list(itertools.islice(ids, 16_001 if query else 8_001))
+        assert seen == sorted(set(seen))
+
+
+def test_a_server_that_stops_does_not_wait_for_who_does_not_read(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it may be silent otherwise."""
+    monkeypatch.setattr(transport, "STALL_SECONDS", 60.0)
+    servers: list[strongroom.Server] = []
+    with ExitStack() as stack:
+        with serve(servers) as port:
+            http, token, vault = signed_in(port, stack)
+            followed(stack.enter_context(connected(port, small=True)), vault, token)
+            create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
+            runner = servers[0]._runner
+            assert runner is not None
+
+            def stuck() -> bool:
+                answer = http.post(f"/vaults/{vault}/batch", json={"operations": [create] * 1_000})
+                assert answer.status_code == 200
+                connections: list[Any] = list(runner._uvicorn.server_state.connections)
+                return any(one._stall is not None for one in connections)
+
+            until(stuck, "a connection that takes nothing", PATIENCE * 3)
+            http.close()
+            began = time.monotonic()
+        assert time.monotonic() - began < PATIENCE
+
+
+def test_a_server_that_stops_keeps_nobody_who_follows(serve: Serve) -> None:
+    """Streams, long polls, and a follower that does not read: all are ended in a moment, with a word for it."""
+    with ExitStack() as stack:
+        with serve(max_connections=200) as port:
+            http, token, vault = signed_in(port, stack)
+            wires = [stack.enter_context(connected(port)) for _ in range(50)]
+            for wire in wires:
+                followed(wire, vault, token)
+            waiting = [stack.enter_context(connected(port)) for _ in range(5)]
+            path = f"/vaults/{vault}/documents?since=99999999999999&wait=60"
+            for wire in waiting:
+                wire.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            assert http.get("/health").status_code == 200
+            began = time.monotonic()
+        assert time.monotonic() - began < PATIENCE
+        for wire in wires:
+            got = rest(wire)
+            assert b'event: end\ndata: {"reason":"server_stopping"}\n\n' in got
+            assert got.endswith(b"0\r\n\r\n")
+        for wire in waiting:
+            assert b'{"documents":[],"hasMore":false,"next":99999999999999}' in rest(wire)

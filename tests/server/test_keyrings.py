@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from strongroom import rules
+from strongroom import rules, store, wire
+from strongroom.actions import keyrings
+from strongroom.errors import InvalidCredentials
+from strongroom.model import Actor, Expected, Origin
+from strongroom.store import Database
 from tests.conftest import House, Open, Person, runs
 
 PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
@@ -151,7 +156,8 @@ async def test_of_many_at_once_one_wins(house: Open, version: int) -> None:
         answers = await asyncio.gather(*(ann("PUT", PATH, body) for body in bodies))
         won = [answer.json()["keyring"] for answer in answers if answer.status_code == 200]
         assert len(won) == 1
-        assert sum(answer.status_code == 409 for answer in answers) == 19
+        lost = [answer.json()["error"]["details"]["version"] for answer in answers if answer.status_code == 409]
+        assert lost == [version + 1] * 19
         stored = (await ann("GET", PATH)).json()
         assert (stored["keyring"], stored["version"]) == (won[0], version + 1)
 
@@ -175,6 +181,22 @@ async def test_a_descriptor_is_changed_only_with_the_password(house: Open) -> No
         stale = await ann("PUT", PATH, {**body, "kdf": KDF, "currentPassword": PASSWORD})
         refused(stale, 409, "keyring_conflict")
         assert await asked(home) == OTHER
+
+
+@runs
+async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable[[], Database]) -> None:
+    """The password that was checked must still be the stored one when the descriptor is written."""
+    db, origin = open_db(), Origin("192.0.2.1", "tests")
+    try:
+        await db.write(store.accounts.insert, "u", "e@x", "new hash")
+        wanted = wire.PutKeyring(keyring="QQ==", version=0, kdf={"salt": "x"}, current_password=PASSWORD)
+        for checked in ("old hash", None):
+            with pytest.raises(InvalidCredentials):
+                await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), checked, origin)
+        assert await db.read(store.keyrings.get, "u") is None
+        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), "new hash", origin)).version == 1
+    finally:
+        await db.close()
 
 
 @runs

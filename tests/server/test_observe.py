@@ -94,3 +94,54 @@ async def test_a_fault_of_our_own_is_a_clean_answer_and_a_trace_without_words(tm
     fault = json.loads(text.splitlines()[0])
     assert fault["error"] == "KeyError"
     assert any("sessions.py" in frame for frame in fault["trace"])
+
+
+def written(act: Any, **how: Any) -> str:
+    """What a log writes."""
+    read, write = os.pipe()
+    log = Log(write, **how)
+    act(log)
+    log.flush()
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        return pipe.read().decode()
+
+
+def everything(log: Log) -> None:
+    log.request("GET", "/vault", 200, 0.0123, 42, "id-1", "acc-1")
+    log.request("GET", "/vault", 404, 0.001, 42, "id-2", None)
+    log.request("GET", "/vault", 500, 0.001, 42, "id-3", None)
+    log.request("GET", "/vault", 507, 0.001, 42, "id-4", None)
+    log.say("info", "began")
+    log.say("warning", "beware\nof lines")
+    log.say("error", "ended")
+    try:
+        dict[str, int]()[CANARY]
+    except KeyError as error:
+        log.fault(error, "id-5")
+
+
+def test_the_level_decides_what_is_written() -> None:
+    """A request that the server failed at is an error; what the client did wrong, or the disk, is not."""
+    all_of_it = [json.loads(line) for line in written(everything).splitlines()]
+    assert [line["level"] for line in all_of_it] == [
+        *("info", "info", "error", "info"),
+        *("info", "warning", "error", "error"),
+    ]
+    assert written(everything, level="debug").count("\n") == 8
+    assert [json.loads(line)["level"] for line in written(everything, level="warning").splitlines()] == [
+        *("error", "warning", "error", "error"),
+    ]
+    assert written(everything, level="error").count("\n") == 3
+
+
+def test_people_get_plain_lines() -> None:
+    """The same in fewer signs; nothing that was sent can begin a line of its own."""
+    text = written(everything, plain=True)
+    lines = text.splitlines()
+    assert len(lines) == 8
+    assert "200  GET    /vault  12.3 ms  42 B  id-1  acc-1" in lines[0]
+    assert lines[5].endswith("warning  beware of lines")
+    assert "KeyError at test_observe.py:" in lines[7]
+    assert CANARY not in text
+    assert written(everything, plain=True, level="warning").count("\n") == 4

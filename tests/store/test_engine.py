@@ -14,6 +14,7 @@ from strongroom.actions import documents, vaults
 from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
 from strongroom.model import Actor, Document, Terms
 from strongroom.store import Database, Tx, Undo, open_database
+from strongroom.store.documents import Show
 from tests.conftest import Clock, runs
 from tests.postgres import Postgres
 
@@ -30,6 +31,7 @@ async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
 
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
     drawn = await store.ledgers.draw(tx, "u", 1, 0, 0)
+    assert drawn is not None
     assert await store.vaults.book(tx, "u", vault_uid, drawn.clock, 0, 0)
     return drawn.clock
 
@@ -44,7 +46,7 @@ async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault
 async def everything(db: Database) -> list[Document]:
     found: list[Document] = []
     async with db.snapshot() as tx:
-        async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=True, limit=10**6):
+        async for page in store.documents.after(tx, "u", "v", 0, None, show=Show.ALL, limit=10**6):
             found += page
     return found
 
@@ -127,7 +129,7 @@ async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
     seen: list[str] = []
     numbers = itertools.count()
     async with db.snapshot() as tx:
-        async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100):
+        async for page in store.documents.after(tx, "u", "v", 0, None, show=Show.LIVE, limit=100):
             seen += [document.uid for document in page]
             await db.write(add, f"late{next(numbers)}")
             moment = await db.write(advance)
@@ -147,7 +149,7 @@ async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     for n in range(6):
         await db.write(add, f"d{n}", "A" * 1_000_000)
     async with db.snapshot() as tx:
-        pages = [len(page) async for page in store.documents.after(tx, "u", "v", 0, None, tombstones=False, limit=100)]
+        pages = [len(page) async for page in store.documents.after(tx, "u", "v", 0, None, show=Show.LIVE, limit=100)]
     assert sum(pages) == 6
     assert max(pages) <= 2
     await db.close()

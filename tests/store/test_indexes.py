@@ -17,22 +17,24 @@ from strongroom.store.db import Sql
 from tests.conftest import runs
 from tests.postgres import postgres
 
-# What reads a whole table, and may: one row is all there is.
-WHOLE = {"lineage"}
+# What reads a whole table, and may: there is one row, or one for each step of the schema.
+WHOLE = {"lineage", "schema_migrations"}
+# Which of many are gone: by key, or along the whole index while that is the shorter way.
+BY_SIZE = {"standing._ENDED", "standing._REVOKED", "schema._TAKEN"}
 
 
 def _statements() -> dict[str, Sql]:
     found: dict[str, Sql] = {}
     for module in pkgutil.iter_modules(strongroom.store.__path__):
-        if module.name in {"migrations", "sides", "copy"}:  # which move whole tables on purpose
+        if module.name in {"migrations", "sides", "copy", "stats"}:  # which go through whole tables on purpose
             continue
         room = importlib.import_module(f"strongroom.store.{module.name}")
         for name, value in vars(room).items():
             if isinstance(value, Sql):
                 found[f"{module.name}.{name}"] = value
     for collections in (0, 1, 3):
-        for tombstones in (False, True):
-            found[f"documents.list {collections} {tombstones}"] = documents._list(collections, tombstones=tombstones)
+        for show in documents.Show:
+            found[f"documents.list {collections} {show.name}"] = documents._list(collections, show)
     return found
 
 
@@ -63,7 +65,7 @@ def test_sqlite_searches_and_does_not_scan(file: apsw.Connection, name: str) -> 
 
 def _scans(step: str) -> bool:
     words = step.split()
-    if words[0] != "SCAN" or words[1] in WHOLE or words[1].startswith("("):
+    if words[0] != "SCAN" or "VIRTUAL TABLE" in step or words[1] in WHOLE or words[1].startswith("("):
         return False
     return step != "SCAN CONSTANT ROW" and not words[1].isdigit()
 
@@ -80,7 +82,11 @@ async def test_postgresql_searches_and_does_not_scan() -> None:
     connection: Any = await asyncpg.connect(url)
     try:
         await connection.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
-        faults = {name: bad for name, sql in STATEMENTS.items() if (bad := await _bad_steps(connection, sql))}
+        faults = {
+            name: bad
+            for name, sql in STATEMENTS.items()
+            if name not in BY_SIZE and (bad := await _bad_steps(connection, sql))
+        }
         assert not faults
     finally:
         await connection.close()

@@ -11,7 +11,7 @@ from strongroom import create_server
 from strongroom.store import open_database
 from strongroom.store.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
-from tests.moving import Served, rows_of
+from tests.moving import Served, alter, rows_of
 from tests.postgres import postgres
 
 
@@ -43,6 +43,16 @@ async def test_every_answer_about_a_vault_carries_the_epoch(house: Open) -> None
         assert [one["epoch"] for one in (vault, put, *got, *listed)] == [epoch] * 5
     async with house() as home:
         assert (await home.http.get("/health")).json()["epoch"] == epoch
+
+
+@runs
+async def test_a_lineage_that_was_ended_begins_anew(house: Open, where: str) -> None:
+    """As an operator ends it who has restored a backup."""
+    async with house() as home:
+        epoch = (await home.http.get("/health")).json()["epoch"]
+    await alter(where, "DELETE FROM lineage")
+    async with house() as home:
+        assert (await home.http.get("/health")).json()["epoch"] != epoch
 
 
 @runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import re
 import signal
 import subprocess
 import sys
@@ -104,7 +105,102 @@ async def test_what_there_was_before_the_ledgers_is_counted(
     await open_database(where, clock).close()
     rows = await rows_of(where)
     assert [(row[1], *row[8:]) for row in rows["vaults"]] == [("a", 1, 14), ("b", 1, 1)]
-    assert rows["ledgers"] == [("u", 90, 2, 15)]
+    assert rows["ledgers"] == [("u", 90, 2, 15, 0)]
+
+
+def later(number: int, first_line: str = "") -> Migration:
+    """A step that this program does not know."""
+    template = f"{first_line}\nCREATE TABLE thing_{number} (id {{bigint}} PRIMARY KEY){{strict}};\n"
+    return Migration(number, f"{number:04}_later", template)
+
+
+def promise(number: int) -> str:
+    return f"-- serves from {number}"
+
+
+NEWEST = migrations.load()[-1].number
+
+
+@pytest.mark.parametrize(
+    ("steps", "fits"),
+    [
+        ([later(NEWEST + 1, promise(NEWEST))], True),
+        ([later(NEWEST + 1, promise(1))], True),
+        ([later(NEWEST + 1, promise(NEWEST)), later(NEWEST + 2, promise(NEWEST - 1))], True),
+        ([later(NEWEST + 1)], False),
+        ([later(NEWEST + 1, promise(NEWEST + 1))], False),
+        ([later(NEWEST + 1), later(NEWEST + 2, promise(NEWEST))], False),
+        ([later(NEWEST + 1, promise(NEWEST)), later(NEWEST + 2, promise(NEWEST + 1))], False),
+        ([later(NEWEST + 1, "-- or so, " + promise(NEWEST)[3:])], False),
+    ],
+)
+@runs
+async def test_a_newer_database_is_served_if_every_step_promised_so(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, steps: list[Migration], *, fits: bool
+) -> None:
+    """Then the older program starts, is ready and writes; else it is refused. The newer one comes back in any case."""
+    known = migrations.load()
+    monkeypatch.setattr(migrations, "load", lambda: [*known, *steps])
+    await open_database(where, clock).close()
+    monkeypatch.setattr(migrations, "load", lambda: known)
+    if fits:
+        for may in (True, False):
+            db = open_database(where, clock, migrate=may)
+            assert await db.write(store.schema.is_current)
+            await db.write(store.accounts.insert, f"u{may}", f"{may}@x", "hash")
+            await db.close()
+    else:
+        with pytest.raises(store.CannotOpen, match=f"knows up to {NEWEST}; install a newer strongroom"):
+            open_database(where, clock)
+    monkeypatch.setattr(migrations, "load", lambda: [*known, *steps])
+    await open_database(where, clock).close()
+
+
+def test_a_step_that_promises_only_adds() -> None:
+    """A program that does not know of it neither misses something nor trips over it."""
+    assert adds_only(later(8, promise(7)).template)
+    for template in (
+        "ALTER TABLE users DROP COLUMN email;",
+        "ALTER TABLE users ADD COLUMN a {bigint} NOT NULL;",
+        "CREATE UNIQUE INDEX i ON users (email);",
+        "UPDATE users SET email = '';",
+        "DROP TABLE users;",
+    ):
+        assert not adds_only(template)
+    for step in migrations.load():
+        assert step.record == step.name or adds_only(step.template), step.name
+
+
+def adds_only(template: str) -> bool:
+    """Whether all that a step does is new tables, plain indexes, and columns that may be left out of an INSERT."""
+    bare = re.sub(r"--.*", "", template)
+    column = r"ALTER TABLE \w+ ADD COLUMN \w+ [\w{}]+(( NOT NULL)? DEFAULT \S+)?"
+    good = re.compile(rf"(CREATE TABLE \w+ .*|CREATE INDEX \w+ ON .*|{column})", re.DOTALL)
+    return all(good.fullmatch(statement.strip()) for statement in bare.split(";") if statement.strip())
+
+
+@runs
+async def test_a_schema_that_is_not_current_can_be_refused(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is to be migrated: nothing at all is made or changed, and the sentence says what to do."""
+    with pytest.raises(store.CannotOpen, match=r"has no schema yet.*strongroom db migrate"):
+        open_database(where, clock, migrate=False)
+    if "://" in where:
+        assert await rows_of(where) == {}
+    else:
+        assert not Path(where).exists()
+    known = migrations.load()
+    monkeypatch.setattr(migrations, "load", lambda: known[:-1])
+    await open_database(where, clock).close()
+    before = await rows_of(where)
+    monkeypatch.setattr(migrations, "load", lambda: known)
+    words = f"has schema {known[-2].number}, this program needs {known[-1].number}"
+    with pytest.raises(store.CannotOpen, match=words):
+        open_database(where, clock, migrate=False)
+    assert await rows_of(where) == before
+    await open_database(where, clock).close()
+    await open_database(where, clock, migrate=False).close()
 
 
 _KILLED = """
@@ -176,4 +272,4 @@ def test_ten_nodes_may_start_at_once(tmp_path: Path, engine: str) -> None:
 def test_no_half_copy_is_left(tmp_path: Path, clock: Clock) -> None:
     """A start without anything to keep keeps nothing."""
     asyncio.run(open_database(str(tmp_path / "vault.db"), clock).close())
-    assert [file.name for file in tmp_path.iterdir()] == ["vault.db"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["vault.db", "vault.db-lock"]

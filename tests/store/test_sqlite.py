@@ -60,7 +60,7 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path, clock: Clock) -> None:
     finally:
         os.umask(old)
     files = sorted(path.parent.iterdir())
-    assert len(files) == 3
+    assert len(files) == 4
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     asyncio.run(db.close())

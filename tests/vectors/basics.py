@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.client import box, encoding, names, padding, tokens
+from strongroom.client import box, encoding, names, padding, primitives, tokens
 from strongroom.client.derive import Descriptor
 from strongroom.client.keys import AccountKey
 from strongroom.client.padding import Content
@@ -244,6 +244,21 @@ def sealed_names() -> Book:
         "twice as long": sealed + sealed.removeprefix(names.PREFIX),
     }.items():
         book.bad(f"a sealed name {name}", "open-name", {**in_account, "sealed": text})
+    here, key = names._vault(keys_), keys_.vault_names()
+    good = b"\x08personal".ljust(32, b"\0")
+    for name, digest, padded in [
+        ("under a digest of nothing", bytes(32), good),
+        ("that has text in its padding", None, good[:-1] + b"x"),
+        ("that is longer than its padding", None, b"\x20" + good[1:]),
+        ("with more padding than it needs", None, good + bytes(32)),
+        ("that is empty", None, bytes(32)),
+        ("that looks sealed", None, b"\x08sr1.AAAA".ljust(32, b"\0")),
+        ("that is no text", None, b"\x02\xff\xfe".ljust(32, b"\0")),
+    ]:
+        salt = names._keys(key, here, padded)[0] if digest is None else digest
+        fresh = primitives.hkdf(key, salt, encoding.items(encoding.label("name-box")))
+        made = names.PREFIX + encoding.to_url(salt + primitives.encrypt(fresh, padded, here))
+        book.bad(f"a key holder sealed a name {name}", "open-name", {**in_account, "sealed": made})
     book.bad("another account's", "open-name", {"accountKey": OTHER_ACCOUNT_KEY, "sealed": sealed})
     book.bad("a vault's name as a collection's", "open-name", {**in_vault, "sealed": sealed})
     inner = names.seal_collection_name(keys_.vault(VAULT), "notes")
@@ -296,6 +311,8 @@ def bundles() -> Book:
     part = tokens.Token(api_key=API_KEY, keys=keys_.collection("notes")).spelled()
     book.good("a token of a vault", "read-token", {"token": whole})
     book.good("a token of a collection", "read-token", {"token": part})
+    plain = tokens.Token(api_key=API_KEY, keys=keys_, name="personal", sealed=False).spelled()
+    book.good("a token of a vault whose names are not sealed", "read-token", {"token": plain})
     raw = encoding.from_url(whole.removeprefix("srv_"))
     for at in (0, 1, 2, 17, 18, 49, 50, 52, 102, 140, len(raw) - 4, len(raw) - 1):
         changed = "srv_" + encoding.to_url(flipped(raw, at, 2))
@@ -313,7 +330,7 @@ def bundles() -> Book:
         book.bad(f"a token {name}", "read-token", {"token": text}, "validation_error")
     for name, body in {
         "of format 2": b"\2" + raw[1:-4],
-        "of an unknown scope": b"\1\3" + raw[2:-4],
+        "of an unknown scope": b"\1\4" + raw[2:-4],
         "of a collection that is not named": b"\1\2" + raw[2:-4],
         "without an API key": raw[:50] + bytes(2) + raw[104:-4],
         "with text after its parts": raw[:-4] + b"x",

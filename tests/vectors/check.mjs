@@ -347,7 +347,7 @@ const readToken = async ({ token }) => {
   require(raw.length >= 54, invalid);
   const body = raw.slice(0, -4);
   require(same((await sha256(items("token", body))).slice(0, 4), raw.slice(-4)), invalid);
-  require(body[0] === 1 && (body[1] === 1 || body[1] === 2), invalid);
+  require(body[0] === 1 && body[1] >= 1 && body[1] <= 3, invalid);
   const texts = [];
   let at = 50;
   for (let i = 0; i < 4; i += 1) {
@@ -361,7 +361,7 @@ const readToken = async ({ token }) => {
   require(at === body.length && /^[!-~]{1,1024}$/.test(apiKey) && uidOf(vault) === vault, invalid);
   require((collection !== "") === (body[1] === 2), invalid);
   for (const text of [collection, name]) if (text !== "") nameOf(text);
-  return { apiKey, account: hex(body.slice(2, 18)), key: hex(body.slice(18, 50)), vault, collection, name };
+  return { apiKey, account: hex(body.slice(2, 18)), key: hex(body.slice(18, 50)), vault, collection, name, sealed: body[1] !== 3 };
 };
 
 // What a device remembers

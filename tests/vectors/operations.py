@@ -199,6 +199,7 @@ def _token(given: Given) -> Given:
         "vault": token.vault,
         "collection": collection,
         "name": token.name,
+        "sealed": token.sealed,
     }
 
 

@@ -174,12 +174,12 @@ def _insider(book: Book, scene: Scene) -> None:
     empty = Content(padding.JSON, b'{"recovery":null,"vaults":[]}')
     given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, zero, empty)}
     book.bad("a key holder wrote version 0", "reopen-keyring", given)
-    for size in (31, 33):
-        associated = encoding.items(encoding.label("wrap-recovery"), scene.keys.account)
-        wrapped = box.seal(scene.recovery.wrap(), scene.random(32), bytes(size), associated)
-        short = encoding.to_base64((head[:138] + wrapped)[:250] + encoding.from_base64(scene.texts[-1])[250:])
-        given = {"recoveryKey": scene.recovery.printed(), "keyring": short}
-        book.bad(f"a key holder wrapped a key of {size} bytes", "recover-keyring", given)
+    other = AccountKey.of(bytes.fromhex(OTHER_ACCOUNT_KEY)).account
+    given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, head[:2] + other + head[18:], empty)}
+    book.bad("a key holder wrote another account's id", "reopen-keyring", given)
+    for name, start in {"format 0": b"\0\4", "format 2": b"\2\4", "kind 3": b"\1\3", "kind 5": b"\1\5"}.items():
+        given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, start + head[2:], empty)}
+        book.bad(f"a key holder wrote {name}", "reopen-keyring", given)
 
 
 def _ring(scene: Scene, head: bytes, content: Content) -> str:

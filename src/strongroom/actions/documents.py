@@ -10,11 +10,12 @@ from strongroom import rules, store
 from strongroom.actions import operations
 from strongroom.actions.writing import begin
 from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
+from strongroom.store.documents import Show
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from strongroom.model import Actor, Document, Expected, Terms
+    from strongroom.model import Actor, Document, Expected, Head, Terms
     from strongroom.store import Tx
     from strongroom.wire import CreateDocument, PutDocument
 
@@ -26,6 +27,16 @@ class Changes(Struct, frozen=True):
     limit: int | None = None
     collection: str | None = None
     tombstones: bool | None = None
+    wait: int = 0  # seconds, for something new
+    trash: bool = False  # nothing but tombstones that can be revived
+
+    @property
+    def show(self) -> Show:
+        """The same in the store's words."""
+        if self.trash:
+            return Show.TRASH
+        tombstones = self.since is not None if self.tombstones is None else self.tombstones
+        return Show.ALL if tombstones else Show.LIVE
 
 
 async def create(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: CreateDocument) -> tuple[Document, bool]:
@@ -49,10 +60,34 @@ async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
     raise DocumentNotFound
 
 
+async def head(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Head:
+    """One document without its ciphertext, deleted or not."""
+    rules.require_vault(actor, vault_uid)
+    found = await store.documents.head(tx, actor.user_id, vault_uid, uid)
+    if found is not None and rules.in_scope(actor, found.collection):
+        return found
+    await _clock(tx, actor, vault_uid)
+    raise DocumentNotFound
+
+
 async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
     """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
     rules.collections_of(actor, wanted.collection)
     return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
+
+
+async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
+    """Whether a list would show anything."""
+    if await nothing_new(tx, actor, vault_uid, wanted):
+        return False
+    return await store.documents.any_after(
+        tx,
+        actor.user_id,
+        vault_uid,
+        min(wanted.since or 0, rules.LARGEST),
+        rules.collections_of(actor, wanted.collection),
+        wanted.show,
+    )
 
 
 async def list_(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> AsyncIterator[list[Document]]:
@@ -65,7 +100,7 @@ async def list_(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> AsyncI
         vault_uid,
         min(wanted.since or 0, rules.LARGEST),
         collections,
-        tombstones=wanted.since is not None if wanted.tombstones is None else wanted.tombstones,
+        show=wanted.show,
         limit=rules.LARGEST if wanted.limit is None else min(wanted.limit + 1, rules.LARGEST),
     )
 

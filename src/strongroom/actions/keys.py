@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from strongroom import identifiers, store
 from strongroom.actions import events
-from strongroom.errors import ApiKeyNotFound, Invalid, VaultNotFound
+from strongroom.errors import AccountDisabled, ApiKeyNotFound, Invalid, VaultNotFound
 from strongroom.model import ApiKey, EventType
 
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ async def revoke(tx: Tx, actor: Actor, uid: str, origin: Origin) -> None:
 
 async def holder(tx: Tx, key_hash: str) -> Actor | None:
     """Who presents this key; None if it is unknown, revoked or expired."""
-    actor = await store.keys.actor(tx, key_hash)
+    actor, disabled = await store.keys.actor(tx, key_hash)
     if actor is None or actor.key is None:
         return None
     expires = actor.key.expires_at
-    return None if expires is not None and expires <= tx.now else actor
+    if expires is not None and expires <= tx.now:
+        return None
+    if disabled:
+        raise AccountDisabled
+    return actor
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:

@@ -31,3 +31,9 @@ async def decoy_secret(tx: Tx) -> str:
         known = await store.secrets.get(tx, _DECOYS)
     assert known is not None  # noqa: S101 - it has just been kept, here or on another node
     return known
+
+
+async def probe(tx: Tx) -> bool:
+    """Write to the database, and say whether its schema is the one that this program needs."""
+    await store.lineage.probe(tx)
+    return await store.schema.is_current(tx)

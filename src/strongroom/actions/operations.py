@@ -56,8 +56,10 @@ async def put(writing: Writing, vault_uid: str, uid: str, wanted: PutDocument, e
     """Replace a document's ciphertext; what is stored already, one version on, is answered and changes nothing."""
     tx, owner = writing.tx, writing.actor.user_id
     stored = await _stored(writing, vault_uid, uid)
+    if stored.purged_at is not None:
+        raise DocumentNotFound("This document was deleted and its content thrown away; create it under a new uid.")
     if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        moment = writing.moment()
+        moment = await _keep(writing, stored)
         document = await store.documents.replace(tx, owner, vault_uid, stored, moment, wanted.data, wanted.hmac)
         if document is not None:
             alive = stored.deleted_at is None
@@ -77,7 +79,7 @@ async def delete(writing: Writing, vault_uid: str, uid: str, expected: Expected 
     if stored.deleted_at is not None:
         raise DocumentNotFound("This document is deleted already.")
     if expected is None or expected.allows(stored.version):
-        moment = writing.moment()
+        moment = await _keep(writing, stored)
         tombstone = await store.documents.bury(writing.tx, writing.actor.user_id, vault_uid, stored, moment)
         if tombstone is not None:
             writing.note(moment, -1, -stored.bytes)
@@ -93,6 +95,15 @@ async def _stored(writing: Writing, vault_uid: str, uid: str) -> Head:
         raise DocumentNotFound
     writing.seen.setdefault(uid, stored)
     return stored
+
+
+async def _keep(writing: Writing, stored: Head) -> int:
+    """Keep what is about to be replaced, and tell at which moment it is."""
+    moment, most = writing.moment(), writing.terms.versions
+    if most:
+        owner = writing.actor.user_id
+        await store.versions.keep(writing.tx, owner, stored.uid, stored.version, moment, most)
+    return moment
 
 
 async def _require(writing: Writing, vault_uid: str) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from strongroom import store
 from strongroom.actions import events, guessing
-from strongroom.errors import InvalidCredentials, SessionNotFound, Unauthorized
+from strongroom.errors import AccountDisabled, InvalidCredentials, SessionNotFound, Unauthorized
 from strongroom.model import Actor, EventType, Login
 from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
     """Open a session for an account whose password was checked against this hash."""
     if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin):
-        raise InvalidCredentials
+        raise AccountDisabled if await store.accounts.is_disabled(tx, user_id) else InvalidCredentials
     await store.sessions.add_token(tx, user_id, pair.session_id, pair.jti, 0, pair.refresh_expires_at)
     await store.sessions.trim(tx, user_id, SESSIONS_PER_ACCOUNT)
 
@@ -39,15 +40,22 @@ async def log_in(
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
     """Who presents this access token; refused if its session has ended."""
-    last_used = await store.sessions.last_used(tx, claims.sub, claims.sid)
-    if last_used is None:
+    last_used = open_use(await store.sessions.use(tx, claims.sub, claims.sid))
+    return Actor(claims.sub, claims.sid, last_used, until=math.ceil(claims.exp * 1000))
+
+
+def open_use(found: int | None) -> int:
+    """When a session was last used; refused if it has ended or its account is shut."""
+    if found is None:
         raise Unauthorized
-    return Actor(claims.sub, claims.sid, last_used)
+    if found < 0:
+        raise AccountDisabled
+    return found
 
 
 def proof(claims: Claims) -> Proof:
     """What must be found before the one who presents this access token is believed: that its session is open."""
-    return store.sessions.proof(claims.sub, claims.sid, Unauthorized)
+    return store.sessions.proof(claims.sub, claims.sid, open_use)
 
 
 async def proven(_tx: Tx) -> None:
@@ -68,6 +76,8 @@ async def refresh(tx: Tx, claims: Claims, pair: Pair, origin: Origin) -> bool:
     token = await store.sessions.token(tx, claims.sub, claims.sid, claims.jti)
     if token is None:
         return False
+    if await store.accounts.is_disabled(tx, claims.sub):
+        raise AccountDisabled
     if not await store.sessions.present(tx, claims.sub, claims.sid, token.generation, pair.session_expires_at):
         if token.superseded_at is not None and tx.now - token.superseded_at > REUSE_GRACE:
             await store.sessions.end(tx, claims.sub, claims.sid)

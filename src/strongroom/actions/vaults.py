@@ -92,6 +92,7 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
     moment, added = writing.moment(), 0
     if wanted.data is not None:
         added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
+        await _keep(writing, moment, stored)
     try:
         vault = await store.vaults.change(
             writing.tx,
@@ -110,6 +111,14 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
         raise VaultNotFound
     await _note(writing, moment, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
     return vault
+
+
+async def _keep(writing: Writing, moment: int, stored: Vault) -> None:
+    """Keep the blob that is about to be replaced, if there is one."""
+    most = writing.terms.versions
+    if most and stored.data is not None:
+        owner = writing.actor.user_id
+        await store.versions.keep_blob(writing.tx, owner, stored.uid, stored.version, moment, most)
 
 
 async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expected | None) -> None:

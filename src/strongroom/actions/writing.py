@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from strongroom import rules, store
-from strongroom.errors import QuotaExceeded, VaultNotFound
+from strongroom.errors import ImportUnfinished, QuotaExceeded, VaultNotFound
+from strongroom.model import Usage
 from strongroom.store import Undo
 
 if TYPE_CHECKING:
@@ -19,15 +20,15 @@ R = TypeVar("R")
 class Writing:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
-    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "_terms", "actor", "seen", "tx")
+    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "actor", "seen", "terms", "tx")
 
     def __init__(
         self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
+        self.terms = terms
         self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
-        self._terms = terms
         self._drawn = drawn
         self._next = drawn.clock - moments + 1
         self._presumed = presumed
@@ -57,29 +58,32 @@ class Writing:
         more = documents - self._presumed[0], size - self._presumed[1]
         if more != (0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
-        self._require_room(self._drawn.documents + more[0], self._drawn.bytes + more[1])
+        used = Usage(self._drawn.documents + more[0], self._drawn.bytes + more[1])
+        require_room(self.actor, self.terms, used, Usage(documents, size))
         if vault_uid is not None and not await store.vaults.book(
             self.tx, owner, vault_uid, self._last, documents, size
         ):
             raise VaultNotFound
         return result
 
-    def _require_room(self, documents: int, size: int) -> None:
-        """Refuse what is beyond a limit, if it is this write that goes further beyond it."""
-        limits = self._terms
-        over = limits.documents is not None and self._documents > 0 and documents > limits.documents
-        if over or (limits.bytes is not None and self._bytes > 0 and size > limits.bytes):
-            raise QuotaExceeded(
-                details=None
-                if rules.is_narrow(self.actor)
-                else {
-                    "limits": {"documents": limits.documents, "bytes": limits.bytes},
-                    "usage": {"documents": documents - self._documents, "bytes": size - self._bytes},
-                }
-            )
+
+def require_room(actor: Actor, limits: Terms, used: Usage, added: Usage) -> None:
+    """Refuse what is beyond a limit, if it is what is added that goes further beyond it."""
+    over = limits.documents is not None and added.documents > 0 and used.documents > limits.documents
+    if over or (limits.bytes is not None and added.bytes > 0 and used.bytes > limits.bytes):
+        raise QuotaExceeded(
+            details=None
+            if rules.is_narrow(actor)
+            else {
+                "limits": {"documents": limits.documents, "bytes": limits.bytes},
+                "usage": {"documents": used.documents - added.documents, "bytes": used.bytes - added.bytes},
+            }
+        )
 
 
 async def begin(tx: Tx, actor: Actor, terms: Terms, *, moments: int = 1, documents: int = 0, size: int = 0) -> Writing:
     """Draw moments, and presume what will be added: where that comes true, nothing needs to be corrected."""
     drawn = await store.ledgers.draw(tx, actor.user_id, moments, documents, size)
+    if drawn is None:
+        raise ImportUnfinished
     return Writing(tx, actor, terms, drawn, moments, (documents, size))

@@ -11,8 +11,6 @@ from strongroom.cli import terminal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-USAGE_ERROR = 2
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
@@ -33,6 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from strongroom.cli import serving
 
     serving.add_options(serve)
+    serve.add_argument(
+        "--no-migrate",
+        action="store_true",
+        help="refuse a database whose schema is not up to date, instead of bringing it up to date: "
+        "'strongroom db migrate' does",
+    )
     serve.set_defaults(run=serving.serve)
 
     init = commands.add_parser(
@@ -41,6 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone.",
     )
     init.set_defaults(run=serving.init)
+
+    from strongroom.cli import backup, doctor
+
+    backup.add_backup(commands.add_parser("backup", help="write the whole service into an archive, while it runs"))
+    backup.add_restore(commands.add_parser("restore", help="put an archive in the place of what is there"))
+    doctor.add_options(commands.add_parser("doctor", help="say what is wrong, and what to do about it"))
 
     db = commands.add_parser("db", help="move a service's data", description="Move the data of a service.")
     from strongroom.cli import database
@@ -52,10 +62,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     people = commands.add_parser("users", help="manage accounts", description="Manage the accounts of a service.")
     users.add_commands(people)
 
+    from strongroom.cli import keys, service
+
+    secrets = commands.add_parser("keys", help="manage API keys", description="Manage the API keys of a service.")
+    keys.add_commands(secrets)
+    service.add_commands(commands)
+
+    from strongroom.cli import asking, unit
+
+    asks = commands.add_parser(
+        "ready",
+        help="ask a running server whether it can do its work",
+        description="Ask the server that runs on this machine with the settings of the environment, or of .env, "
+        "whether it can do its work. Exit code 0 if it is ready, else 1.",
+    )
+    asks.set_defaults(run=asking.ready)
+
+    systemd = commands.add_parser(
+        "systemd",
+        help="print a unit for systemd",
+        description="Print a unit for systemd that locks the service in; its first lines say how to install it.",
+    )
+    systemd.set_defaults(run=unit.systemd)
+
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)
     except terminal.Stop as stop:
         terminal.complain(str(stop))
-        return USAGE_ERROR
+        return stop.code
     return code

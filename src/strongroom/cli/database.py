@@ -1,4 +1,4 @@
-"""`strongroom db copy`."""
+"""`strongroom db copy` and `strongroom db migrate`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.cli import terminal
+from strongroom.cli import operating, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +28,14 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     copying.add_argument("source", metavar="SOURCE", help="where the service is: a path, a URL, or @FILE")
     copying.add_argument("target", metavar="TARGET", help="an empty database: a path, a URL, or @FILE")
     copying.set_defaults(run=copy)
+    migrating = commands.add_parser(
+        "migrate",
+        help="bring the schema up to date",
+        description="Bring the schema of the database up to date, or make it. 'strongroom serve' does the same by "
+        "itself, unless it is told --no-migrate. Beside a file a copy of it is kept as it was.",
+    )
+    operating.add_options(migrating)
+    migrating.set_defaults(run=migrate)
 
 
 def copy(options: argparse.Namespace) -> int:
@@ -48,6 +56,16 @@ def copy(options: argparse.Namespace) -> int:
     finally:
         watcher.bar.clear()
     return 0
+
+
+def migrate(options: argparse.Namespace) -> int:
+    """Bring the schema up to date."""
+    from strongroom.server import operate
+
+    with operating.settings_of(options) as settings:
+        where, taken = operate.migrate(settings)
+    did = f"took {operating.several(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
+    return operating.answer(options, {"data": where, "steps": taken}, f"{where} {did}.")
 
 
 class _Watcher:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from strongroom.server.settings import Settings
+
 ENV_FILE = ".env"
 
 
@@ -45,8 +47,12 @@ def serve(options: argparse.Namespace) -> int:
     from strongroom.store import CannotOpen
 
     given = {setting.option: getattr(options, setting.variable) for setting in TABLE}
+
+    def read() -> Settings:
+        return resolve(environment(os.environ), given)
+
     try:
-        settings = resolve(environment(os.environ), given)
+        settings = read()
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
@@ -54,8 +60,9 @@ def serve(options: argparse.Namespace) -> int:
         if settings.workers > 1:
             from strongroom.server import workers
 
-            return workers.run(settings)
-        open_server(settings, log=to_stderr()).listen()
+            return workers.run(settings, read, migrate=not options.no_migrate)
+        log = to_stderr(settings.log_level, settings.log_format)
+        open_server(settings, log=log, migrate=not options.no_migrate).listen(reread=read)
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None
     return 0

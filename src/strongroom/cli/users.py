@@ -2,52 +2,145 @@
 
 from __future__ import annotations
 
-import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import terminal
-from strongroom.options import TABLE
+from strongroom.cli import operating, terminal
+from strongroom.cli.operating import answer, moment, settings_of, several, size
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
-_WHERE = ("DB_PATH", "DATABASE_URL")
+_WHO = "the email or the id of the account"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """The commands below `strongroom users`."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    adding = commands.add_parser(
+
+    def command(name: str, run: Callable[..., int], says: str, more: str = "", *, asks: bool = False) -> Any:
+        made = commands.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}. {more}")
+        operating.add_options(made, asks=asks)
+        made.set_defaults(run=run)
+        return made
+
+    command("list", list_, "list the accounts", "Oldest first, with how much each keeps and when it was last used.")
+    command(
         "add",
-        help="add an account",
-        description="Add an account, also where sign-ups are closed. The password is asked for, or read from standard "
-        "input. Where the data lies is told as for 'strongroom serve'.",
+        add,
+        "add an account",
+        "Also where sign-ups are closed. The password is asked for, or read from standard input.",
+    ).add_argument("email", metavar="EMAIL", help="the email of the new account")
+    command("enable", enable, "open an account that was shut", "Its sessions and keys are as they were.").add_argument(
+        "who", metavar="ACCOUNT", help=_WHO
     )
-    adding.add_argument("email", metavar="EMAIL", help="the email of the new account")
-    for option in TABLE:
-        if option.variable in _WHERE:
-            metavar = "FILE" if option.is_secret else "PATH"
-            adding.add_argument(option.option, dest=option.variable, metavar=metavar, help=option.meaning)
-    adding.set_defaults(run=add)
+    for name, run, says, more in (
+        ("disable", disable, "shut an account", "Its sessions and keys are refused at once. Nothing is lost."),
+        (
+            "delete",
+            delete,
+            "delete an account and everything of it",
+            "At once and for good.",
+        ),
+        ("sign-out", sign_out, "end every session of an account", "API keys go on; see 'strongroom keys'."),
+    ):
+        command(name, run, says, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
+    reset = command("reset-throttle", reset_throttle, "forget the failures that count against an account or an address")
+    reset.add_argument("email", metavar="EMAIL", nargs="?", help="the email that was tried, with an account or not")
+    reset.add_argument("--address", metavar="ADDRESS", help="the address that failed too often")
+
+
+def list_(options: argparse.Namespace) -> int:
+    """List the accounts."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        found = operate.users(settings)
+    if options.json:
+        terminal.show_json({"accounts": found})
+        return 0
+    rows = [
+        (
+            account.email,
+            account.id,
+            moment(account.created_at),
+            moment(account.last_used_at),
+            f"{account.documents:,}",
+            size(account.bytes),
+            "open" if account.disabled_at is None else "disabled",
+        )
+        for account in found
+    ]
+    terminal.table(("email", "id", "created", "last used", "documents", "size", "state"), rows, right={4, 5})
+    return 0
 
 
 def add(options: argparse.Namespace) -> int:
     """Add an account."""
-    from strongroom.cli.serving import environment
-    from strongroom.errors import Refusal
     from strongroom.server import operate
-    from strongroom.server.settings import BadSetting, resolve
-    from strongroom.store import CannotOpen
 
-    given = {option.option: getattr(options, option.variable) for option in TABLE if option.variable in _WHERE}
-    try:
-        settings = resolve({"JWT_SECRET": "not needed here", **environment(os.environ)}, given)
+    with settings_of(options) as settings:
         user_id = operate.add_user(settings, options.email, terminal.ask_secret("Password"))
-    except (BadSetting, CannotOpen) as error:
-        raise terminal.Stop(str(error)) from None
-    except Refusal as refusal:
-        fields = (refusal.details or {}).get("fields", {})
-        said = "; ".join(f"{name} {what}" for name, what in fields.items()) or refusal.message
-        raise terminal.Stop(f"{said.rstrip('.')}.") from None
-    terminal.say(f"Added {options.email} as {user_id}.")
-    return 0
+    return answer(options, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
+
+
+def disable(options: argparse.Namespace) -> int:
+    """Shut an account."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = operate.user(settings, options.who)
+        terminal.confirm(f"Disable the account {account.email} ({account.id})?", yes=options.yes)
+        changed = operate.disable(settings, account)
+    said = "is disabled; its sessions and keys are refused" if changed else "was disabled already"
+    return answer(options, {"id": account.id, "disabled": True, "changed": changed}, f"{account.email} {said}.")
+
+
+def enable(options: argparse.Namespace) -> int:
+    """Open an account that was shut."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = operate.user(settings, options.who)
+        changed = operate.enable(settings, account)
+    said = "is enabled; its sessions and keys are as they were" if changed else "was not disabled"
+    return answer(options, {"id": account.id, "disabled": False, "changed": changed}, f"{account.email} {said}.")
+
+
+def delete(options: argparse.Namespace) -> int:
+    """Delete an account."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = operate.user(settings, options.who)
+        holds = f"{several(account.vaults, 'vault')}, {several(account.documents, 'document')}, {size(account.bytes)}"
+        terminal.confirm(
+            f"Delete the account {account.email} ({account.id}) with {holds}? This cannot be undone.",
+            yes=options.yes,
+            word=account.email,
+        )
+        operate.delete(settings, account)
+    return answer(options, {"id": account.id, "deleted": True}, f"Deleted {account.email} and everything of it.")
+
+
+def sign_out(options: argparse.Namespace) -> int:
+    """End every session of an account."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = operate.user(settings, options.who)
+        open_ = several(account.sessions, "session")
+        terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
+        ended = operate.sign_out(settings, account)
+    return answer(options, {"id": account.id, "ended": ended}, f"Ended {several(ended, 'session')} of {account.email}.")
+
+
+def reset_throttle(options: argparse.Namespace) -> int:
+    """Forget the failures that count against an account or an address."""
+    from strongroom.server import operate
+
+    if options.email is None and options.address is None:
+        raise terminal.Stop("Name an email, or an address with --address.")
+    with settings_of(options) as settings:
+        forgotten = operate.reset_throttle(settings, options.email, options.address)
+    return answer(options, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")

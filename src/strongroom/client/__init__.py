@@ -16,5 +16,61 @@
     tokens       Token: srv_…, an API key with the key of a vault or a collection
     memory       what a device remembers: next_row, next_account
 
+The client itself stands on them:
+
+    steps        what an operation needs from outside, as values; driving, http: who does it
+    calls, answers, refusals     every request, how it is answered, how it is refused
+    session      tokens, repetitions; device: what was seen; core: what a client's operations share
+    accounts, keeping, vaults, documents     the operations
+    blocking, awaiting           Client and AsyncClient: what a program sees
+    replica/                     a copy on the device, for work without a server
+
 Randomness comes in by the door (`random`, the system's by default). No secret is in any repr.
 """
+
+from strongroom.client.awaiting import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
+from strongroom.client.blocking import Changes, Client, Collection, Vault
+from strongroom.client.documents import Document
+from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.client.replica import (
+    AsyncReplica,
+    Conflict,
+    Progress,
+    Replica,
+    Report,
+    Resolution,
+    Resolver,
+    keep_both,
+    keep_mine,
+    keep_theirs,
+    merged,
+)
+from strongroom.client.vaults import Blob
+
+__all__ = [
+    "AsyncChanges",
+    "AsyncClient",
+    "AsyncCollection",
+    "AsyncReplica",
+    "AsyncVault",
+    "Blob",
+    "Changes",
+    "Client",
+    "Collection",
+    "Conflict",
+    "Document",
+    "Locked",
+    "Progress",
+    "Replica",
+    "Report",
+    "Resolution",
+    "Resolver",
+    "RolledBack",
+    "Tampered",
+    "Vault",
+    "WeakParameters",
+    "keep_both",
+    "keep_mine",
+    "keep_theirs",
+    "merged",
+]

@@ -106,6 +106,19 @@ class Keyring(Struct, frozen=True, kw_only=True):
         uid = checked_uid(uid)
         return self._next(vaults=tuple(entry for entry in self.vaults if entry.uid != uid))
 
+    def together(self, other: Keyring) -> Keyring:
+        """The next version, with the vaults of both. Of two vaults of one name, this one's gets another."""
+        found = {entry.uid: entry for entry in other.vaults}
+        taken = {entry.name for entry in other.vaults}
+        for entry in self.vaults:
+            if entry.uid not in found:
+                name = entry.name
+                while name in taken:
+                    name = f"{name[:200]} (restored)"
+                taken.add(name)
+                found[entry.uid] = VaultEntry(uid=entry.uid, name=name, sealed=entry.sealed)
+        return self._next(vaults=tuple(sorted(found.values(), key=lambda entry: entry.uid)))
+
     def with_password(
         self, password: PasswordKeys, descriptor: Descriptor, random: primitives.Random = primitives.random
     ) -> Keyring:
@@ -223,7 +236,4 @@ def _wrap(key: bytes, keys: AccountKey, associated: bytes, random: primitives.Ra
 
 
 def _unwrap(key: bytes, wrapped: bytes, associated: bytes) -> AccountKey:
-    unwrapped = box.open_(key, wrapped, associated)
-    if len(unwrapped) != primitives.KEY:
-        raise Tampered(_UNREADABLE)
-    return AccountKey.of(unwrapped)
+    return AccountKey.of(box.open_(key, wrapped, associated))  # 112 bytes of box hold 32

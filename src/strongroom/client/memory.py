@@ -39,6 +39,19 @@ def next_row(seen: SeenRow | None, row: Document) -> SeenRow:
     return seen
 
 
+def digest(data: str | None) -> str | None:
+    """What is remembered of a blob."""
+    return None if data is None else to_url(primitives.sha256(data.encode("utf-8")))
+
+
+def check_blob(version: int, blob: str | None, new_version: int, new_blob: str | None) -> None:
+    """Refuse another blob for a version that was seen, and a vault that has lost its blob: nothing takes one away."""
+    if blob is not None and new_blob is None:
+        raise Tampered("The server shows a vault without the blob that this device has seen in it.")
+    if version == new_version and blob != new_blob:
+        raise Tampered(_OTHER)
+
+
 class SeenAccount(Struct, frozen=True, kw_only=True):
     """The newest that this device has seen of an account: no secret is in it."""
 

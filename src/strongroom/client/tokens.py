@@ -31,6 +31,7 @@ from strongroom.errors import Invalid
 PREFIX: Final = "srv_"
 VAULT: Final = 1
 COLLECTION: Final = 2
+PLAIN_VAULT: Final = 3  # a vault whose names are not sealed
 _CHECK: Final = 4
 _HEAD: Final = 2 + ACCOUNT + primitives.KEY
 _MOST: Final = 8192  # characters
@@ -39,11 +40,15 @@ _BAD: Final = {"token": "must be a whole token, as it was made: srv_ and letters
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """An API key, and the key of a vault or of one of its collections. `name` is what people call it."""
+    """An API key, and the key of a vault or of one of its collections. `name` is what people call it.
+
+    `sealed` says of a vault that its names are sealed: whoever took the server's word for that would tell it names.
+    """
 
     api_key: str
     keys: VaultKey | CollectionKey
     name: str = ""
+    sealed: bool = True
 
     @property
     def vault(self) -> str:
@@ -61,7 +66,9 @@ class Token(Struct, frozen=True, kw_only=True):
     def spelled(self) -> str:
         """The token as text: a secret as a whole."""
         keys = self.keys
-        scope, collection = (VAULT, "") if isinstance(keys, VaultKey) else (COLLECTION, keys.collection)
+        scope, collection = VAULT if self.sealed else PLAIN_VAULT, ""
+        if isinstance(keys, CollectionKey):
+            scope, collection = COLLECTION, keys.collection
         body = bytes((FORMAT, scope)) + keys.account + keys.key
         for part in (self.api_key, keys.vault, collection, self.name):
             raw = text(part)
@@ -90,7 +97,9 @@ def _read(spelled: str) -> Token:
         raise Tampered
     raw = from_url(spelled.removeprefix(PREFIX))
     body = raw[:-_CHECK]
-    if len(body) < _HEAD or _check(body) != raw[-_CHECK:] or body[0] != FORMAT or body[1] not in {VAULT, COLLECTION}:
+    if len(body) < _HEAD or _check(body) != raw[-_CHECK:] or body[0] != FORMAT:
+        raise Tampered
+    if body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
         raise Tampered
     account, key = body[2 : 2 + ACCOUNT], body[2 + ACCOUNT : _HEAD]
     api_key, vault, collection, name = _texts(body[_HEAD:])
@@ -99,7 +108,8 @@ def _read(spelled: str) -> Token:
     keys: VaultKey | CollectionKey = VaultKey(account=account, vault=vault, key=key)
     if collection:
         keys = CollectionKey.of(account, vault, checked_name(collection, "token"), key)
-    return Token(api_key=api_key, keys=keys, name=name and checked_name(name, "token"))
+    name = name and checked_name(name, "token")
+    return Token(api_key=api_key, keys=keys, name=name, sealed=body[1] != PLAIN_VAULT)
 
 
 def _texts(rest: bytes) -> list[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from strongroom.server.asgi import Receive, Scope, Send
+    from strongroom.server.board import Place
     from strongroom.server.run import Runner
 
 __all__ = ["Server", "create_server", "open_server"]
@@ -41,19 +42,32 @@ class Server:
         """Answer as an ASGI application."""
         await asgi.serve(self._app, scope, receive, send)
 
-    def listen(self, port: int | None = None, host: str | None = None) -> None:
-        """Serve until a signal or `close`; requests in hand are finished first."""
-        from strongroom.server import run
+    def listen(
+        self, port: int | None = None, host: str | None = None, *, reread: Callable[[], Settings] | None = None
+    ) -> None:
+        """Serve until a signal or `close`; requests in hand are finished first. On SIGHUP the settings are `reread`."""
+        from strongroom.server import listening, run
 
-        settings = self._room.settings
-        bound = run.bind(settings.host if host is None else host, settings.port if port is None else port)
-        self._runner = run.Runner(self, bound, lambda: run.announce(settings, self.data_lies_in, run.url_of(bound)))
-        self._runner.run()
+        doors = listening.open_doors(self.settings, host, port)
+        try:
+            told = self.settings, self.data_lies_in, doors
+            self._runner = run.Runner(self, doors, lambda: listening.announce(*told), reread)
+            self._runner.run()
+        finally:
+            doors.close()
+
+    def renew(self, settings: Settings) -> None:
+        """Take the secrets of these settings from now on, and nothing else of them."""
+        self._room.renew(settings)
 
     def close(self) -> None:
         """Ask a listening server to finish; safe to call from another thread."""
         if self._runner is not None:
             self._runner.stop()
+
+    def stopping(self) -> None:
+        """Tell those who follow that it ends, so that nobody is waited for."""
+        self._room.live.stop()
 
     async def release(self) -> None:
         """Let go of the database; for a server that was opened and never listened."""
@@ -85,11 +99,21 @@ class Server:
         return self._room.log
 
 
-def open_server(settings: Settings, *, log: Log | None = None, clock: Callable[[], int] = _clock) -> Server:
+def open_server(
+    settings: Settings,
+    *,
+    log: Log | None = None,
+    clock: Callable[[], int] = _clock,
+    place: Place | None = None,
+    examine: bool = True,
+    migrate: bool = True,
+) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
-    db = open_database(settings.database_url or settings.db_path, clock, pool=settings.db_pool)
+    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate)
+    if examine:
+        db.examine()
     decoys = Decoys(db.at_start(lineage.decoy_secret))
-    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch), decoys))
+    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch), decoys, place))
 
 
 def create_server(

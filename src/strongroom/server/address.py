@@ -22,7 +22,13 @@ def address_of(call: Call) -> str:
     return _forwarded(call.client, call.header(b"x-forwarded-for") or "", trusted)
 
 
-def _forwarded(peer: str, header: str, trusted: tuple[Network, ...]) -> str:
+def is_a_proxy(call: Call) -> bool:
+    """Whether the other end of the connection is a proxy that the operator names."""
+    trusted = call.room.settings.trusted_proxies
+    return call.client is not None and bool(trusted) and _is_one_of(call.client, trusted)
+
+
+def _forwarded(peer: str, header: str, trusted: tuple[Network | str, ...]) -> str:
     """The last hop that is not a proxy of ours: what stands left of it, anyone may have written."""
     address = peer
     for hop in reversed([part.strip() for part in header.split(",") if part.strip()]):
@@ -39,14 +45,18 @@ def _bare(hop: str) -> str:
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
-def _is_one_of(address: str, networks: tuple[Network, ...]) -> bool:
+def _is_one_of(address: str, networks: tuple[Network | str, ...]) -> bool:
+    if address in networks:  # the other end of a socket in a file has no address, and is called unix
+        return True
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         parsed = parsed.ipv4_mapped
-    return any(parsed in network for network in networks if network.version == parsed.version)
+    return any(
+        parsed in network for network in networks if not isinstance(network, str) and network.version == parsed.version
+    )
 
 
 def counted(call: Call) -> str:

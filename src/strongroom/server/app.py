@@ -7,54 +7,83 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from strongroom import rules
-from strongroom.actions import sessions
+from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
-from strongroom.server import routes
+from strongroom.server import routes, tracing
 from strongroom.server.authenticate import authenticate, settle
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.schedule import Schedule
+from strongroom.server.table import Access, Endpoint, Table
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
     from strongroom.model import ApiKey
+    from strongroom.server.board import Place
     from strongroom.server.room import Room
 
 _PURGE_SECONDS: Final = 600
+_REST: Final = 4  # times as long as a step took, before the next
+_TELL_SECONDS: Final = 1.0
 
 
 class App:
     """The application, whoever carries its requests."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, table: Table | None = None) -> None:
         self.room = room
-        self._table = routes.table(room.variant)
+        self._table = table or routes.table(room.variant)
         self._cors = Cors(room.settings.cors_origins)
         https = room.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
-        self._purging: asyncio.Task[None] | None = None
+        self._chores: list[asyncio.Task[None]] = []
+        self._traces: tracing.Traces | None = None
 
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
-        self._purging = asyncio.create_task(self._purge())
+        self._traces = tracing.begin(self.room.log)
+        self._chores = [asyncio.create_task(self._purge())]
+        if self.room.place is not None:
+            self._chores.append(asyncio.create_task(self._tell(self.room.place)))
+        if self.room.settings.backup_dir:
+            schedule = Schedule(self.room.settings, self.room.clock, self.room.log)
+            self._chores.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:
         """End them, and let go of everything."""
-        if self._purging is not None:
-            self._purging.cancel()
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
         await self.room.close()
+        if self._traces is not None:
+            await asyncio.to_thread(self._traces.close)
 
     async def _purge(self) -> None:
-        """Forget expired sessions now and then."""
+        """Forget now and then what is expired or was kept for long enough."""
         while True:
             try:
                 await self.room.db.write_long(sessions.purge, self.room.settings.event_days)
+                await self.throw_away()
                 await self.room.db.fold()
             except Refusal:
                 pass  # the disk is full or busy: there is always a next time
             except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
                 self.room.log.fault(error, "purge")
             await asyncio.sleep(_PURGE_SECONDS)
+
+    async def throw_away(self) -> None:
+        """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
+        while True:
+            began = time.monotonic()
+            if not await self.room.db.write_long(purging.step, self.room.keeping):
+                return
+            await asyncio.sleep(_REST * (time.monotonic() - began))
+
+    async def _tell(self, place: Place) -> None:
+        """Tell the other processes of this server what was counted here."""
+        while True:
+            place.write(self.room.samples())
+            await asyncio.sleep(_TELL_SECONDS)
 
     async def answer(self, call: Call) -> Answer | None:
         """The answer to a request, whatever happens; None if the client has gone meanwhile."""
@@ -69,16 +98,16 @@ class App:
                     _require(actor.key, endpoint)
             answer = await self._handled(call, endpoint)
         except MethodNotAllowed as refusal:
-            answer = self._options(call, refusal) if call.method == "OPTIONS" else refusal_answer(refusal, call)
+            answer = self._options(call, refusal) if call.method == "OPTIONS" else self._refuse(refusal, call)
         except Refusal as refusal:
-            answer = refusal_answer(refusal, call)
+            answer = self._refuse(refusal, call)
         except Orphan:  # the account was deleted while this was under way
-            answer = refusal_answer(Unauthorized(), call)
+            answer = self._refuse(Unauthorized(), call)
         except Gone:
             return None
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
             self.room.log.fault(error, call.request_id)
-            answer = refusal_answer(InternalError(), call)
+            answer = self._refuse(InternalError(), call)
         answer.request_id = call.request_id
         if self._always or b"origin" in call.given:
             self._add_headers(answer, call)
@@ -96,6 +125,10 @@ class App:
         await settle(call)
         return answer
 
+    def _refuse(self, refusal: Refusal, call: Call) -> Answer:
+        self.room.meters.refusal(refusal.code)
+        return refusal_answer(refusal, call)
+
     def _add_headers(self, answer: Answer, call: Call) -> None:
         """What depends on where the server stands, and on where a browser comes from."""
         headers = [*answer.headers, *self._always]
@@ -111,16 +144,21 @@ class App:
         origin = call.given.get(b"origin")
         return Answer(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def note(self, call: Call, status: int, size: int) -> None:
-        """A line in the log, once the answer is out."""
+    def note(self, call: Call, status: int, size: int, ended: str | None = None) -> None:
+        """A line in the log, once the answer is out; and one more in the count."""
+        seconds = time.perf_counter() - call.started
+        self.room.meters.request(call.endpoint, status, seconds if ended is None else None)
+        if self._traces is not None:
+            self._traces.request(call, status, seconds)
         self.room.log.request(
             call.method,
             "-" if call.endpoint is None else call.endpoint.path,
             status,
-            time.perf_counter() - call.started,
+            seconds,
             size,
             call.request_id,
             None if call.actor is NOBODY else call.actor.user_id,
+            ended,
         )
 
 

@@ -32,6 +32,10 @@ class _Body:
             raise Gone
         return message.get("body", b""), message.get("more_body", False)
 
+    async def left(self) -> None:
+        """Return once the client has gone."""
+        await _disconnected(self._receive)
+
 
 async def serve(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     """One request, or the life of the application."""
@@ -63,14 +67,14 @@ async def _answer(app: App, scope: Scope, receive: Receive, send: Send) -> None:
         client[0] if client else None,
     )
     call.body = _Body(receive)
-    status, size = 499, 0
+    status, size, answer = 499, 0, None
     try:
         answer = await app.answer(call)
         if answer is not None:
             status = answer.status
             size = await _send(answer, send, receive)
     finally:
-        app.note(call, status, size)
+        app.note(call, status, size, None if answer is None else answer.ended)
 
 
 async def _send(answer: Answer, send: Send, receive: Receive) -> int:
@@ -92,12 +96,18 @@ async def _send(answer: Answer, send: Send, receive: Receive) -> int:
 
 
 async def _chunks(answer: Answer, send: Send) -> int:
+    """Send piece after piece.
+
+    A server takes a message only when the client has taken most of what was sent before. So the empty one waits for the
+    client, and what is sent next is chosen after that: nothing lies about that is decided already.
+    """
     assert answer.chunks is not None  # noqa: S101
     size = 0
     try:
         async for chunk in answer.chunks:
             size += size_of(chunk)
             await send({"type": "http.response.body", "body": _joined(chunk), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
     finally:
         await answer.chunks.aclose()  # lets go of the database
     await send({"type": "http.response.body", "body": b""})

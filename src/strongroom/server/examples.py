@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from strongroom import errors, wire
 from strongroom.errors import Refusal
-from strongroom.model import Document
+from strongroom.model import Document, VaultBlob
 
 _UID: Final = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 _VAULT_UID: Final = "0192f0c0-11aa-7bbb-8ccc-0123456789ab"
@@ -52,6 +52,8 @@ _SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "c
 _KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
 _FROM: Final = {"address": "192.0.2.7", "userAgent": "curl/8.9"}
 _SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True}
+_CHANGED: Final = {"uid": _UID, "vaultUid": _VAULT_UID, "collection": "notes", "version": 2}
+_KEPT: Final = {"version": 1, "updatedAt": _NOW, "replacedAt": _NOW + 60_000, "bytes": 40}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
@@ -88,17 +90,35 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
     wire.Me: {"user": _USER, "usage": {"documents": 12, "bytes": 48_211}, "limits": {"documents": None, "bytes": None}},
     wire.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH},
+    wire.ReadyReport: {"status": "ready", "checks": {"database": "ok", "schema": "ok", "disk": "ok"}},
     wire.Done: {"success": True},
     wire.Deleted: {"success": True, **_DOCUMENT, "version": 2, "updatedAt": _NOW + 1, "deletedAt": _NOW + 1},
     wire.Vaults: {"vaults": [_VAULT]},
     wire.Documents: _LIST,
     wire.Synced: {**_LIST, "syncedAt": _NOW},
+    wire.Versions: {"versions": [{**_KEPT, "deletedAt": None}]},
+    wire.BlobVersions: {"versions": [_KEPT]},
+    VaultBlob: {"uid": _VAULT_UID, "version": 1, "updatedAt": _NOW, "data": _VAULT["data"], "salt": _VAULT["salt"]},
     wire.Results: {"results": [_DOCUMENT]},
     wire.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},
     wire.ApiKeys: {"keys": [{**_KEY, "createdAt": _NOW, "lastUsedAt": None}]},
+    wire.Ready: {"cursor": _NOW, "epoch": _EPOCH},
+    wire.DocumentChanged: {**_CHANGED, "updatedAt": _NOW + 1, "deletedAt": None},
+    wire.VaultChanged: {"uid": _VAULT_UID, "kind": "renamed", "name": "private", "version": 2, "updatedAt": _NOW + 2},
+    wire.Ended: {"reason": "token_expired"},
     wire.Vault: _VAULT,
+    wire.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7, "leftOut": 0},
     Document: _DOCUMENT,
 }
+
+STREAM: Final = "".join(
+    f"{place}event: {name}\ndata: {wire.encode(OF[kind]).decode()}\n\n"
+    for place, name, kind in (
+        (f"id: {_NOW}\n", "ready", wire.Ready),
+        (f"id: {_NOW + 1}\n", "document", wire.DocumentChanged),
+        ("", "end", wire.Ended),
+    )
+)
 
 
 def without_blob(example: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ class Exchange:
         "_connection",
         "_continue",
         "_oldest",
+        "_sent",
         "_waiter",
         "call",
         "complete",
@@ -44,6 +45,7 @@ class Exchange:
         self._body = b""
         self._waiter: asyncio.Future[None] | None = None
         self._continue = wants_continue
+        self._sent = 0
         self._oldest = oldest  # HTTP/1.0, which knows no chunks
         self.call = call
         self.keep_alive = keep_alive
@@ -73,6 +75,12 @@ class Exchange:
             raise Gone
         piece, self._body = self._body, b""
         return piece, self.more_body
+
+    async def left(self) -> None:
+        """Return once the client has gone."""
+        while not self.gone:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
 
     def feed(self, piece: bytes) -> None:
         """A piece of the body has arrived."""
@@ -106,23 +114,25 @@ class Exchange:
 
     async def run(self) -> None:
         """Answer the request."""
-        call, size, status = self.call, 0, 499
+        call, answer = self.call, None
         try:
             answer = await self._app.answer(call)
             if answer is None or self.gone:
                 return
-            status = answer.status
             if answer.chunks is None:
-                size = answer.size
+                self._sent = answer.size
                 self._whole(answer)
             else:
-                size = await self._stream(answer)
+                await self._stream(answer)
         except Exception as error:  # noqa: BLE001 - a stream that broke off
             self._app.room.log.fault(error, call.request_id)
         finally:
             if not self.complete:
                 self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
-            self._app.note(call, status, size)
+            if answer is None:
+                self._app.note(call, 499, 0)
+            else:
+                self._app.note(call, answer.status, self._sent, answer.ended)
 
     def _whole(self, answer: Answer) -> None:
         head, body = self._head(answer), answer.body
@@ -136,10 +146,10 @@ class Exchange:
             self._connection.write(head + body)
         self._done()
 
-    async def _stream(self, answer: Answer) -> int:
-        """Send chunks as the client takes them."""
+    async def _stream(self, answer: Answer) -> None:
+        """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
         assert answer.chunks is not None  # noqa: S101
-        size, bare = 0, self.call.method == "HEAD"
+        bare = self.call.method == "HEAD"
         self.call.streaming = True
         try:
             if self._oldest:
@@ -147,20 +157,19 @@ class Exchange:
             self._connection.write(self._head(answer))
             if not bare:
                 async for chunk in answer.chunks:
-                    await self._connection.drained()
                     if self.gone:
-                        return size
+                        return
                     length = size_of(chunk)
-                    size += length
+                    self._sent += length
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
+                    await self._connection.drained()
         finally:
             self.call.streaming = False
             await answer.chunks.aclose()  # lets go of the database
         if not bare and not self._oldest:
             self._connection.write(b"0\r\n\r\n")
         self._done()
-        return size
 
     def _head(self, answer: Answer) -> bytes:
         head = _LINES[answer.status] + self._connection.date() + answer.head()

@@ -44,18 +44,23 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.InvalidCredentials: 401,
     errors.InvalidRefreshToken: 401,
     errors.InsufficientScope: 403,
+    errors.AccountDisabled: 403,
     errors.SignupsClosed: 403,
     errors.NotFound: 404,
     errors.VaultNotFound: 404,
     errors.DocumentNotFound: 404,
+    errors.VersionNotFound: 404,
     errors.ApiKeyNotFound: 404,
     errors.SessionNotFound: 404,
     errors.KeyringNotFound: 404,
+    errors.ImportNotFound: 404,
     errors.MethodNotAllowed: 405,
     errors.RequestTimeout: 408,
     errors.EmailAlreadyExists: 409,
     errors.VaultAlreadyExists: 409,
     errors.UidTaken: 409,
+    errors.AccountNotEmpty: 409,
+    errors.ImportUnfinished: 409,
     errors.BatchConflict: 409,
     errors.DocumentConflict: 409,
     errors.VaultConflict: 409,
@@ -103,11 +108,14 @@ class Body(Protocol):
     async def more(self) -> tuple[bytes, bool]:
         """The next piece, and whether there are more; raises Gone."""
 
+    async def left(self) -> None:
+        """Return once the client has gone; for a request that is here whole and takes its time."""
+
 
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
-    __slots__ = ("body", "chunks", "content_type", "etag", "headers", "request_id", "status")
+    __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "request_id", "status")
 
     def __init__(
         self,
@@ -126,6 +134,7 @@ class Answer:
         self.etag = etag
         self.headers: Sequence[Header] = headers
         self.request_id = ""
+        self.ended: str | None = None  # why, where an answer is a stream without an end of its own
 
     @property
     def size(self) -> int:
@@ -186,13 +195,13 @@ def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
     return (inner,) if first else (b",", inner)
 
 
-async def streamed(chunks: Chunks) -> Answer:
+async def streamed(chunks: Chunks, **about: Any) -> Answer:
     """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
     if second is None:
-        return Answer(first)
-    return Answer(chunks=_chain((first, second), chunks))
+        return Answer(first, **about)
+    return Answer(chunks=_chain((first, second), chunks), **about)
 
 
 async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
@@ -383,6 +392,10 @@ class _Nothing:
     async def more(self) -> tuple[bytes, bool]:
         """Nothing, and no more."""
         return b"", False
+
+    async def left(self) -> None:
+        """Nobody leaves who was never there."""
+        await asyncio.get_running_loop().create_future()
 
 
 _NOTHING: Final = _Nothing()

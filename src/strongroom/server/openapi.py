@@ -18,8 +18,10 @@ from strongroom.server.table import Access, Endpoint
 _REF: Final = "#/components/schemas/{name}"
 _HEADERS: Final = {
     "If-Match": "The ETag you last saw: the request fails with 412 if it is not the current one",
+    "Last-Event-ID": "The id of the last event you have: what came after it is sent first. Counts before since",
     "If-None-Match": "An ETag you have: the answer is 304, without a body, while it is the current one",
 }
+_TEXT: Final = {"schema": {"type": "string"}}
 _SAYS: Final = {
     Variant.BOTH: "This server keeps document vaults (Variant A) and blob vaults (Variant B).",
     Variant.DOCUMENT: "This server keeps document vaults (Variant A).",
@@ -31,7 +33,12 @@ _SAYS: Final = {
 def document(variant: Variant) -> dict[str, Any]:
     """The description as plain data."""
     table = routes.table(variant)
-    kinds = [kind for endpoint in table.endpoints for kind in (endpoint.takes, endpoint.answers) if kind is not None]
+    kinds = [
+        kind
+        for endpoint in table.endpoints
+        for kind in (endpoint.takes, endpoint.answers, *endpoint.streams)
+        if kind is not None
+    ]
     _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.Failure], ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in table.endpoints:
@@ -72,14 +79,16 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     """Every way in which an endpoint says no, in the order in which it is decided."""
     found: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
-        found += [errors.RateLimited, errors.Unauthorized, errors.InsufficientScope]
-    if endpoint.takes is not None:
+        found += [errors.RateLimited, errors.Unauthorized, errors.AccountDisabled, errors.InsufficientScope]
+    if endpoint.takes is not None or endpoint.reads:
         found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
-    if endpoint.takes is not None or endpoint.query or endpoint.conditional:
+    if endpoint.takes is not None or endpoint.reads or endpoint.query or endpoint.conditional:
         found += [errors.Invalid]
     found += endpoint.refusals
     if endpoint.method != "GET":
         found += [errors.StorageFull]
+        if endpoint.access is Access.ANY:  # whatever is written in vaults
+            found += [errors.ImportUnfinished]
     return list(dict.fromkeys([*found, errors.InternalError, errors.Unavailable]))
 
 
@@ -111,6 +120,8 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
             "required": any(field.required for field in msgspec.structs.fields(endpoint.takes)),
             "content": _json(endpoint.takes, variant),
         }
+    if endpoint.reads:
+        operation["requestBody"] = {"required": True, "content": {endpoint.reads: _TEXT}}
     return operation
 
 
@@ -118,6 +129,10 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     success: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.answers is not None:
         success["content"] = _json(endpoint.answers, variant)
+    elif endpoint.streams:
+        success["content"] = _events(endpoint)
+    if endpoint.gives:
+        success["content"] = {endpoint.gives: _TEXT}
     responses = {str(302 if endpoint.path == "/" else endpoint.status): success}
     if endpoint.status == 201 and endpoint.takes is not None and "uid" in endpoint.takes.__struct_fields__:
         responses["200"] = {**success, "description": "The same request again: what it created the first time"}
@@ -146,6 +161,22 @@ def _json(kind: type[Any], variant: Variant) -> dict[str, Any]:
     if kind in {wire.Vault, wire.Vaults} and variant is Variant.DOCUMENT:
         example = examples.without_blob(example)
     return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}, "example": example}}
+
+
+def _events(endpoint: Endpoint) -> dict[str, Any]:
+    """A stream: what the data of each kind of event is, and how it begins."""
+    shapes = [{"$ref": _REF.format(name=kind.__name__)} for kind in endpoint.streams]
+    return {
+        "text/event-stream": {
+            "schema": {
+                "type": "string",
+                "description": "Server-sent events. The data of each is one of these, as JSON.",
+                "contentMediaType": "application/json",
+                "contentSchema": {"anyOf": shapes},
+            },
+            "example": examples.STREAM,
+        }
+    }
 
 
 def _plain(value: Any) -> Any:

@@ -1,37 +1,212 @@
-"""What an operator does beside a running server, through the same actions and rules."""
+"""What an operator does beside a running server, through the same database, actions and rules."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from strongroom import credentials, identifiers, rules, wire
-from strongroom.actions import accounts
-from strongroom.model import Origin
-from strongroom.store import open_database
+from strongroom import __version__, credentials, identifiers, rules, wire
+from strongroom.actions import accounts, lineage, operators
+from strongroom.model import AccountKey
+from strongroom.server.address import counted_address
+from strongroom.store import CannotOpen, open_database, schema
+from strongroom.store import backup as backups
+from strongroom.store import restore as restores
 
 if TYPE_CHECKING:
-    from strongroom.server.settings import Settings
+    from collections.abc import Awaitable, Callable
 
-_OPERATOR = Origin("operator", "command line")
+    from strongroom.archive import Manifest, Reader, Sink
+    from strongroom.model import Account
+    from strongroom.server.settings import Settings
+    from strongroom.store import Database
+    from strongroom.store.copy import Watcher
+    from strongroom.store.restore import Restored
+
+R = TypeVar("R")
+_PAGE = 500
+
+
+class NoSuch(Exception):  # noqa: N818 - said to the operator in one sentence
+    """What the operator named is not there; the message is a sentence."""
 
 
 def add_user(settings: Settings, email: str, password: str) -> str:
     """Add an account; its id. Refused as a registration would be."""
     wanted = wire.decode(wire.Register, msgspec.json.encode({"email": email, "password": password}))
-    now = time.time_ns() // 1_000_000
-    user_id = identifiers.new_uid(now)
+    user_id = identifiers.new_uid(_clock())
     password_hash = credentials.hash_password(wanted.password)
 
-    async def run() -> None:
-        db = open_database(settings.database_url or settings.db_path, lambda: now)
+    async def run(db: Database) -> None:
+        await db.write(accounts.add, user_id, rules.normal_email(wanted.email), password_hash, operators.OPERATOR)
+
+    _with(settings, run)
+    return user_id
+
+
+def users(settings: Settings) -> list[Account]:
+    """All accounts, oldest first."""
+
+    async def run(db: Database) -> list[Account]:
+        found: list[Account] = []
+        while page := await db.read(operators.accounts, found[-1].id if found else "", _PAGE):
+            found += page
+        return found
+
+    return _with(_existing(settings), run)
+
+
+def user(settings: Settings, who: str) -> Account:
+    """The account of this email or id."""
+
+    async def run(db: Database) -> Account | None:
+        return await db.read(operators.find, who)
+
+    found = _with(_existing(settings), run)
+    if found is None:
+        raise NoSuch(f"There is no account {who}.")
+    return found
+
+
+def disable(settings: Settings, account: Account) -> bool:
+    """Shut an account; False if it was shut already."""
+    return _with(settings, lambda db: db.write(operators.disable, account.id))
+
+
+def enable(settings: Settings, account: Account) -> bool:
+    """Open an account again; False if it was not shut."""
+    return _with(settings, lambda db: db.write(operators.enable, account.id))
+
+
+def delete(settings: Settings, account: Account) -> None:
+    """Delete an account and everything of it, for good."""
+
+    async def run(db: Database) -> None:
+        await db.write_long(operators.delete, account.id)
+        await db.fold()
+
+    _with(settings, run)
+
+
+def sign_out(settings: Settings, account: Account) -> int:
+    """End every session of an account; how many those were."""
+    return _with(settings, lambda db: db.write(operators.sign_out, account.id))
+
+
+def reset_throttle(settings: Settings, email: str | None, address: str | None) -> int:
+    """Forget what counts against an account or an address; how many failures those were."""
+    normal = None if email is None else rules.normal_email(email)
+    counted = None if address is None else counted_address(address)
+    return _with(_existing(settings), lambda db: db.write(operators.reset_throttle, normal, counted))
+
+
+def keys(settings: Settings, account: Account | None) -> list[AccountKey]:
+    """The API keys of one account, or of all."""
+
+    async def run(db: Database) -> list[AccountKey]:
+        if account is not None:
+            owner, email = account.id, account.email
+            return [
+                AccountKey(owner, key.uid, email, key.name, key.created_at, key.expires_at, key.last_used_at)
+                for key in await db.read(operators.keys_of, owner)
+            ]
+        found: list[AccountKey] = []
+        last = ("", "")
+        while page := await db.read(operators.keys, last, _PAGE):
+            found += page
+            last = page[-1].user_id, page[-1].uid
+        return found
+
+    return _with(_existing(settings), run)
+
+
+def revoke(settings: Settings, key: AccountKey) -> None:
+    """Revoke an API key."""
+    if not _with(settings, lambda db: db.write(operators.revoke, key.user_id, key.uid)):
+        raise NoSuch(f"There is no API key {key.uid} any more.")
+
+
+def stats(settings: Settings) -> dict[str, Any]:
+    """How much there is of everything, and where."""
+
+    async def run(db: Database) -> dict[str, Any]:
+        return {
+            "data": db.describe,
+            "epoch": await db.write(lineage.epoch),
+            "schema": schema.newest(),
+            **await db.read(operators.stats),
+            "databaseBytes": await db.size(),
+            "freeBytes": db.free_bytes,
+        }
+
+    return _with(_existing(settings), run)
+
+
+def vacuum(settings: Settings) -> tuple[int, int]:
+    """Give back the room that deleted things left; the bytes before and after."""
+
+    async def run(db: Database) -> tuple[int, int]:
+        before = await db.size()
+        await db.vacuum()
+        return before, await db.size()
+
+    return _with(_existing(settings), run)
+
+
+def described(settings: Settings) -> str:
+    """Where the data lies, in a few words."""
+
+    async def run(db: Database) -> str:
+        return db.describe
+
+    return _with(_existing(settings), run)
+
+
+def migrate(settings: Settings) -> tuple[str, list[int]]:
+    """Bring the schema up to date, or make it; where the data lies, and the steps that were taken."""
+    now = _clock()
+
+    async def run(db: Database) -> tuple[str, list[int]]:
+        return db.describe, await db.read(schema.taken_at, now)
+
+    return _with(settings, run, lambda: now)
+
+
+def _existing(settings: Settings) -> Settings:
+    """Refuse a file that is not there: to ask after accounts must not make a database."""
+    if not settings.database_url and not Path(settings.db_path).expanduser().exists():
+        raise CannotOpen(f"There is no database {settings.db_path}; say where it is with DB_PATH or --db-path.")
+    return settings
+
+
+def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: Callable[[], int] | None = None) -> R:
+    """Open the database, do one thing, let go."""
+
+    async def run() -> R:
+        db = open_database(settings.database_url or settings.db_path, clock or _clock, pool=1)
         try:
-            await db.write(accounts.add, user_id, rules.normal_email(wanted.email), password_hash, _OPERATOR)
+            return await work(db)
         finally:
             await db.close()
 
-    asyncio.run(run())
-    return user_id
+    return asyncio.run(run())
+
+
+def backup(settings: Settings, sink: Sink, watcher: Watcher, *, alone: bool = False) -> tuple[Manifest, str]:
+    """Write one moment of the service as an archive; what it says of itself, and its checksum."""
+    now = _clock()
+    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, alone=alone))
+
+
+def restore(settings: Settings, archive: Reader, watcher: Watcher) -> Restored:
+    """Put what an archive holds in the place of what is there, as a new lineage."""
+    now = _clock()
+    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher))
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
 
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
-from strongroom.model import Terms
+from strongroom.model import Keeping, Terms
+from strongroom.server.live import Hub
+from strongroom.server.meters import Meters
+from strongroom.server.ready import Readiness
+from strongroom.server.schedule import backups_in
 from strongroom.server.throttle import Gate, Meter, Turns
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
 
     from strongroom.descriptors import Decoys
     from strongroom.model import Variant
+    from strongroom.server.board import Place, Samples
     from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
     from strongroom.store import Database
@@ -36,6 +44,7 @@ class Room:
         log: Log,
         epoch: str,
         decoys: Decoys,
+        place: Place | None = None,
     ) -> None:
         self.settings = settings
         self.db = db
@@ -43,12 +52,18 @@ class Room:
         self.log = log
         self.epoch = epoch
         self.decoys = decoys
-        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
-        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
-        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None)
+        self._sign()
+        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
+        self.keeping = Keeping(settings.history_days, settings.trash_days or None)
+        self.live = Hub(db, clock, log, epoch)
+        self.place = place  # where this process's figures are told to the others
+        self.meters = Meters()
+        if place is not None:
+            self.meters.go_on_from(place.before())
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
+        self.readiness = Readiness(db, settings.ready_free_bytes, log)
         self._to_hash = 0
         self._hashing = credentials.hashing_pool()
 
@@ -56,6 +71,31 @@ class Room:
     def variant(self) -> Variant:
         """What this server serves."""
         return self.settings.vault_variant
+
+    def samples(self) -> Samples:
+        """What this process has counted."""
+        waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": self.lists.waiting}
+        return self.meters.samples(self.db, waiting, self.live.streams)
+
+    def last_backup(self) -> int | None:
+        """When the newest of the backups that the server makes was begun, in milliseconds."""
+        made = backups_in(Path(self.settings.backup_dir)) if self.settings.backup_dir else []
+        return made[-1].made_at if made else None
+
+    def renew(self, settings: Settings) -> None:
+        """Take the secrets of these settings from now on."""
+        self.settings = structs.replace(
+            self.settings,
+            jwt_secret=settings.jwt_secret,
+            jwt_secret_previous=settings.jwt_secret_previous,
+            metrics_token=settings.metrics_token,
+        )
+        self._sign()
+
+    def _sign(self) -> None:
+        settings = self.settings
+        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
+        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
 
     async def hash_password(self, password: str) -> str:
         """Hash on a thread: 35 ms of work must not stop everybody."""
@@ -78,6 +118,7 @@ class Room:
 
     async def close(self) -> None:
         """Let go of everything."""
+        await self.live.close()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
         self.log.flush()

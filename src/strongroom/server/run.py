@@ -1,32 +1,40 @@
-"""Runs a server: binds its address, tells where it listens, ends well on a signal."""
+"""Runs a server: serves behind its doors, reads its secrets anew on SIGHUP, ends well on a signal."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import sys
+import signal
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
+from strongroom.server import listening, routes
+from strongroom.server.app import App
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
 from strongroom.server.transport import protocol, sweep
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from types import FrameType
 
     from strongroom.server import Server
+    from strongroom.server.listening import Doors
     from strongroom.server.settings import Settings
+
+_SPARE: Final = 16  # connections for those who watch, when all others are taken
 
 
 class _Uvicorn(uvicorn.Server):
     """uvicorn, except that a signal that was obeyed is not raised again: an orderly end is exit code 0."""
 
     on_started: Any = None
+    on_stopping: Any = None
+    on_hangup: Any = None
+    watched: tuple[socket.socket, type[asyncio.Protocol]] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """The first signal ends in order, a second one at once."""
@@ -37,12 +45,21 @@ class _Uvicorn(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then tell."""
         await super().startup(sockets)
+        loop = asyncio.get_running_loop()
+        if self.watched is not None:
+            bound, kind = self.watched
+            made: Any = kind
+            self.servers.append(await loop.create_server(lambda: made(server_state=self.server_state), sock=bound))
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
+            loop.add_signal_handler(signal.SIGHUP, self.on_hangup)
         self.sweeping = asyncio.create_task(sweep(self.server_state.connections))
         if self.on_started is not None:
             self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, the sweep too."""
+        """End, the sweep too. Streams end first: they would not end by themselves."""
+        if self.on_stopping is not None:
+            self.on_stopping()
         await super().shutdown(sockets)
         self.sweeping.cancel()
 
@@ -50,15 +67,23 @@ class _Uvicorn(uvicorn.Server):
 class Runner:
     """One process that serves."""
 
-    def __init__(self, server: Server, bound: socket.socket, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        server: Server,
+        doors: Doors,
+        on_started: Callable[[], None],
+        reread: Callable[[], Settings] | None = None,
+    ) -> None:
         self._server = server
-        self._socket = bound
-        self.url = url_of(bound)
+        self._doors = doors
+        self._reread = reread
+        self.url = doors.url
         self.started = threading.Event()
         self._on_started = on_started
+        most = server.settings.max_connections
         config = uvicorn.Config(
             server,
-            http=protocol(server.app, server.settings.max_connections),
+            http=protocol(server.app, most),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -67,8 +92,15 @@ class Runner:
             server_header=False,
             timeout_graceful_shutdown=30,
         )
+        config.load()
+        config.ssl = self._tls = listening.tls(server.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
+        self._uvicorn.on_stopping = server.stopping
+        self._uvicorn.on_hangup = self.reload
+        if doors.metrics is not None:
+            watching = App(server.app.room, routes.watching())
+            self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
         self.started.set()
@@ -81,12 +113,25 @@ class Runner:
         logger.propagate = False
         logger.setLevel(logging.WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._uvicorn.serve(sockets=[self._socket]))
+            runner.run(self._uvicorn.serve(sockets=[self._doors.main]))
         self._server.log.flush()
 
     def stop(self) -> None:
         """Finish the requests in hand, then end."""
         self._uvicorn.should_exit = True
+
+    def reload(self) -> None:
+        """Read secrets and certificate anew; what cannot be read leaves all as it was."""
+        log = self._server.log
+        try:
+            settings = self._server.settings if self._reread is None else self._reread()
+            if self._tls is not None:
+                listening.load_certificate(self._tls, self._server.settings)
+        except BadSetting as error:
+            log.say("error", f"Nothing was reloaded: {error}")
+            return
+        self._server.renew(settings)
+        log.say("info", "Secrets and certificate were read anew.")
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
@@ -95,41 +140,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:  # where it has no wheel
         return asyncio.new_event_loop
     return uvloop.new_event_loop
-
-
-def announce(settings: Settings, data: str, url: str) -> None:
-    """Tell where it listens, what it serves, where the data lies and where the documentation is."""
-    serves = {
-        "both": "document vaults and blob vaults",
-        "document": "document vaults (Variant A)",
-        "blob": "blob vaults (Variant B)",
-    }[settings.vault_variant.value]
-    lines = (
-        f"strongroom listens on {url}",
-        f"  serves  {serves}",
-        f"  data    {data}",
-        f"  docs    {url}/docs",
-    )
-    sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.flush()
-
-
-def url_of(bound: socket.socket) -> str:
-    """The address of a bound socket."""
-    host, port = bound.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """Bind now, so that a taken port is a sentence and not a traceback."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadSetting(f"Cannot listen on {host} port {port}: {reason}. Choose another with HOST and PORT.") from None
-    return bound

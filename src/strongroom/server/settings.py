@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from strongroom.credentials import Lifetime
-from strongroom.model import Variant
+from strongroom.model import Keep, Variant
 from strongroom.options import TABLE
 from strongroom.server.address import Network
 
@@ -19,6 +19,7 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
 _ISSUERS: Final = {Variant.BOTH: "strongroom", Variant.DOCUMENT: "strongroom", Variant.BLOB: "strongbox"}
 WEAK_SECRET_BYTES: Final = 32
+UNIX: Final = "unix:"  # before the path of a socket
 
 
 class BadSetting(Exception):  # noqa: N818 - said to the operator in one sentence
@@ -80,13 +81,60 @@ def _networks(text: str) -> tuple[Network, ...]:
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError:
-        raise ValueError("addresses or networks separated by commas, like 10.0.0.5 or 192.168.0.0/24") from None
+        raise ValueError("addresses or networks separated by commas, like 10.0.0.5 or 10.1.0.0/16, or unix") from None
+
+
+def _trusted(text: str) -> tuple[Network | str, ...]:
+    """Networks, and the word for whoever comes through a socket in a file."""
+    parts = [part.strip() for part in text.split(",")]
+    return (*(("unix",) if "unix" in parts else ()), *_networks(",".join(part for part in parts if part != "unix")))
+
+
+def _host(text: str) -> str:
+    if text.startswith(UNIX) and not 1 <= len(text.removeprefix(UNIX).encode()) <= 100:
+        raise ValueError("an address, or unix: and the path of a socket of at most 100 bytes")
+    return _text(text)
+
+
+def _port_or_none(text: str) -> int | None:
+    return _whole(0, 65_535)(text) if text.strip() else None
+
+
+def _token(text: str) -> bytes:
+    if text and (len(text) < 16 or not text.isascii() or not text.isprintable() or " " in text):
+        raise ValueError("at least 16 characters of ASCII without spaces")
+    return text.encode()
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.strip() not in words:
+            raise ValueError(f"{', '.join(words[:-1])} or {words[-1]}")
+        return text.strip()
+
+    return parse
 
 
 def _signups(text: str) -> bool:
     if text.strip() not in {"open", "closed"}:
         raise ValueError("open or closed")
     return text.strip() == "open"
+
+
+def _every(text: str) -> int:
+    return _duration(text).milliseconds
+
+
+def _keep(text: str) -> Keep:
+    counts = dict.fromkeys("dwm", 0)
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"([0-9]{1,4})([dwm])", part)
+        if match is None:
+            raise ValueError("numbers of days, weeks and months like 7d,4w,6m")
+        counts[match[2]] = int(match[1])
+    if not any(counts.values()):
+        raise ValueError("numbers of days, weeks and months like 7d,4w,6m, of which one is not 0")
+    return Keep(counts["d"], counts["w"], counts["m"])
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
@@ -98,21 +146,37 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "DB_PATH": _text,
     "DATABASE_URL": _database_url,
     "DB_POOL": _whole(1, 1_000),
-    "HOST": _text,
+    "HOST": _host,
     "PORT": _whole(0, 65_535),
     "WORKERS": _whole(1, 64),
     "VAULT_VARIANT": _variant,
     "MAX_BODY_BYTES": _whole(1_024, 2**30),
+    "IMPORT_MAX_BYTES": _whole(0, 10**15 - 1),
     "CORS_ORIGINS": _origins,
     "PUBLIC_URL": _public_url,
-    "TRUSTED_PROXIES": _networks,
+    "TRUSTED_PROXIES": _trusted,
     "MAX_CONNECTIONS": _whole(1, 1_000_000),
     "SIGNUPS": _signups,
     "SIGNUP_LIMIT": _whole(0, 1_000_000_000),
     "RATE_LIMIT": _whole(0, 1_000_000_000),
     "QUOTA_DOCUMENTS": _whole(0, 10**15 - 1),
     "QUOTA_BYTES": _whole(0, 10**15 - 1),
+    "HISTORY_VERSIONS": _whole(0, 1_000),
+    "HISTORY_DAYS": _whole(1, 36_500),
+    "TRASH_DAYS": _whole(0, 36_500),
+    "BACKUP_DIR": str.strip,
+    "BACKUP_EVERY": _every,
+    "BACKUP_KEEP": _keep,
+    "BACKUP_PASSPHRASE": str.strip,
+    "BACKUP_RECIPIENT": str.strip,
     "EVENT_DAYS": _whole(1, 36_500),
+    "READY_FREE_BYTES": _whole(0, 10**15 - 1),
+    "LOG_LEVEL": _one_of("debug", "info", "warning", "error"),
+    "LOG_FORMAT": _one_of("auto", "json", "text"),
+    "METRICS_TOKEN": _token,
+    "METRICS_PORT": _port_or_none,
+    "TLS_CERT_FILE": str.strip,
+    "TLS_KEY_FILE": str.strip,
 }
 
 
@@ -132,16 +196,37 @@ class Settings(Struct, frozen=True, kw_only=True):
     workers: int
     vault_variant: Variant
     max_body_bytes: int
+    import_max_bytes: int
     cors_origins: tuple[str, ...]
     public_url: str
-    trusted_proxies: tuple[Network, ...]
+    trusted_proxies: tuple[Network | str, ...]
     max_connections: int
     signups: bool
     signup_limit: int
     rate_limit: int
     quota_documents: int
     quota_bytes: int
+    history_versions: int
+    history_days: int
+    trash_days: int
+    backup_dir: str
+    backup_every: int
+    backup_keep: Keep
+    backup_passphrase: str
+    backup_recipient: str
     event_days: int
+    ready_free_bytes: int
+    log_level: str
+    log_format: str
+    metrics_token: bytes
+    metrics_port: int | None
+    tls_cert_file: str
+    tls_key_file: str
+
+    @property
+    def where(self) -> str:
+        """Where the data lies: a path or an address."""
+        return self.database_url or self.db_path
 
     def __repr__(self) -> str:
         where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
@@ -168,8 +253,14 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
         except ValueError as error:
             shown = "" if setting.is_secret else f", not {text!r}"
             raise BadSetting(f"{name} must be {error}{shown}.") from None
+    if options.get("--db-path") is not None and options.get("--database-url-file") is None:
+        values["database_url"] = ""  # whoever names a file means that file, whatever the variables say
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
+    if values["backup_passphrase"] and values["backup_recipient"]:
+        raise BadSetting("BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one of them.")
+    if values["tls_key_file"] and not values["tls_cert_file"]:
+        raise BadSetting("TLS_KEY_FILE is set and TLS_CERT_FILE is not; TLS needs the certificate.")
     for name in ("jwt_secret", "jwt_secret_previous"):
         values[name] = values[name].encode()
     return Settings(**values)

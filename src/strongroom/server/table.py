@@ -34,7 +34,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     proves: bool = False  # the first thing it does is `call.look`, which proves the caller's session along the way
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
+    reads: str = ""  # the media type of a body that is read as it arrives
     answers: type[Struct] | None = None
+    streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
+    gives: str = ""  # the media type of an answer that is not JSON
     status: int = 200
     refusals: tuple[type[Refusal], ...] = ()
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning

@@ -94,6 +94,11 @@ class Turns:
         self._taken: dict[str, int] = {}
         self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
 
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._waiting)
+
     @asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[None]:
         """A place for one list."""

@@ -27,6 +27,7 @@ HEADER_BYTES: Final = 64 * 1024
 IDLE_SECONDS: Final = 75.0  # between two requests
 LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
 STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
+PARTING_SECONDS: Final = 2.0  # the same, while the server stops
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
 _STATUS: Final = {
@@ -77,6 +78,7 @@ class Connection(asyncio.Protocol):
         self._answer_late = True
         self._stall: asyncio.TimerHandle | None = None
         self._unsent = 0
+        self._patience = STALL_SECONDS
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._target = b""
@@ -90,8 +92,9 @@ class Connection(asyncio.Protocol):
         self.write = transport.write
         self.write_all = transport.writelines
         peer = transport.get_extra_info("peername")
-        self._client = peer[0] if isinstance(peer, tuple) else None
+        self._client = peer[0] if isinstance(peer, tuple) else "unix"
         self._state.connections.add(self)  # type: ignore[arg-type]
+        self.app.room.meters.connections += 1
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
@@ -100,9 +103,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Tell those who still write to it, or read from it."""
         self._state.connections.discard(self)
+        self.app.room.meters.connections -= 1
         self._due = _NEVER
-        if self._stall is not None:
-            self._stall.cancel()
         for exchange in (self._exchange, *self._queue):
             if exchange is not None:
                 exchange.lost()
@@ -111,7 +113,11 @@ class Connection(asyncio.Protocol):
         self._parser = None  # type: ignore[assignment] # the two hold each other
 
     def shutdown(self) -> None:
-        """Finish the answer in hand, then close."""
+        """Finish the answer in hand, but not for a reader who has stopped reading; then close."""
+        self._patience = PARTING_SECONDS
+        if self._stall is not None:
+            self._watch_no_more()
+            self._watch()
         if self._exchange is None or self._exchange.complete:
             self._transport.close()
             return
@@ -156,9 +162,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """It reads again."""
-        if self._stall is not None:
-            self._stall.cancel()
-            self._stall = None
+        self._watch_no_more()
         if self._drain is not None:
             if not self._drain.done():
                 self._drain.set_result(None)
@@ -303,7 +307,12 @@ class Connection(asyncio.Protocol):
 
     def _watch(self) -> None:
         self._unsent = self._transport.get_write_buffer_size()
-        self._stall = self._loop.call_later(STALL_SECONDS, self._stalled)
+        self._stall = self._loop.call_later(self._patience, self._stalled)
+
+    def _watch_no_more(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
 
     def _stalled(self) -> None:
         """Cut a reader that has taken nothing; one that is only slow may go on."""
@@ -314,6 +323,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Answer below HTTP's usual ways, in the shape of every other refusal, and close."""
+        self.app.room.meters.turn_away(status)
         body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
         head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
         retry = b"retry-after: 1\r\n" if status == 503 else b""

@@ -10,14 +10,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from strongroom.server import open_server
+from strongroom.server import listening, open_server
+from strongroom.server.board import Board, Place
 from strongroom.server.observe import to_stderr
-from strongroom.server.run import Runner, announce, bind, url_of
+from strongroom.server.run import Runner
 
 if TYPE_CHECKING:
-    import socket
+    from collections.abc import Callable
     from types import FrameType
 
+    from strongroom.server.listening import Doors
+    from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
@@ -26,28 +29,43 @@ _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start i
 class _Workers:
     """The processes, and the one that watches them."""
 
-    def __init__(self, settings: Settings, bound: socket.socket, data: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        doors: Doors,
+        data: str,
+        reread: Callable[[], Settings] | None = None,
+        *,
+        migrate: bool = True,
+    ) -> None:
         self._settings = settings
+        self._migrate = migrate
         self._data = data
-        self._socket = bound
-        self._started: dict[int, float] = {}
+        self._doors = doors
+        self._reread = reread
+        self._board = Board(settings.workers)
+        self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
         self._ready_read, self._ready_write = os.pipe()
         self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
+
+    def _log(self) -> Log:
+        return to_stderr(self._settings.log_level, self._settings.log_format)
 
     def run(self) -> int:
         """Start them, keep their number, end when told to; the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
-        for _ in range(self._settings.workers):
+        signal.signal(signal.SIGHUP, self._hang_up)
+        for place in range(self._settings.workers):
             if not self._stopping:
-                self._fork()
+                self._fork(place)
         ready = 0
         while ready < self._settings.workers and not self._stopping and not self._has_ended():
             if select.select([self._ready_read], [], [], 0.1)[0]:
                 ready += len(os.read(self._ready_read, self._settings.workers))
         if ready == self._settings.workers:
-            announce(self._settings, self._data, url_of(self._socket))
+            listening.announce(self._settings, self._data, self._doors)
         return self._watch()
 
     @staticmethod
@@ -59,15 +77,15 @@ class _Workers:
         code = 0
         while self._started:
             pid, status = os.wait()
-            began = self._started.pop(pid)
+            began, place = self._started.pop(pid)
             if self._stopping:
                 continue
-            to_stderr().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
+            self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
             if time.monotonic() - began < _TOO_SOON:
                 code = 1
                 self._stop()
             else:
-                self._fork()
+                self._fork(place)
         return code
 
     def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
@@ -75,14 +93,19 @@ class _Workers:
         for pid in self._started:
             os.kill(pid, signal.SIGTERM)
 
-    def _fork(self) -> None:
+    def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        for pid in self._started:
+            os.kill(pid, signal.SIGHUP)
+
+    def _fork(self, place: int) -> None:
         pid = os.fork()
         if pid:
-            self._started[pid] = time.monotonic()
+            self._started[pid] = time.monotonic(), place
             return
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
         code = 1
         try:
-            self._serve()
+            self._serve(place)
             code = 0
         finally:
             os._exit(code)
@@ -90,14 +113,20 @@ class _Workers:
     def _tell_ready(self) -> None:
         os.write(self._ready_write, b".")
 
-    def _serve(self) -> None:
+    def _serve(self, place: int) -> None:
         """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(self._life_write)
-        server = open_server(self._settings, log=to_stderr())
-        runner = Runner(server, self._socket, self._tell_ready)
+        server = open_server(
+            self._settings,
+            log=self._log(),
+            place=Place(self._board, place),
+            examine=False,
+            migrate=self._migrate,
+        )
+        runner = Runner(server, self._doors, self._tell_ready, self._reread)
 
         def follow() -> None:
             """End with the one that watches, however that ended."""
@@ -108,9 +137,14 @@ class _Workers:
         runner.run()
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings)
+    server = open_server(settings, migrate=migrate)
     data = server.data_lies_in
     asyncio.run(server.release())
-    return _Workers(settings, bind(settings.host, settings.port), data).run()
+    listening.tls(settings)  # a certificate that cannot be read is a sentence too
+    doors = listening.open_doors(settings)
+    try:
+        return _Workers(settings, doors, data, reread, migrate=migrate).run()
+    finally:
+        doors.close()

@@ -9,17 +9,25 @@ from strongroom.store import (
     changes,
     documents,
     events,
+    exports,
     failures,
+    following,
+    imports,
     keyrings,
     keys,
     ledgers,
     lineage,
+    schema,
     secrets,
     sessions,
     signups,
+    standing,
+    stats,
     vaults,
+    versions,
 )
 from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
+from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +36,7 @@ __all__ = [
     "CannotOpen",
     "Database",
     "Duplicate",
+    "Nudge",
     "Orphan",
     "Tx",
     "Undo",
@@ -35,25 +44,32 @@ __all__ = [
     "changes",
     "documents",
     "events",
+    "exports",
     "failures",
+    "following",
+    "imports",
     "keyrings",
     "keys",
     "ledgers",
     "lineage",
     "open_database",
+    "schema",
     "secrets",
     "sessions",
     "signups",
+    "standing",
+    "stats",
     "vaults",
+    "versions",
 ]
 
 
-def open_database(where: str, clock: Callable[[], int], *, pool: int = 10) -> Database:
-    """Open the database at this path or URL, and bring its schema up to date."""
+def open_database(where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True) -> Database:
+    """Open the database at this path or URL, and bring its schema up to date; or refuse one that is not."""
     if where.startswith(("postgresql://", "postgres://")):
         from strongroom.store.postgres import PostgresDatabase
 
-        return PostgresDatabase(where, clock, pool)
+        return PostgresDatabase(where, clock, pool, migrate=migrate)
     from strongroom.store.sqlite import SqliteDatabase
 
-    return SqliteDatabase(where, clock)
+    return SqliteDatabase(where, clock, migrate=migrate)

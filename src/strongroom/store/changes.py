@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import to_builtins
+
+from strongroom.model import Due
 from strongroom.store.db import Sql
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from strongroom.model import VaultChange
     from strongroom.store.db import Tx
 
@@ -14,8 +19,24 @@ _ADD = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
     VALUES (:user_id, :moment, :vault_uid, :kind, :name, :version)
 """)
+_AGED = Sql("""
+    SELECT user_id, vault_uid, changed_at, 0, 1 FROM vault_changes
+     WHERE changed_at <= :before ORDER BY changed_at LIMIT :limit
+""")
+_DROP = Sql("DELETE FROM vault_changes WHERE user_id = :user_id AND changed_at = :at")
 
 
 async def add(tx: Tx, user_id: str, moment: int, vault_uid: str, kind: VaultChange, name: str, version: int) -> None:
     """Note what happened to a vault at this moment of the account's clock."""
+    tx.tell(user_id, vault_uid)
     await tx.run(_ADD, user_id=user_id, moment=moment, vault_uid=vault_uid, kind=kind.value, name=name, version=version)
+
+
+async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+    """Some changes from before this moment."""
+    return await tx.all(Due, _AGED, before=before, limit=limit)
+
+
+async def drop(tx: Tx, found: Sequence[Due]) -> None:
+    """Forget changes."""
+    await tx.each(_DROP, [to_builtins(due) for due in found], by="user_id")

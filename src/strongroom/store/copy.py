@@ -28,6 +28,8 @@ from strongroom.store.sides import CannotCopy, Row, Side, Table, in_words, opene
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from strongroom.store.migrations import Migration
+
 __all__ = ["LEFT_OUT", "CannotCopy", "Watcher", "copy", "tables"]
 
 # Tables without a key to copy them by, whose rows are forgotten soon in any case.
@@ -35,9 +37,10 @@ LEFT_OUT: Final = {
     "failures": "wrong passwords, tokens and keys of the last day, counted by address",
     "signups": "registrations of the last hour, counted by address",
 }
-_STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
-_OWN: Final = ("lineage", "secrets")  # an empty target may have begun its own; the copy goes on with the source's
-_MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy is not whole
+STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
+LINEAGE: Final = "lineage"
+_OWN: Final = (LINEAGE, "secrets")  # an empty target may have begun its own; the copy goes on with the source's
+MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy is not whole
 
 
 class Watcher(Protocol):
@@ -75,15 +78,15 @@ class _Changed(Exception):  # noqa: N818 - a reason to begin again
     """The source does not hold what was copied from it before."""
 
 
-def tables() -> list[Table]:
+def tables(steps: list[Migration] | None = None) -> list[Table]:
     """All tables that the migrations make but for those left out; a table comes after those that it refers to."""
     scratch = apsw.Connection(":memory:")
-    migrations.migrate_sqlite(scratch, 0)
+    migrations.migrate_sqlite(scratch, 0, steps)
     found: dict[str, Table] = {}
     parents: dict[str, set[str]] = {}
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name"
     for name in [str(row[0]) for row in scratch.execute(names)]:
-        if name in {_STEPS, *LEFT_OUT}:
+        if name in {STEPS, *LEFT_OUT}:
             continue
         columns: list[Any] = scratch.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
         key = sorted((place, column) for column, _, place in columns if place)
@@ -108,9 +111,9 @@ async def copy(source: str, target: str, clock: Callable[[], int], watcher: Watc
         raise CannotCopy("The source and the target are the same database.")
     wanted = tables()
     async with opened(old):
-        await _check_schema(old)
+        await _refuse_an_older_schema(old)
         async with transaction(old, old.begin_reading):
-            await old.lock([*(table.name for table in wanted), _STEPS])
+            await old.lock([*(table.name for table in wanted), STEPS])
             begun = new.exists and await _look(old, new, wanted)
             if not begun:
                 with in_words(new):
@@ -130,19 +133,26 @@ def _same_file(old: Side, new: Side) -> bool:
     return False
 
 
-async def _check_schema(old: Side) -> None:
-    """Refuse a source whose schema is not the one of this program. A source is never migrated."""
-    if _STEPS not in await old.tables():
+async def schema_of(old: Side) -> list[Migration]:
+    """The steps that a database has taken. One that this program does not know is refused."""
+    if STEPS not in await old.tables():
         raise CannotCopy(f"{old.named} is not a database of strongroom.")
     known = migrations.load()
-    applied: dict[int, str] = dict(await old.ask(f"SELECT number, checksum FROM {_STEPS}"))
+    applied: dict[int, str] = dict(await old.ask(f"SELECT number, checksum FROM {STEPS}"))
     try:
         migrations.check(known, applied)
     except CannotOpen as error:
         raise CannotCopy(f"{old.named} cannot be copied: {error}") from None
-    if any(step.number not in applied for step in known):
+    return [step for step in known if step.number in applied]
+
+
+async def _refuse_an_older_schema(old: Side) -> None:
+    """Refuse a source whose schema is not the one of this program. A source is never migrated."""
+    steps, known = await schema_of(old), migrations.load()
+    if len(steps) < len(known):
+        number = steps[-1].number if steps else 0
         raise CannotCopy(
-            f"{old.named} has schema {max(applied, default=0)}, this program has {known[-1].number}; "
+            f"{old.named} has schema {number}, this program has {known[-1].number}; "
             "start the server on it once, which brings it up to date, and copy then."
         )
 
@@ -151,20 +161,20 @@ async def _look(old: Side, new: Side, wanted: Sequence[Table]) -> bool:
     """Whether the target holds half of a copy from this source. If not, it must be empty; it is not touched here."""
     async with opened(new):
         there = await new.tables()
-        if _MARKS in there:
-            begun_from = (await new.ask(f"SELECT source FROM {_MARKS} LIMIT 1"))[0][0]
+        if MARKS in there:
+            begun_from = (await new.ask(f"SELECT source FROM {MARKS} LIMIT 1"))[0][0]
             if begun_from != old.identity:
                 raise CannotCopy(
                     f"{new.named} holds half of a copy from {begun_from}; name that source, or an empty target."
                 )
-            applied = set(await new.ask(f"SELECT number, checksum FROM {_STEPS}"))
+            applied = set(await new.ask(f"SELECT number, checksum FROM {STEPS}"))
             known = {(step.number, step.checksum) for step in migrations.load()}
             if applied != known | {(migrations.HALF_COPIED, "")}:
                 raise CannotCopy(
                     f"{new.named} holds half of a copy that another release of strongroom began; name an empty target."
                 )
             return True
-        foreign = _STEPS not in there
+        foreign = STEPS not in there
         for table in wanted:
             if (
                 table.name not in _OWN
@@ -179,14 +189,14 @@ async def _begin(old: Side, new: Side, wanted: Sequence[Table], now: int) -> Non
     """Make the marks, and with them the sign that keeps servers from opening half of a copy."""
     async with transaction(new):
         await new.ask(
-            f"CREATE TABLE {_MARKS}"
+            f"CREATE TABLE {MARKS}"
             " (name TEXT PRIMARY KEY, source TEXT NOT NULL, copied BIGINT NOT NULL, hashes TEXT NOT NULL)"
         )
         for name in _OWN:
             await new.ask(f"DELETE FROM {name}")
         for table in wanted:
-            await new.ask(f"INSERT INTO {_MARKS} VALUES ($1, $2, 0, '0')", table.name, old.identity)
-        await new.ask(f"INSERT INTO {_STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
+            await new.ask(f"INSERT INTO {MARKS} VALUES ($1, $2, 0, '0')", table.name, old.identity)
+        await new.ask(f"INSERT INTO {STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
 
 
 async def _fill_from_the_mark(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
@@ -197,12 +207,12 @@ async def _fill_from_the_mark(old: Side, new: Side, wanted: Sequence[Table], wat
         watcher.said("The source has changed since the copy was begun; starting over.")
         async with transaction(new):
             await new.empty(wanted)
-            await new.ask(f"UPDATE {_MARKS} SET copied = 0, hashes = '0'")
+            await new.ask(f"UPDATE {MARKS} SET copied = 0, hashes = '0'")
         return await _fill(old, new, wanted, watcher)
 
 
 async def _fill(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
-    found = await new.ask(f"SELECT name, copied, hashes FROM {_MARKS}")
+    found = await new.ask(f"SELECT name, copied, hashes FROM {MARKS}")
     marks = {name: Tally(copied, int(hashes, 16)) for name, copied, hashes in found}
     total = sum([(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0] for table in wanted])
     done = 0
@@ -232,7 +242,7 @@ async def _put(new: Side, table: Table, page: Sequence[Row], before: Tally, afte
     """Write a page, and move the mark from where it must be to where it is then, in one transaction."""
     async with transaction(new):
         moved = await new.ask(
-            f"UPDATE {_MARKS} SET copied = $1, hashes = $2 WHERE name = $3 AND copied = $4 RETURNING copied",
+            f"UPDATE {MARKS} SET copied = $1, hashes = $2 WHERE name = $3 AND copied = $4 RETURNING copied",
             after.rows,
             f"{after.sum:x}",
             table.name,
@@ -270,5 +280,5 @@ async def _verify(new: Side, wanted: Sequence[Table], sums: dict[str, Tally], wa
                 "something else has written to it, so copy into one that is empty."
             )
         watcher.verified({name: (sums[name].rows, back[name].rows) for name in sums})
-        await new.ask(f"DROP TABLE {_MARKS}")
-        await new.ask(f"DELETE FROM {_STEPS} WHERE number = $1", migrations.HALF_COPIED)
+        await new.ask(f"DROP TABLE {MARKS}")
+        await new.ask(f"DELETE FROM {STEPS} WHERE number = $1", migrations.HALF_COPIED)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
+    from strongroom.store.nudges import Nudges
+    from strongroom.store.pulse import Pulse
     from strongroom.store.riding import Proof
 
 T = TypeVar("T")
@@ -85,9 +87,9 @@ class Tx(Protocol):
         """Run the statement; how many rows it changed."""
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
-        """Run the statement for each of these rows of parameters, in order; whether each changed a row.
+        """Run the statement for each of these rows of parameters, in order; whether each changed anything.
 
-        The column `by` of the changed row is the parameter of that name, and tells it from the others.
+        The column `by` of what it changes is the parameter of that name, and tells it from the others.
         """
 
     def pages(self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any) -> AsyncIterator[list[T]]:
@@ -97,9 +99,20 @@ class Tx(Protocol):
         the last row's `by` as the parameter `after`.
         """
 
+    def tell(self, user_id: str, vault_uid: str | None) -> None:
+        """Once this is committed, nudge those who follow this vault, or (None) those who call for this account."""
+
 
 class Database(Protocol):
     """A place to keep things, whichever engine is behind it."""
+
+    @property
+    def nudges(self) -> Nudges:
+        """How to learn of commits."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """What the engine has counted of its work."""
 
     @property
     def describe(self) -> str:
@@ -107,6 +120,9 @@ class Database(Protocol):
 
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
+
+    def examine(self) -> None:
+        """Refuse a database that is damaged, with CannotOpen, as far as a few seconds of looking can tell."""
 
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
@@ -122,11 +138,28 @@ class Database(Protocol):
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""
 
-    def snapshot(self) -> AbstractAsyncContextManager[Tx]:
-        """A transaction that only reads, and shows one moment for as long as it is open."""
+    def snapshot(self, *, steady: bool = False) -> AbstractAsyncContextManager[Tx]:
+        """A transaction that only reads, and shows one moment for as long as it is open.
+
+        Each list is one moment in any case; if it is `steady`, so are all that is read in it together.
+        """
 
     async def fold(self) -> None:
         """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for their turn to write, or for a connection."""
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left where the data lies; None where this machine cannot know."""
+
+    async def size(self) -> int:
+        """How many bytes the database takes."""
+
+    async def vacuum(self) -> None:
+        """Give back the room that deleted things left. May take long, and keep those waiting who write."""
 
     async def close(self) -> None:
         """Finish what is under way and let go of the database."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from strongroom.model import Document, Head
+from msgspec import to_builtins
+
+from strongroom.model import Document, Due, Head
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ _INSERT = Sql(f"""
 """)
 _GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
 _HEAD = Sql(f"""
-    SELECT uid, collection, version, created_at, updated_at, deleted_at,
+    SELECT uid, collection, version, created_at, updated_at, deleted_at, purged_at,
            octet_length(data) + coalesce(octet_length(hmac), 0)
       FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}
 """)
@@ -35,24 +38,52 @@ _HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND ui
 _REPLACE = Sql(f"""
     UPDATE documents
        SET data = :data, hmac = :hmac, version = version + 1, updated_at = :moment, deleted_at = NULL
-     WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version
+     WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND purged_at IS NULL
 """)
 _BURY = Sql(f"""
     UPDATE documents SET version = version + 1, updated_at = :moment, deleted_at = :moment
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND deleted_at IS NULL
 """)
+# With the versions that go with each. The sizes are known to the database without reading the texts themselves.
+_AGED = Sql("""
+    SELECT user_id, uid, version,
+           octet_length(data) + coalesce(
+               (SELECT sum(octet_length(v.data)) FROM versions AS v
+                 WHERE v.user_id = documents.user_id AND v.uid = documents.uid), 0),
+           1 + (SELECT count(*) FROM versions AS v WHERE v.user_id = documents.user_id AND v.uid = documents.uid)
+      FROM documents
+     WHERE deleted_at IS NOT NULL AND purged_at IS NULL AND deleted_at <= :before ORDER BY deleted_at LIMIT :limit
+""")
+_TRASH = "version = :at AND deleted_at IS NOT NULL AND purged_at IS NULL"
+_PURGE = Sql(f"""
+    UPDATE documents SET data = '', purged_at = :now WHERE user_id = :user_id AND uid = :uid AND {_TRASH}
+""")
+_IS_TRASH = Sql(f"SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid AND {_TRASH}")
+
+
+class Show(Enum):
+    """Which documents a list holds."""
+
+    LIVE = " AND deleted_at IS NULL"
+    ALL = ""
+    TRASH = " AND deleted_at IS NOT NULL AND purged_at IS NULL"
 
 
 @lru_cache(maxsize=256)
-def _list(collections: int, *, tombstones: bool) -> Sql:
+def _list(collections: int, show: Show) -> Sql:
     """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
-    live = "" if tombstones else " AND deleted_at IS NULL"
     branches = [
         f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
-        f" AND updated_at > :since{live}"
+        f" AND updated_at > :since{show.value}"
         for named in ([f" AND collection = :collection_{n}" for n in range(collections)] or [""])
     ]
     return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
+
+
+@lru_cache(maxsize=256)
+def _any(collections: int, show: Show) -> Sql:
+    """Whether that list has a row."""
+    return Sql(f"SELECT EXISTS ({_list(collections, show).sqlite})")
 
 
 async def insert(tx: Tx, user_id: str, documents: Sequence[Document]) -> list[bool]:
@@ -127,12 +158,12 @@ def after(
     since: int,
     collections: Sequence[str] | None,
     *,
-    tombstones: bool,
+    show: Show,
     limit: int,
 ) -> AsyncIterator[list[Document]]:
     """The documents that changed after `since`, in order, in pages."""
     named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
-    statement = _list(len(named), tombstones=tombstones)
+    statement = _list(len(named), show)
     return tx.pages(
         Document,
         statement,
@@ -144,3 +175,28 @@ def after(
         limit=limit,
         **named,
     )
+
+
+async def any_after(
+    tx: Tx, user_id: str, vault_uid: str, since: int, collections: Sequence[str] | None, show: Show
+) -> bool:
+    """Whether any document changed after `since`."""
+    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement = _any(len(named), show)
+    return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))
+
+
+async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+    """Some documents that were deleted before this moment, and still have their ciphertext."""
+    return await tx.all(Due, _AGED, before=before, limit=limit)
+
+
+async def is_trash(tx: Tx, due: Due) -> bool:
+    """Whether a document is a tombstone at this version, and still has its ciphertext."""
+    return await tx.value(_IS_TRASH, user_id=due.user_id, uid=due.uid, at=due.at) is not None
+
+
+async def purge(tx: Tx, found: Sequence[Due]) -> list[Due]:
+    """Throw away the ciphertext under tombstones; those that still were some. Neither version nor moment changes."""
+    done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by="uid")
+    return [due for due, was_trash in zip(found, done, strict=True) if was_trash]

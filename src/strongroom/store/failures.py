@@ -26,6 +26,8 @@ _COUNT_OF_ACCOUNT = Sql("""
 """)
 _COUNT_OF_ADDRESS = Sql("SELECT count(*) FROM failures WHERE address = :address AND failed_at > :after")
 _CLEAR = Sql("DELETE FROM failures WHERE address = :address AND account = :account")
+_CLEAR_ACCOUNT = Sql("DELETE FROM failures WHERE account = :account")
+_CLEAR_ADDRESS = Sql("DELETE FROM failures WHERE address = :address")
 _PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
 
 
@@ -66,6 +68,16 @@ async def count_of_address(tx: Tx, address: str, after: int) -> int:
 async def clear(tx: Tx, address: str, account: str) -> None:
     """Forget the failures of this account from this address."""
     await tx.run(_CLEAR, address=address, account=account)
+
+
+async def clear_account(tx: Tx, account: str) -> int:
+    """Forget the failures of this account from anywhere; how many those were."""
+    return await tx.run(_CLEAR_ACCOUNT, account=account)
+
+
+async def clear_address(tx: Tx, address: str) -> int:
+    """Forget the failures of this address; how many those were."""
+    return await tx.run(_CLEAR_ADDRESS, address=address)
 
 
 async def purge(tx: Tx, before: int) -> None:

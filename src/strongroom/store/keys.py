@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from strongroom.model import Actor, ApiKey, Permission
+from strongroom.model import AccountKey, Actor, ApiKey, Permission
+from strongroom.store.accounts import of_open_accounts
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class _Held(_Row, frozen=True):
     """A key with its holder."""
 
     user_id: str
+    disabled_at: int | None  # the account, where it is shut
 
 
 _INSERT = Sql(f"""
@@ -40,7 +42,14 @@ _INSERT = Sql(f"""
 """)
 _LIST = Sql(f"SELECT {columns(_Row)} FROM api_keys WHERE user_id = :user_id ORDER BY created_at, uid")
 _DELETE = Sql("DELETE FROM api_keys WHERE user_id = :user_id AND uid = :uid")
-_BY_HASH = Sql(f"SELECT {columns(_Held)} FROM api_keys WHERE key_hash = :key_hash")
+_BY_HASH = of_open_accounts(
+    f"SELECT {columns(_Row)}, user_id, {{shut}} FROM api_keys WHERE key_hash = :key_hash", "api_keys.user_id"
+)
+_PAGE = Sql("""
+    SELECT user_id, uid, (SELECT email FROM users WHERE users.id = api_keys.user_id), name, created_at, expires_at,
+           last_used_at
+      FROM api_keys WHERE (user_id, uid) > (:user_id, :uid) ORDER BY user_id, uid LIMIT :limit
+""")
 _TOUCH = Sql("""
     UPDATE api_keys SET last_used_at = :now
      WHERE user_id = :user_id AND uid = :uid AND (last_used_at IS NULL OR last_used_at < :now)
@@ -93,13 +102,21 @@ async def of_user(tx: Tx, user_id: str) -> list[ApiKey]:
 
 async def delete(tx: Tx, user_id: str, uid: str) -> bool:
     """Revoke a key; False if there is none."""
+    tx.tell(user_id, None)
     return await tx.run(_DELETE, user_id=user_id, uid=uid) > 0
 
 
-async def actor(tx: Tx, key_hash: str) -> Actor | None:
-    """Who holds the key with this hash."""
+async def actor(tx: Tx, key_hash: str) -> tuple[Actor | None, bool]:
+    """Who holds the key with this hash, and whether that account is shut."""
     held = await tx.one(_Held, _BY_HASH, key_hash=key_hash)
-    return None if held is None else Actor(user_id=held.user_id, key=_key(held))
+    if held is None:
+        return None, False
+    return Actor(user_id=held.user_id, key=_key(held), until=held.expires_at), held.disabled_at is not None
+
+
+async def page(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountKey]:
+    """The keys of all accounts, after this one."""
+    return await tx.all(AccountKey, _PAGE, user_id=after[0], uid=after[1], limit=limit)
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:

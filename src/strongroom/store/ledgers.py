@@ -10,6 +10,8 @@ from strongroom.model import Usage
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from strongroom.store.db import Tx
 
 
@@ -21,24 +23,27 @@ class Drawn(Struct, frozen=True):
     bytes: int
 
 
-# Draws the next moments, books what is added, and takes the account's lock until commit, in one statement.
+# Draws the next moments, books what is added, and takes the account's lock until commit, in one statement. Where an
+# import is unfinished it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
 _DRAW = Sql(f"""
     INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
     ON CONFLICT (user_id) DO UPDATE
        SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :moments END,
            documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes
+     WHERE ledgers.importing = 0
  RETURNING {columns(Drawn)}
 """)
 _CORRECT = Sql("""
     UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes WHERE user_id = :user_id
 """)
 _HOLD = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
+_CLOCK = Sql("SELECT clock FROM ledgers WHERE user_id = :user_id")
 _USAGE = Sql(f"SELECT {columns(Usage)} FROM ledgers WHERE user_id = :user_id")
 
 
-async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn:
-    """Draw so many moments that follow each other, and book what they add."""
-    drawn = await tx.one(
+async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn | None:
+    """Draw so many moments that follow each other, and book what they add; None while an import is unfinished."""
+    return await tx.one(
         Drawn,
         _DRAW,
         user_id=user_id,
@@ -48,8 +53,6 @@ async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) ->
         documents=documents,
         bytes=size,
     )
-    assert drawn is not None  # noqa: S101 - the statement inserts or updates
-    return drawn
 
 
 async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
@@ -57,11 +60,17 @@ async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
     await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
 
 
-async def hold(tx: Tx, user_id: str) -> None:
-    """Take the account's lock until commit, and draw nothing."""
-    await tx.run(_HOLD, user_id=user_id)
+async def hold(tx: Tx, user_ids: Iterable[str]) -> None:
+    """Take the locks of these accounts until commit, in one order for all who do so, and draw nothing."""
+    await tx.each(_HOLD, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by="user_id")
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:
     """What the account uses."""
     return await tx.one(Usage, _USAGE, user_id=user_id) or Usage(0, 0)
+
+
+async def clock(tx: Tx, user_id: str) -> int:
+    """The account's time, 0 where nothing was ever written."""
+    moment: int | None = await tx.value(_CLOCK, user_id=user_id)
+    return moment or 0

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
 _BEGIN = Sql("INSERT INTO lineage (id, epoch, began_at) VALUES (1, :epoch, :now) ON CONFLICT DO NOTHING")
+_PROBE = Sql("UPDATE lineage SET probed_at = :now WHERE id = 1")
 _EPOCH = Sql("SELECT epoch FROM lineage")
 
 
@@ -22,3 +23,8 @@ async def epoch(tx: Tx) -> str | None:
     """The id of this lineage; None before it has begun."""
     found: str | None = await tx.value(_EPOCH)
     return found
+
+
+async def probe(tx: Tx) -> None:
+    """Write something that nobody reads, to see whether it can be written."""
+    await tx.run(_PROBE, now=tx.now)

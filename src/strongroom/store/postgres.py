@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections import deque
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -22,8 +22,11 @@ from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
-from strongroom.store import migrations
+from strongroom.store import hosts, migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.notify import NotifyNudges
+from strongroom.store.nudges import Telling
+from strongroom.store.pulse import Pulse
 from strongroom.store.riding import Proof, together
 from strongroom.store.sharing import Apart, Sharing
 
@@ -53,15 +56,17 @@ _LOST: Final = (
 _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
-class _Tx:
+class _Tx(Telling):
     """A transaction, or a look, on one connection."""
 
-    __slots__ = ("_connection", "_proof", "now")
+    __slots__ = ("_connection", "_proof", "now", "writes")
 
     def __init__(self, connection: Connection, now: int, proof: Proof | None = None) -> None:
+        super().__init__()
         self._connection = connection
         self._proof = proof
         self.now = now
+        self.writes = 1  # how many share it
 
     async def prove(self) -> None:
         """Look for what must be there, unless it was found along with something else."""
@@ -108,11 +113,18 @@ class _Tx:
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
         """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
+        if not rows:
+            return []
         arguments = [[parameters[name] for name in sql.names] for parameters in rows]
         with _in_words():
             changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {by}", arguments)
-        left = deque(row[0] for row in changed)
-        return [bool(left) and left[0] == parameters[by] and bool(left.popleft()) for parameters in rows]
+        told = deque(row[0] for row in changed)
+        outcomes = []
+        for parameters in rows:
+            outcomes.append(bool(told) and told[0] == parameters[by])
+            while told and told[0] == parameters[by]:
+                told.popleft()
+        return outcomes
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
@@ -122,7 +134,7 @@ class _Tx:
         if not _full(page, parameters["limit"]):
             yield page
             return
-        async with self._connection.transaction(isolation="repeatable_read", readonly=True):
+        async with _moment(self._connection):
             while True:
                 page = await self._page(kind, sql, by, parameters)
                 yield page
@@ -141,6 +153,11 @@ class _Tx:
         arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
         rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
         return [kind(*row) for row in rows]
+
+
+def _moment(connection: Connection) -> Any:
+    """A transaction in which all that is read is of one moment; within another such one, a part of that."""
+    return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
 @contextmanager
@@ -186,6 +203,12 @@ class _Pool:
         self._out = 0
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return len(self._waiting)
 
     async def take(self, deadline: float) -> Connection:
         """A connection of one's own, until it is given back."""
@@ -206,14 +229,27 @@ class _Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await connect(self._url)
+            return await self._serving()
         except BaseException:
             self._back()
             raise
 
+    async def _serving(self) -> Connection:
+        """A new connection, which keeps a restore away for as long as it lives."""
+        connection = await connect(self._url)
+        try:
+            free = await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING)
+        except BaseException:  # also where whoever asked for it has gone meanwhile
+            connection.terminate()
+            raise
+        if not free:
+            connection.terminate()
+            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
+        return connection
+
     def give(self, connection: Connection, *, good: bool) -> None:
         """Give it back; one that is not good is closed for good."""
-        if good and not connection.is_closed():
+        if good and not connection.is_closed() and not self._closed:
             self._idle.append(connection)
         else:
             connection.terminate()
@@ -231,7 +267,8 @@ class _Pool:
                 return
 
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close what is idle now, and what is out when it comes back."""
+        self._closed = True
         while self._idle:
             with suppress(Exception):
                 await self._idle.pop().close(timeout=2)
@@ -245,20 +282,20 @@ def place(url: str) -> tuple[str, str]:
     with suppress(ValueError):
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        hosts = parts.netloc.rpartition("@")[2]
-        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in hosts.split(","))
+        named = parts.netloc.rpartition("@")[2]
+        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in named.split(","))
         if good and not parts.fragment and "@" not in parts.path + parts.query:
-            where = ":".join(filter(None, (hosts or query.get("host"), query.get("port"))))
-            named = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
-            return where, next(filter(None, named), "default")
+            where = ":".join(filter(None, (named or query.get("host"), query.get("port"))))
+            databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
+            return where, next(filter(None, databases), "default")
     raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
 
 
 async def connect(url: str, *, patient: bool = False) -> Connection:
     """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
-    connection: Connection = await asyncpg.connect(
+    connection = await hosts.reach(
         url,
-        timeout=CONNECT_SECONDS,
+        CONNECT_SECONDS,
         command_timeout=None if patient else STATEMENT_SECONDS + 5,
         statement_cache_size=512,
         server_settings={
@@ -268,10 +305,16 @@ async def connect(url: str, *, patient: bool = False) -> Connection:
             "jit": "off",
         },
     )
-    if await connection.fetchval("SHOW synchronous_commit") == "off":
-        await connection.execute("SET synchronous_commit = on")
-    # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
-    await connection.set_type_codec("bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary")
+    try:
+        if await connection.fetchval("SHOW synchronous_commit") == "off":
+            await connection.execute("SET synchronous_commit = on")
+        # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
+        await connection.set_type_codec(
+            "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
+        )
+    except BaseException:  # whoever waited for it has gone: nobody else knows of it
+        connection.terminate()
+        raise
     return connection
 
 
@@ -282,18 +325,20 @@ def _text(raw: bytes) -> str:
 class PostgresDatabase:
     """One database, as many nodes as there are."""
 
-    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10) -> None:
+    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
         try:
-            hosts, database = place(url)
+            where, database = place(url)
         except ValueError as error:
             raise CannotOpen(f"DATABASE_URL {error}.") from None
-        self.describe = f"PostgreSQL at {hosts or 'a local socket'}, database {database}"
+        self.describe = f"PostgreSQL at {where or 'a local socket'}, database {database}"
         self._url = url
         self._clock = clock
         self._size = pool_size
         self._pool: _Pool | None = None
         self._sharing: Sharing | None = None
-        _elsewhere(self._prepare)
+        self.nudges = NotifyNudges(lambda: connect(url))
+        self.pulse = Pulse()
+        _elsewhere(partial(self._prepare, migrate))
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
         """Run an action on a connection of its own."""
@@ -304,13 +349,16 @@ class PostgresDatabase:
 
         return _elsewhere(run)
 
+    def examine(self) -> None:
+        """PostgreSQL looks after its own pages, and 'strongroom doctor' asks it."""
+
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
-    async def _prepare(self) -> None:
-        """Bring the schema up to date before anyone is served."""
+    async def _prepare(self, migrate: bool) -> None:  # noqa: FBT001 - passed on
+        """Bring the schema up to date before anyone is served, or see that it is."""
         async with self._opening("bring up to date") as connection:
-            await migrations.migrate_postgres(connection, self._clock())
+            await migrations.migrate_postgres(connection, self._clock(), may=migrate)
 
     @asynccontextmanager
     async def _opening(self, purpose: str) -> AsyncIterator[Connection]:
@@ -322,6 +370,8 @@ class PostgresDatabase:
         except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
+            if not await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
+                raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
             yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
             raise CannotOpen(f"Cannot {purpose} {self.describe}: {_reason(error)}.") from None
@@ -354,14 +404,15 @@ class PostgresDatabase:
         return await self._attempts(self._transact, action, args, keywords)
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[_Tx]:
-        """A connection for a list, for as long as the list takes."""
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+        """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
         pool = self._connections()
         deadline = time.monotonic() + PATIENCE
         connection = await self._taken(pool, deadline)
         good = False
         try:
-            yield _Tx(connection, self._clock())
+            async with _moment(connection) if steady else nullcontext():
+                yield _Tx(connection, self._clock())
             good = True
         except (Refusal, GeneratorExit):
             good = not connection.is_in_transaction()
@@ -431,8 +482,9 @@ class PostgresDatabase:
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")
+        tx = _Tx(connection, self._clock())
         try:
-            result = await action(_Tx(connection, self._clock()), *args, **keywords)
+            result = await action(tx, *args, **keywords)
         except Undo as undo:
             await connection.execute("ROLLBACK")
             return undo.result
@@ -441,17 +493,42 @@ class PostgresDatabase:
                 with suppress(*_LOST, asyncpg.PostgresError):
                     await connection.execute("ROLLBACK")
             raise
+        began = time.perf_counter()
         try:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
+        self.nudges.committed(tx.told)
+        self.pulse.committed(tx.writes, time.perf_counter() - began)
         return result
 
     async def fold(self) -> None:
         """PostgreSQL keeps its own log, and its own time to forget."""
 
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a connection."""
+        return 0 if self._pool is None else self._pool.waiting
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Unknown: the disk is another machine's."""
+        return None
+
+    async def size(self) -> int:
+        """The bytes of the database, as PostgreSQL counts them."""
+        size: int = await self.read(_size)
+        return size
+
+    async def vacuum(self) -> None:
+        """Let PostgreSQL take back what is dead, and count anew what its plans rest on. Nobody waits for it."""
+        async with self._opening("vacuum") as connection:
+            await connection.execute("SET statement_timeout = 0")
+            await connection.execute("VACUUM (ANALYZE)")
+
     async def close(self) -> None:
         """Let go of the connections."""
+        await self.nudges.close()
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None
@@ -459,6 +536,10 @@ class PostgresDatabase:
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
+
+
+async def _size(tx: _Tx) -> Any:
+    return await tx.value(Sql("SELECT pg_database_size(current_database())"))
 
 
 def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:

@@ -15,30 +15,26 @@ from strongroom.store.db import Sql
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.errors import Refusal
-
 
 _NUMBERED = re.compile(r"\$(\d+)")
 
 
 class Proof:
-    """A value that must be there, or the request is refused."""
+    """A value that must stand before a judge, who refuses the request or says what it means."""
 
-    __slots__ = ("found", "made", "parameters", "refusal", "sql")
+    __slots__ = ("found", "judge", "made", "parameters", "sql")
 
-    def __init__(self, sql: Sql, refusal: Callable[[], Refusal], **parameters: Any) -> None:
+    def __init__(self, sql: Sql, judge: Callable[[Any], Any], **parameters: Any) -> None:
         self.sql = sql
         self.parameters = parameters
-        self.refusal = refusal
+        self.judge = judge
         self.made = False
         self.found: Any = None
 
     def make(self, found: Any) -> None:
-        """Take note of what was found; nothing is a refusal."""
-        if found is None:
-            raise self.refusal()
+        """Take note of what was found, or refuse."""
+        self.found = self.judge(found)
         self.made = True
-        self.found = found
 
 
 @lru_cache(maxsize=256)

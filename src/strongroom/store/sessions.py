@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Origin, RefreshToken, Session
+from strongroom.store.accounts import of_open_accounts
 from strongroom.store.db import ALL, Sql, columns
 from strongroom.store.riding import Proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.errors import Refusal
     from strongroom.store.db import Tx
+
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.
 _OPENED = """
     INSERT INTO sessions (user_id, id, generation, created_at, last_used_at, expires_at, address, user_agent)
     SELECT id, :id, 0, :now, :now, :expires_at, :address, :user_agent
-      FROM users WHERE id = :user_id AND password_hash = :password_hash
+      FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
 """
 _OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
 # The oldest unused ends first.
@@ -31,12 +32,16 @@ _TOUCH = Sql("""
     UPDATE sessions SET last_used_at = :now, address = :address, user_agent = :user_agent
      WHERE user_id = :user_id AND id = :id AND last_used_at < :now
 """)
+_END_ALL = Sql("DELETE FROM sessions WHERE user_id = :user_id")
 _END_OTHERS = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id <> :id")
 _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
-_LAST_USED = Sql("SELECT last_used_at FROM sessions WHERE user_id = :user_id AND id = :id")
+# Asked on every request: two searches by key, the second in the index of the accounts that are shut.
+_USE = of_open_accounts(
+    "SELECT COALESCE(-{shut}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
+)
 _TOKEN = Sql(f"""
     SELECT {columns(RefreshToken)} FROM refresh_tokens
      WHERE user_id = :user_id AND jti = :jti AND session_id = :session_id
@@ -75,7 +80,10 @@ async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expir
 
 async def trim(tx: Tx, user_id: str, keep: int) -> int:
     """End the sessions that are too many; how many those were."""
-    return await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    if ended:
+        tx.tell(user_id, None)
+    return ended
 
 
 async def of_user(tx: Tx, user_id: str) -> list[Session]:
@@ -108,15 +116,15 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
     )
 
 
-async def last_used(tx: Tx, user_id: str, session_id: str) -> int | None:
-    """When this session was last used; None if it has ended, for then it is gone."""
-    moment: int | None = await tx.value(_LAST_USED, user_id=user_id, id=session_id)
-    return moment
+async def use(tx: Tx, user_id: str, session_id: str) -> int | None:
+    """When this session was last used; below zero if its account is shut, None if it has ended, for then it is gone."""
+    used: int | None = await tx.value(_USE, user_id=user_id, id=session_id)
+    return used
 
 
-def proof(user_id: str, session_id: str, refusal: Callable[[], Refusal]) -> Proof:
-    """That this session is open: what is found is when it was last used."""
-    return Proof(_LAST_USED, refusal, user_id=user_id, id=session_id)
+def proof(user_id: str, session_id: str, judge: Callable[[int | None], int]) -> Proof:
+    """That this session is open: what is found is judged as what `use` tells."""
+    return Proof(_USE, judge, user_id=user_id, id=session_id)
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
@@ -135,11 +143,18 @@ async def present(tx: Tx, user_id: str, session_id: str, generation: int, expire
 
 async def end(tx: Tx, user_id: str, session_id: str) -> bool:
     """End a session; False if there is none."""
+    tx.tell(user_id, None)
     return await tx.run(_END, user_id=user_id, id=session_id) > 0
+
+
+async def end_all(tx: Tx, user_id: str) -> int:
+    """End all sessions of an account; how many those were."""
+    return await tx.run(_END_ALL, user_id=user_id)
 
 
 async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
     """End all sessions of an account but this one; how many those were."""
+    tx.tell(user_id, None)
     return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 

@@ -100,6 +100,7 @@ class Sharing:
 
 
 async def _together(tx: Any, jobs: list[Job]) -> list[Any]:
+    tx.writes = len(jobs)
     try:
         return [await job.action(tx, *job.args, **job.keywords) for job in jobs]
     except (Undo, Refusal, Duplicate, Orphan):

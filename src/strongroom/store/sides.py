@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import postgres, sqlite
+from strongroom.store import migrations, postgres, sqlite
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+
+    from strongroom.store.migrations import Migration
 
 PAGE_BYTES: Final = 1024 * 1024  # a page ends with the row that reaches this, and no more than one is in memory
 PAGE_ROWS: Final = 500
@@ -44,8 +46,10 @@ class Side(Protocol):
 
     role: str  # source or target
     identity: str  # where it is, without user and password
+    engine: str
     begin: str
     begin_reading: str
+    begin_snapshot: str
 
     @property
     def named(self) -> str:
@@ -67,6 +71,9 @@ class Side(Protocol):
     async def tables(self) -> set[str]:
         """The tables that there are."""
 
+    async def build(self, steps: list[Migration], now: int) -> None:
+        """Make the tables of these steps, where there are none."""
+
     async def lock(self, names: Iterable[str]) -> None:
         """Let nobody else write to these tables until the end of the transaction that has just begun."""
 
@@ -86,7 +93,9 @@ class Side(Protocol):
 class _SqliteSide:
     """A SQLite file. A transaction holds the file's one lock for writing from its beginning."""
 
+    engine = "sqlite"
     begin = begin_reading = "BEGIN IMMEDIATE"
+    begin_snapshot = "BEGIN"  # the first look fixes the moment, and nobody waits for it
 
     def __init__(self, role: str, address: str) -> None:
         self.role = role
@@ -123,6 +132,10 @@ class _SqliteSide:
 
     async def tables(self) -> set[str]:
         return {name for (name,) in await self.ask("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+    async def build(self, steps: list[Migration], now: int) -> None:
+        with in_words(self):
+            migrations.migrate_sqlite(self._connection, now, steps)
 
     async def lock(self, names: Iterable[str]) -> None:
         del names  # the transaction holds the one lock already
@@ -165,8 +178,9 @@ class _SqliteSide:
 class _PostgresSide:
     """A PostgreSQL database. A source is read in one snapshot, with all its tables locked against writing."""
 
+    engine = "postgresql"
     begin = "BEGIN"
-    begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    begin_reading = begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, role: str, address: str) -> None:
         self.role = role
@@ -217,6 +231,10 @@ class _PostgresSide:
 
     async def tables(self) -> set[str]:
         return {name for (name,) in await self.ask("SELECT tablename FROM pg_tables WHERE schemaname = current_schema")}
+
+    async def build(self, steps: list[Migration], now: int) -> None:
+        with in_words(self):
+            await migrations.build_postgres(self._connection, steps, now)
 
     async def lock(self, names: Iterable[str]) -> None:
         # Before the first SELECT: the snapshot is then taken under the locks, and shows all that was ever written.
@@ -282,6 +300,10 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
         ) from None
     except apsw.NotADBError:
         raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
+    except apsw.CorruptError:
+        raise CannotCopy(
+            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it."
+        ) from None
     except UnicodeDecodeError:
         raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None
     except (apsw.ConstraintError, asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:

@@ -9,9 +9,10 @@ their own and are not held up by it.
 from __future__ import annotations
 
 import asyncio
-import os
 import queue
+import shutil
 import threading
+import time
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ import apsw
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.disk import bytes_of, make_file, stop_process, write_anew
+from strongroom.store.nudges import FileNudges, Telling
+from strongroom.store.pulse import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -32,6 +36,7 @@ PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read betw
 BATCH: Final = 256  # writes that share one transaction at most
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
+LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
@@ -49,12 +54,13 @@ def has_wal_fault(version: str) -> bool:
     return fixed is None or patch < fixed
 
 
-class _Tx:
+class _Tx(Telling):
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
     __slots__ = ("_connection", "_execute", "_open", "now")
 
     def __init__(self, connection: apsw.Connection, now: int) -> None:
+        super().__init__()
         self._connection = connection
         self._execute = connection.cursor().execute
         self._open: list[apsw.Cursor] = []
@@ -201,7 +207,7 @@ def _at_once(awaitable: Awaitable[Any]) -> Any:
 class SqliteDatabase:
     """One file, one writer, many readers."""
 
-    def __init__(self, path: str, clock: Callable[[], int]) -> None:
+    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = Path(path).expanduser().absolute()
@@ -213,13 +219,17 @@ class SqliteDatabase:
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
-        self.on_fatal: Callable[[BaseException], None] = _stop_process
+        self.pulse = Pulse()
+        self.on_fatal: Callable[[BaseException], None] = stop_process
+        if not migrate and not self._path.exists():
+            raise migrations.not_current(migrations.load(), {})
         with self._opening():
-            _make_file(self._path)
+            self._lock = make_file(self._path)
             self._writer = self._connect()
-            migrations.migrate_sqlite(self._writer, clock())
+            migrations.migrate_sqlite(self._writer, clock(), may=migrate)
             self._reader = self._connect(read_only=True)
             self._look = _Look(self._reader, clock)
+            self.nudges = FileNudges(self._writer, lambda: self._busy)
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
@@ -227,9 +237,12 @@ class SqliteDatabase:
         try:
             yield
         except apsw.NotADBError:
-            raise CannotOpen(f"{self._path} is not a database of strongroom.") from None
+            raise CannotOpen(
+                f"{self._path} is not a database of strongroom, or its beginning is damaged; "
+                "'strongroom restore FILE' puts a backup in its place, and keeps this file."
+            ) from None
         except apsw.CorruptError:
-            raise CannotOpen(f"The database {self._path} is damaged; restore it from a backup.") from None
+            raise self._damaged() from None
         except (apsw.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
@@ -246,6 +259,27 @@ class SqliteDatabase:
                     self._writer.execute(_ROLLBACK)
                 raise
         return result
+
+    def _damaged(self) -> CannotOpen:
+        return CannotOpen(
+            f"The database {self._path} is damaged. 'strongroom doctor' says where; 'strongroom restore FILE' puts a "
+            "backup in its place, and keeps this file."
+        )
+
+    def examine(self) -> None:
+        """Look at the pages of the file, for a few seconds at most."""
+        began = time.monotonic()
+        with self._opening():
+            connection = self._connect(read_only=True)
+            connection.set_progress_handler(lambda: time.monotonic() - began > LOOK_SECONDS, 10_000)
+            try:
+                sound = connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+            except apsw.InterruptError:
+                sound = True  # as far as it was looked at
+            finally:
+                connection.close()
+        if not sound:
+            raise self._damaged()
 
     @property
     def describe(self) -> str:
@@ -272,8 +306,9 @@ class SqliteDatabase:
         return _at_once(action(self._look, *args, **keywords))
 
     @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[_Tx]:
-        """One moment of the database, on a connection of its own, for a read that takes its time."""
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+        """One moment of the database, on a connection of its own, for a read that takes its time; always steady."""
+        del steady
         if self._readers:
             connection = self._readers.pop()  # the one used last: its cache is warm
         else:
@@ -345,6 +380,7 @@ class SqliteDatabase:
         self._run_here(jobs)
 
     def _run_here(self, jobs: list[_Job]) -> None:
+        self.nudges.look()
         if self._run_all(jobs):
             self._hand_over(lambda: self._commit(jobs))
 
@@ -379,7 +415,7 @@ class SqliteDatabase:
     def _run_all(self, jobs: list[_Job]) -> bool:
         """Run each job in the open transaction. False if SQLite has rolled all of it back."""
         writer = self._writer
-        tx = _Tx(writer, self._clock())
+        tx = self._tx = _Tx(writer, self._clock())
         alone = len(jobs) == 1
         for job in jobs:
             if not alone:
@@ -399,14 +435,20 @@ class SqliteDatabase:
         """On the writer's thread: wait for the disk, then let the answers go."""
         try:
             if self._writer.in_transaction:
+                began = time.perf_counter()
                 self._writer.execute(_COMMIT)
+                self.pulse.committed(len(jobs), time.perf_counter() - began)
         except apsw.Error as error:
             if self._writer.in_transaction:
                 with suppress(apsw.Error):
                     self._writer.execute(_ROLLBACK)
             _call(jobs, self._fail, jobs, error)
         else:
-            _call(jobs, self._settle, jobs)
+            _call(jobs, self._committed, jobs, self._tx)
+
+    def _committed(self, jobs: list[_Job], tx: _Tx) -> None:
+        self.nudges.committed(tx.told)  # before the answers leave
+        self._settle(jobs)
 
     def _settle(self, jobs: list[_Job]) -> None:
         for job in jobs:
@@ -442,8 +484,37 @@ class SqliteDatabase:
                 self._broken = True
                 self.on_fatal(error)
 
+    @property
+    def waiting(self) -> int:
+        """How many writes wait for their turn."""
+        return len(self._queue)
+
+    @property
+    def free_bytes(self) -> int | None:
+        """How much room is left on the disk of the file."""
+        return shutil.disk_usage(self._path.parent).free
+
+    async def size(self) -> int:
+        """The bytes of the file and of its log."""
+        return bytes_of(f"{self._path}") + bytes_of(f"{self._path}-wal")
+
+    async def vacuum(self) -> None:
+        """Write the file anew, on a thread of its own: who writes meanwhile waits."""
+        try:
+            await asyncio.to_thread(self._vacuum)
+        except apsw.Error as error:
+            raise _passing(error) or error from None
+
+    def _vacuum(self) -> None:
+        connection = connect(self._path)
+        try:
+            write_anew(connection, self._path.parent, FOLD_MS)
+        finally:
+            connection.close()
+
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
+        await self.nudges.close()
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
         if self._thread is not None:
@@ -453,6 +524,7 @@ class SqliteDatabase:
         for connection in (*self._readers, self._reader, self._writer):
             connection.close()
         self._readers.clear()
+        self._lock.close()
 
 
 def connect(path: Path) -> apsw.Connection:
@@ -479,19 +551,3 @@ def connect(path: Path) -> apsw.Connection:
 def _call(jobs: Sequence[_Job], method: Callable[..., None], *args: Any) -> None:
     """Go on upon the event loop of those who wait."""
     jobs[0].loop.call_soon_threadsafe(method, *args)
-
-
-def _make_file(path: Path) -> None:
-    """Make the file and its folder, readable by their owner only."""
-    if path.is_dir():
-        raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
-def _stop_process(error: BaseException) -> None:
-    """The disk failed under a commit: what the file holds now is unknown to this process, so it must not go on."""
-    os.write(
-        2, f"strongroom: the database failed ({type(error).__name__}); stopping so that nothing is lost.\n".encode()
-    )
-    os._exit(1)

@@ -81,6 +81,7 @@ def of_user(tx: Tx, user_id: str, *, blobs: bool) -> AsyncIterator[list[Vault]]:
 
 async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int) -> bool:
     """Set the vault's time, and count what was added to it; False if this owner has no such vault."""
+    tx.tell(user_id, uid)
     return await tx.run(_BOOK, user_id=user_id, uid=uid, moment=moment, documents=documents, bytes=size) > 0
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from strongroom.wire.answers import (
     ApiKeys,
+    BlobVersions,
     Deleted,
     Derivation,
     Documents,
@@ -14,12 +15,14 @@ from strongroom.wire.answers import (
     Failure,
     Fault,
     Health,
+    Imported,
     KeyAbout,
     Keyring,
     Limits,
     ListedSession,
     Me,
     NewApiKey,
+    ReadyReport,
     Results,
     Sessions,
     SignedIn,
@@ -27,6 +30,7 @@ from strongroom.wire.answers import (
     Tokens,
     Vault,
     Vaults,
+    Versions,
 )
 from strongroom.wire.bodies import (
     Batch,
@@ -72,16 +76,22 @@ from strongroom.wire.bodies import (
     Version,
     Wrapped,
 )
+from strongroom.wire.lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
+from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
 from strongroom.wire.reading import decode, says
 
 __all__ = [
+    "FORMAT",
+    "FORMAT_VERSION",
     "ApiKeys",
     "Batch",
     "Blob",
+    "BlobVersions",
     "Body",
     "ChangePassword",
     "Ciphertext",
     "Collections",
+    "Counts",
     "CreateApiKey",
     "CreateBlob",
     "CreateContainer",
@@ -93,16 +103,22 @@ __all__ = [
     "DeleteOperation",
     "Deleted",
     "Derivation",
+    "DocumentChanged",
     "Documents",
     "Done",
     "Email",
+    "Ended",
+    "Ending",
     "Events",
     "Failure",
     "Fault",
     "Flag",
+    "Header",
     "Health",
     "Hmac",
+    "Imported",
     "Kdf",
+    "Kept",
     "KeyAbout",
     "Keyring",
     "Limits",
@@ -123,6 +139,8 @@ __all__ = [
     "PutKeyring",
     "PutOperation",
     "PutVault",
+    "Ready",
+    "ReadyReport",
     "Refresh",
     "Register",
     "RenameVault",
@@ -133,15 +151,22 @@ __all__ = [
     "Synced",
     "Text",
     "Tokens",
+    "Trailer",
     "Uid",
     "Uids",
     "Vault",
+    "VaultChanged",
     "Vaults",
     "Version",
+    "Versions",
     "Wrapped",
+    "bad_line",
     "decode",
     "encode",
+    "encode_lines",
+    "read_line",
     "says",
 ]
 
 encode = msgspec.json.Encoder().encode
+encode_lines = msgspec.json.Encoder().encode_lines

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, Document, Event, Permission, Usage, User
+from strongroom.model import ApiKey, BlobVersion, Document, Event, Permission, Usage, User, Version
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -84,6 +84,13 @@ class Health(Struct, frozen=True):
     epoch: str
 
 
+class ReadyReport(Struct, frozen=True):
+    """Whether the server can do its work: each thing that it looked at is `ok` or `failed`."""
+
+    status: str
+    checks: dict[str, str]
+
+
 class Done(Struct, frozen=True):
     """It is done."""
 
@@ -154,6 +161,18 @@ class Results(Struct, frozen=True):
     results: list[Document]
 
 
+class Versions(Struct, frozen=True):
+    """The versions of a document that were replaced and are kept, newest first."""
+
+    versions: list[Version]
+
+
+class BlobVersions(Struct, frozen=True):
+    """The blobs of a vault that were replaced and are kept, newest first."""
+
+    versions: list[BlobVersion]
+
+
 class NewApiKey(Struct, frozen=True, rename="camel"):
     """A new API key. `key` is shown in this answer and never again."""
 
@@ -198,6 +217,16 @@ class Events(Struct, frozen=True, rename="camel"):
 
     events: list[Event]
     has_more: bool
+
+
+class Imported(Struct, frozen=True, rename="camel"):
+    """What an import brought, in all its attempts together; `leftOut` are versions of which no more are kept here."""
+
+    vaults: int
+    documents: int
+    versions: int
+    blob_versions: int
+    left_out: int
 
 
 class Fault(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.server.routes import accounts, batches, documents, keyrings, keys, sessions, system, vaults
+from strongroom.server.routes import (
+    accounts,
+    batches,
+    documents,
+    events,
+    keyrings,
+    keys,
+    moving,
+    sessions,
+    system,
+    vaults,
+    versions,
+)
 from strongroom.server.table import Table
 
 if TYPE_CHECKING:
@@ -13,8 +25,15 @@ if TYPE_CHECKING:
 
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
-    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS]
-    endpoints = [*of_accounts, *vaults.endpoints(variant), *system.ENDPOINTS]
+    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *moving.ENDPOINTS]
+    endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant), *system.ENDPOINTS]
     if variant.has_documents:
-        endpoints += [*documents.ENDPOINTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+    if variant.has_blobs:
+        endpoints += versions.OF_BLOBS
     return Table(endpoints)
+
+
+def watching() -> Table:
+    """The routes of the port that only those who watch over a server reach."""
+    return Table(system.WATCHING)

@@ -10,7 +10,7 @@ from strongroom.model import Permission
 from strongroom.server.http import Answer, Call, answer
 from strongroom.server.table import Endpoint
 
-SMALL: Final = 32  # operations that may share a commit with other writes; more have one to themselves
+SMALL: Final = 16  # operations that may share a commit with other writes; more have one to themselves
 
 
 async def run(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from strongroom import errors, rules, wire
@@ -10,13 +11,14 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.http import CHUNK, Answer, Call, answer, integer, items, streamed
+from strongroom.server.http import CHUNK, Answer, Call, Gone, answer, integer, items, streamed
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
     from strongroom.server.http import Chunks, Pieces
 
 _HEAD: Final = b'{"documents":['
+MOST_WAIT: Final = 60  # seconds
 
 
 def _answer(call: Call, document: Document, status: int = 200) -> Answer:
@@ -65,13 +67,41 @@ async def delete(call: Call) -> Answer:
 
 
 async def list_(call: Call) -> Answer:
-    """The documents of a vault, all or those that changed after `since`."""
-    return await _list(call, _wanted(call))
+    """The documents of a vault, all or those that changed after `since`; with `wait`, not before there are any."""
+    wanted = _wanted(call)
+    await _wait(call, wanted)
+    return await _list(call, wanted)
 
 
 async def sync(call: Call) -> Answer:
     """The list with `since`, as published clients of this API call it."""
-    return await _list(call, _wanted(call, since=0), synced=True)
+    wanted = _wanted(call, since=0)
+    await _wait(call, wanted)
+    return await _list(call, wanted, synced=True)
+
+
+async def _wait(call: Call, wanted: Changes) -> None:
+    """Wait for something that this list would show. Nothing is held meanwhile, and the caller is looked at again."""
+    if not wanted.wait:
+        return
+    uid, looks = call.uid("vaultUid"), count()
+
+    async def look() -> bool:
+        if next(looks) and call.recheck is not None:
+            await call.recheck(call)
+        return await call.look(documents.anything_new, call.actor, uid, wanted)
+
+    if await look():
+        return
+    gone = asyncio.ensure_future(call.body.left())
+    try:
+        await call.room.live.wait(call.actor, uid, wanted.wait, look, gone)
+        if gone.done():
+            raise Gone
+    finally:
+        gone.cancel()
+    if call.recheck is not None:
+        await call.recheck(call)  # whoever lost the right to look while he waited is told so, whatever there is to see
 
 
 async def _list(call: Call, wanted: Changes, *, synced: bool = False) -> Answer:
@@ -86,6 +116,11 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
     query = call.query()
     bad: dict[str, str] = {}
     limit = collection = tombstones = None
+    trash = "deleted" in query
+    if trash and query["deleted"] != "only":
+        bad["deleted"] = "must be only, or absent"
+    elif trash and "includeDeleted" in query:
+        bad["deleted"] = "contradicts includeDeleted"
     if "since" in query:
         since = integer(query["since"], 0)
         if since is None:
@@ -102,9 +137,14 @@ def _wanted(call: Call, since: int | None = None) -> Changes:
         tombstones = {"true": True, "false": False}.get(query["includeDeleted"])
         if tombstones is None:
             bad["includeDeleted"] = "must be true or false"
-    if bad:
+    wait = integer(query.get("wait", "0"), 0)
+    if wait is None or wait > MOST_WAIT:
+        bad["wait"] = f"must be an integer from 0 to {MOST_WAIT}: seconds"
+    elif "wait" in query and since is None and "since" not in bad:
+        bad["since"] = "is required together with wait"
+    if bad or wait is None:
         raise Invalid(bad)
-    return Changes(since, limit, collection, tombstones)
+    return Changes(since, limit, collection, tombstones, wait, trash=trash)
 
 
 def _tail(last: int, *, more: bool, synced: bool) -> bytes:
@@ -142,6 +182,8 @@ _QUERY: Final = (
     ("limit", "integer", "At most this many documents; all of them if absent"),
     ("collection", "string", "Only documents of this collection"),
     ("includeDeleted", "boolean", "Whether to show tombstones; by default only where there is a since"),
+    ("deleted", "string", "If it is only: nothing but deleted documents that can still be revived"),
+    ("wait", "integer", "Seconds, up to 60, to wait for something new; needs a since"),
 )
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 

@@ -91,7 +91,7 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         takes=wire.LogIn,
         answers=wire.SignedIn,
-        refusals=(errors.InvalidCredentials, errors.RateLimited),
+        refusals=(errors.InvalidCredentials, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
         method="POST",
@@ -101,7 +101,7 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         takes=wire.Refresh,
         answers=wire.Tokens,
-        refusals=(errors.InvalidRefreshToken, errors.RateLimited),
+        refusals=(errors.InvalidRefreshToken, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
         method="POST",

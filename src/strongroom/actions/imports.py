@@ -1,0 +1,166 @@
+"""An import: the lines of an export, stored in an account without vaults. The account waits until it is finished."""
+
+from __future__ import annotations
+
+from itertools import compress, groupby
+from operator import not_
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from strongroom import rules, store
+from strongroom.actions import events
+from strongroom.actions.writing import require_room
+from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished, Unauthorized
+from strongroom.model import EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
+from strongroom.store import Undo
+from strongroom.wire import bad_line
+
+if TYPE_CHECKING:
+    from strongroom.model import Actor, Mark, Origin, Terms
+    from strongroom.store import Tx
+    from strongroom.store.imports import Import
+    from strongroom.wire import Header, Kept
+
+EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
+_CLASH: Final[dict[type[Kept], dict[str, str]]] = {
+    KeptVault: {"uid": "or name is that of another line"},
+    KeptDocument: {"uid": "is that of another line"},
+    KeptVersion: {"version": "must be before that of its document, and is there once"},
+    KeptBlob: {"version": "must be before that of its vault, and is there once"},
+}
+
+
+class Batch(Struct, frozen=True):
+    """Some lines of the file with their numbers, where they go on from, and how far they lead.
+
+    `reached` is the time of each vault that they concern.
+    """
+
+    lines: list[tuple[int, Kept]]
+    before: int
+    mark: Mark
+    reached: dict[str, int]
+
+
+async def require_place(tx: Tx, actor: Actor) -> None:
+    """Refuse an account that has vaults and never saw an import, before its file is sent."""
+    if await store.imports.get(tx, actor.user_id) is None and await store.imports.has_vaults(tx, actor.user_id):
+        raise AccountNotEmpty
+
+
+async def begin(tx: Tx, actor: Actor, header: Header, mark: Mark) -> tuple[Mark, bool]:
+    """Begin an import; or tell how far the same file came before, and whether that was its end."""
+    await store.imports.claim(tx, actor.user_id)
+    known = await store.imports.get(tx, actor.user_id)
+    if known is not None and known.state != store.imports.DONE:
+        if known.id != header.id or known.state != store.imports.OPEN:
+            raise ImportUnfinished
+        return known.mark, False
+    if not await store.imports.has_vaults(tx, actor.user_id):
+        await store.imports.begin(tx, actor.user_id, header.id, mark)
+        return mark, False
+    if known is None or known.id != header.id:
+        raise AccountNotEmpty
+    raise Undo((known.mark, True))
+
+
+async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -> None:
+    """Store some lines and move the mark past them."""
+    await _hold(tx, actor, terms, _sum([line for _, line in batch.lines]))
+    if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
+        raise ImportUnfinished
+    left_out = 0
+    for _, alike in groupby(batch.lines, key=lambda numbered: type(numbered[1])):
+        numbered = list(alike)
+        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], terms.versions)
+        for number, line in compress(numbered, map(not_, added)):
+            if not await _is_too_old(tx, actor.user_id, line, terms.versions):
+                raise bad_line(number, _CLASH[type(line)])
+            left_out += 1
+    if left_out:
+        await store.imports.leave_out(tx, actor.user_id, left_out)
+    inside: dict[str, list[Kept]] = {uid: [] for uid in batch.reached}
+    for _, line in batch.lines:
+        if not isinstance(line, (KeptVersion, KeptBlob)):
+            inside[line.uid if isinstance(line, KeptVault) else line.vault_uid].append(line)
+    for uid, moment in batch.reached.items():
+        used = _sum(inside[uid])
+        await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes)
+
+
+async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, rest: Batch, clock: int, origin: Origin) -> Import:
+    """Store what is left, and let the account go on, later than anything that came."""
+    await take(tx, actor, terms, file_id, rest)
+    own = await store.ledgers.clock(tx, actor.user_id)
+    await store.imports.finish(tx, actor.user_id, max(own, clock))
+    await events.note(tx, actor.user_id, EventType.IMPORTED, origin)
+    return await of(tx, actor)
+
+
+async def of(tx: Tx, actor: Actor) -> Import:
+    """The last import into the account."""
+    known = await store.imports.get(tx, actor.user_id)
+    if known is None:
+        raise ImportNotFound
+    return known
+
+
+async def give_up(tx: Tx, actor: Actor) -> None:
+    """Let an unfinished import go no further; what came in is to be deleted."""
+    await store.imports.claim(tx, actor.user_id)
+    if not await store.imports.give_up(tx, actor.user_id):
+        raise ImportNotFound
+
+
+async def empty(tx: Tx, actor: Actor) -> bool:
+    """Delete some of what came in; False when the account is as empty as before.
+
+    Two may do this at once, and the account may go on in between: only an import that was given up is emptied.
+    """
+    await store.imports.claim(tx, actor.user_id)
+    known = await store.imports.get(tx, actor.user_id)
+    if known is None or known.state != store.imports.EMPTYING:
+        return False
+    if await store.imports.empty(tx, actor.user_id, EMPTIED_AT_ONCE):
+        return True
+    await store.imports.forget(tx, actor.user_id)
+    return False
+
+
+async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
+    """Take the account's lock, and count what is added.
+
+    A file may take longer to arrive than an access token lives, but a session that has ended brings nothing more.
+    """
+    if actor.session_id is None or await store.sessions.use(tx, actor.user_id, actor.session_id) is None:
+        raise Unauthorized
+    drawn = await store.imports.book(tx, actor.user_id, added.documents, added.bytes)
+    if drawn is None:
+        raise ImportUnfinished
+    require_room(actor, terms, Usage(drawn.documents, drawn.bytes), added)
+
+
+async def _is_too_old(tx: Tx, user_id: str, line: Kept, most: int) -> bool:
+    """Whether a version that was not added is one that this server would not have kept either.
+
+    An import may take long, or be broken off: what was due meanwhile has been thrown away with all that was before it.
+    """
+    current = None
+    if isinstance(line, KeptVersion):
+        head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
+        if head is not None and head.purged_at is not None:
+            return line.version < head.version
+        current = None if head is None else head.version
+    elif isinstance(line, KeptBlob):
+        vault = await store.vaults.bare(tx, user_id, line.uid)
+        current = None if vault is None else vault.version
+    return current is not None and current - line.version > most
+
+
+def _sum(lines: list[Kept]) -> Usage:
+    """What these lines add to what the account uses: live documents and blobs, not what they were before."""
+    live = [line for line in lines if isinstance(line, KeptDocument) and line.deleted_at is None]
+    size = sum(rules.octets(line.data, line.hmac) for line in live)
+    size += sum(rules.octets(line.data, line.salt) for line in lines if isinstance(line, KeptVault))
+    return Usage(len(live), size)

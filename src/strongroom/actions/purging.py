@@ -1,0 +1,66 @@
+"""Throwing away what was kept for long enough, a little at a time: nobody who writes has to wait for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from strongroom import store
+from strongroom.rules import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from strongroom.model import Due, Keeping
+    from strongroom.store import Tx
+
+ROWS: Final = 64  # in one transaction, at most
+BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single row is larger
+CHANGES_DAYS: Final = 7  # who follows an account may be away for so long, however short the history
+
+
+async def step(tx: Tx, keeping: Keeping) -> bool:
+    """Throw away some of what is due; False if nothing is. What is left is due the next time."""
+    history = tx.now - keeping.history_days * DAY
+    changes = tx.now - max(keeping.history_days, CHANGES_DAYS) * DAY
+    return (
+        (keeping.trash_days is not None and await _trash(tx, tx.now - keeping.trash_days * DAY))
+        or await _drop(tx, await store.versions.aged(tx, history, ROWS), store.versions.drop)
+        or await _drop(tx, await store.versions.aged_blobs(tx, history, ROWS), store.versions.drop_blobs)
+        or await _drop(tx, await store.changes.aged(tx, changes, ROWS), store.changes.drop)
+    )
+
+
+async def _trash(tx: Tx, before: int) -> bool:
+    """Take the ciphertext from under tombstones, and the versions before them."""
+    due = await store.documents.aged(tx, before, ROWS)
+    if not due:
+        return False
+    fitting = _fitting(due)
+    await store.ledgers.hold(tx, (one.user_id for one in fitting or due[:1]))
+    if fitting:
+        await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
+    elif await store.documents.is_trash(tx, due[0]):  # and more than fits: its versions go first, a few at a time
+        versions = await store.versions.under(tx, due[0], ROWS)
+        await store.versions.drop(tx, _fitting(versions) or versions[:1])
+        if not versions:
+            await store.documents.purge(tx, due[:1])
+    return True
+
+
+async def _drop(tx: Tx, due: list[Due], drop: Callable[[Tx, list[Due]], Awaitable[None]]) -> bool:
+    """Drop what is due, as much as fits."""
+    fitting = _fitting(due) or due[:1]
+    await store.ledgers.hold(tx, (one.user_id for one in fitting))
+    await drop(tx, fitting)
+    return bool(due)
+
+
+def _fitting(due: list[Due]) -> list[Due]:
+    """As many from the beginning as one transaction may throw away."""
+    rows = size = 0
+    for place, one in enumerate(due):
+        rows += one.rows
+        size += one.bytes
+        if rows > ROWS or size > BYTES:
+            return due[:place]
+    return due

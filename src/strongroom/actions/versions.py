@@ -1,0 +1,51 @@
+"""History: the versions of documents and blobs that were replaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import rules, store
+from strongroom.actions import documents, vaults
+from strongroom.errors import VersionNotFound
+from strongroom.model import VaultBlob
+
+if TYPE_CHECKING:
+    from strongroom.model import Actor, BlobVersion, Document, Version
+    from strongroom.store import Tx
+
+
+async def of_document(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> list[Version]:
+    """The versions of a document that were replaced and are kept, newest first."""
+    await documents.head(tx, actor, vault_uid, uid)
+    return await store.versions.of_document(tx, actor.user_id, uid)
+
+
+async def document(tx: Tx, actor: Actor, vault_uid: str, uid: str, version: int) -> Document:
+    """A document as it was at a version, or as it is."""
+    if version == (await documents.head(tx, actor, vault_uid, uid)).version:
+        current = await documents.get(tx, actor, vault_uid, uid)
+        if current.version == version:
+            return current  # otherwise it has been replaced since the look before, and is kept
+    kept = await store.versions.get(tx, actor.user_id, uid, version)
+    if kept is None:
+        raise VersionNotFound
+    return kept
+
+
+async def of_blob(tx: Tx, actor: Actor, uid: str) -> list[BlobVersion]:
+    """The blobs of a vault that were replaced and are kept, newest first."""
+    await vaults.get(tx, actor, uid)
+    return await store.versions.of_blob(tx, actor.user_id, uid) if rules.may_see_blobs(actor) else []
+
+
+async def blob(tx: Tx, actor: Actor, uid: str, version: int) -> VaultBlob:
+    """A vault's blob as it was at a version, or as it is."""
+    vault = await vaults.get(tx, actor, uid)
+    if not rules.may_see_blobs(actor):
+        raise VersionNotFound
+    if version == vault.version and vault.data is not None:
+        return VaultBlob(vault.uid, vault.version, vault.updated_at, vault.data, vault.salt)
+    kept = await store.versions.blob(tx, actor.user_id, uid, version)
+    if kept is None:
+        raise VersionNotFound
+    return kept

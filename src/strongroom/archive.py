@@ -1,0 +1,189 @@
+"""The archive that a backup is: blocks, each with a checksum over everything before it. docs/archive.md has the format.
+
+It holds rows and knows neither an engine nor a file. Whatever was changed, cut off or added is noticed while it is
+read, before the block in question is given to anybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MAGIC: Final = b"strongroom archive 1\n"
+_HEAD = struct.Struct(">cII")  # kind, length of what follows, a checksum of these two
+_DIGEST: Final = 32
+_MANIFEST, _ROWS, _END = b"M", b"R", b"E"
+
+Row = tuple[Any, ...]
+
+
+class BadArchive(Exception):  # noqa: N818 - said to the operator in one sentence
+    """The archive cannot be read; the message is a sentence for the operator."""
+
+
+class Sink(Protocol):
+    """Where an archive is written to."""
+
+    def write(self, data: bytes, /) -> object:
+        """Take these bytes."""
+
+
+class Source(Protocol):
+    """Where an archive is read from."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes; fewer only at the end."""
+
+
+class Listed(Struct, frozen=True):
+    """A table of the archive."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+
+
+class Manifest(Struct, frozen=True):
+    """What an archive says of itself, in its first block."""
+
+    program: str  # the version of strongroom that wrote it
+    engine: str
+    created_at: int
+    epoch: str | None
+    schema: int
+    steps: dict[str, str]  # the checksum of each step of the schema, by its number
+    tables: tuple[Listed, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are altogether."""
+        return sum(table.rows for table in self.tables)
+
+
+class _End(Struct, frozen=True):
+    rows: int
+    blocks: int
+
+
+_rows = msgspec.msgpack.Decoder(tuple[int, list[Row]])
+
+
+class Writer:
+    """Writes an archive: the manifest, pages of rows in the order of its tables, the end."""
+
+    def __init__(self, sink: Sink, manifest: Manifest) -> None:
+        self._sink = sink
+        self._chain = hashlib.sha256(MAGIC).digest()
+        self._blocks = self._count = 0
+        sink.write(MAGIC)
+        self._block(_MANIFEST, msgspec.json.encode(manifest))
+
+    def rows(self, table: int, page: Sequence[Row]) -> None:
+        """Add rows of the table with this place in the manifest."""
+        self._count += len(page)
+        self._block(_ROWS, msgspec.msgpack.encode((table, page)))
+
+    def end(self) -> str:
+        """Close the archive; its checksum."""
+        self._block(_END, msgspec.json.encode(_End(self._count, self._blocks)))
+        return self._chain.hex()
+
+    def _block(self, kind: bytes, payload: bytes) -> None:
+        head = _head(kind, len(payload))
+        self._chain = _next(self._chain, head, payload)
+        self._blocks += 1
+        self._sink.write(head)
+        self._sink.write(payload)
+        self._sink.write(self._chain)
+
+
+class Reader:
+    """Reads an archive. `pages` gives all rows, and ends without a complaint only if nothing is wrong with any."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._blocks = 0
+        magic = source.read(len(MAGIC))
+        if magic != MAGIC:
+            if magic[:18] == MAGIC[:18]:
+                raise BadArchive("The archive has a form that this release does not know; install a newer strongroom.")
+            raise BadArchive("This is not an archive of strongroom.")
+        self._chain = hashlib.sha256(MAGIC).digest()
+        kind, payload = self._block()
+        if kind != _MANIFEST:
+            raise _damaged("it does not begin with a manifest")
+        self.manifest: Manifest = _read(msgspec.json.Decoder(Manifest), payload)
+        self.checksum = ""
+
+    def pages(self) -> Iterator[tuple[str, list[Row]]]:
+        """The rows, page by page, each with the name of its table."""
+        tables = self.manifest.tables
+        counts = [0] * len(tables)
+        while True:
+            kind, payload = self._block()
+            if kind == _END:
+                break
+            if kind != _ROWS:
+                raise _damaged("a block is of no known kind")
+            place, page = _read(_rows, payload)
+            if not 0 <= place < len(tables) or any(len(row) != len(tables[place].columns) for row in page):
+                raise _damaged("rows do not fit their table")
+            counts[place] += len(page)
+            yield tables[place].name, page
+        end = _read(msgspec.json.Decoder(_End), payload)
+        whole = end == _End(sum(counts), self._blocks - 1) and counts == [table.rows for table in tables]
+        if not whole:
+            raise _damaged("it holds other rows than its manifest says")
+        if self._source.read(1):
+            raise _damaged("something follows its end")
+        self.checksum = self._chain.hex()
+
+    def _block(self) -> tuple[bytes, bytes]:
+        """The next block, if it and everything before it are as they were written."""
+        head = self._exactly(_HEAD.size)
+        kind, length, _ = _HEAD.unpack(head)
+        if head != _head(kind, length):
+            raise _damaged(f"block {self._blocks + 1} does not match its checksum")
+        payload = self._exactly(length)
+        chain = _next(self._chain, head, payload)
+        if self._exactly(_DIGEST) != chain:
+            raise _damaged(f"block {self._blocks + 1} does not match its checksum")
+        self._chain = chain
+        self._blocks += 1
+        return kind, payload
+
+    def _exactly(self, size: int) -> bytes:
+        data = self._source.read(size)
+        if len(data) != size:
+            raise _damaged("its end is missing")
+        return data
+
+
+def _head(kind: bytes, length: int) -> bytes:
+    return _HEAD.pack(kind, length, zlib.crc32(kind + length.to_bytes(4)))
+
+
+def _next(chain: bytes, head: bytes, payload: bytes) -> bytes:
+    digest = hashlib.sha256(chain)
+    digest.update(head)
+    digest.update(payload)
+    return digest.digest()
+
+
+def _read(decoder: Any, payload: bytes) -> Any:
+    try:
+        return decoder.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise _damaged("a block cannot be read") from None
+
+
+def _damaged(why: str) -> BadArchive:
+    return BadArchive(f"The archive is damaged: {why}. Take another one.")

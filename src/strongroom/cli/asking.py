@@ -1,0 +1,57 @@
+"""`strongroom ready`: asks a running server whether it can do its work, for a container's health check."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import socket
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from strongroom.cli import serving, terminal
+
+if TYPE_CHECKING:
+    import argparse
+
+_SECONDS: Final = 3.0
+_UNIX: Final = "unix:"
+_ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - what listens everywhere listens here too
+
+
+class _File(http.client.HTTPConnection):
+    """HTTP through a socket in a file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_SECONDS)
+        self._path = path
+
+    def connect(self) -> None:
+        """Open the file."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_SECONDS)
+        self.sock.connect(self._path)
+
+
+def ready(_options: argparse.Namespace) -> int:
+    """Ask the server of these settings, on this machine; exit code 0 if it is ready, else 1."""
+    given = serving.environment(os.environ)
+    try:
+        connection = _connection(given.get("HOST", "127.0.0.1"), int(given.get("PORT", "3000")), given)
+        connection.request("GET", "/ready")
+        answer = connection.getresponse()
+        said = answer.read().decode("utf-8", "replace")
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        terminal.complain(f"no answer: {error}")
+        return 1
+    terminal.say(said)
+    return 0 if answer.status == 200 else 1
+
+
+def _connection(host: str, port: int, given: dict[str, str]) -> http.client.HTTPConnection:
+    if host.startswith(_UNIX):
+        return _File(host.removeprefix(_UNIX))
+    host = _ANYWHERE.get(host, host)
+    if not given.get("TLS_CERT_FILE"):
+        return http.client.HTTPConnection(host, port, timeout=_SECONDS)
+    # The certificate is for another name than this machine's own; nothing secret is sent.
+    return http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=ssl._create_unverified_context())  # noqa: S323, SLF001

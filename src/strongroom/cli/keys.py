@@ -1,0 +1,61 @@
+"""`strongroom keys`: what an operator does with API keys, beside a running server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.cli import operating, terminal
+from strongroom.cli.operating import answer, moment, settings_of
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """The commands below `strongroom keys`."""
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    listing = commands.add_parser(
+        "list", help="list API keys", description="List the API keys of an account, or of all. Secrets are not kept."
+    )
+    listing.add_argument("who", metavar="ACCOUNT", nargs="?", help="the email or the id of one account")
+    operating.add_options(listing)
+    listing.set_defaults(run=list_)
+    revoking = commands.add_parser(
+        "revoke", help="revoke an API key", description="Revoke an API key: it is refused at once, and for good."
+    )
+    revoking.add_argument("who", metavar="ACCOUNT", help="the email or the id of its account")
+    revoking.add_argument("uid", metavar="KEY", help="the uid of the key, as 'strongroom keys list' shows it")
+    operating.add_options(revoking, asks=True)
+    revoking.set_defaults(run=revoke)
+
+
+def list_(options: argparse.Namespace) -> int:
+    """List API keys."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = None if options.who is None else operate.user(settings, options.who)
+        found = operate.keys(settings, account)
+    if options.json:
+        terminal.show_json({"keys": found})
+        return 0
+    rows = [
+        (key.email, key.uid, key.name, moment(key.created_at), moment(key.last_used_at), moment(key.expires_at))
+        for key in found
+    ]
+    terminal.table(("account", "uid", "name", "created", "last used", "expires"), rows)
+    return 0
+
+
+def revoke(options: argparse.Namespace) -> int:
+    """Revoke an API key."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        account = operate.user(settings, options.who)
+        key = next((key for key in operate.keys(settings, account) if key.uid == options.uid.lower()), None)
+        if key is None:
+            raise terminal.Stop(f"{account.email} has no API key {options.uid}.", operating.NOT_THERE)
+        terminal.confirm(f"Revoke the API key {key.name!r} ({key.uid}) of {account.email}?", yes=options.yes)
+        operate.revoke(settings, key)
+    return answer(options, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}.")

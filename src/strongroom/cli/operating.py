@@ -1,0 +1,81 @@
+"""What the operators' commands share: where the data lies, how an answer is shown, what an end means."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from strongroom.cli import terminal
+from strongroom.options import TABLE
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from strongroom.server.settings import Settings
+
+_WHERE = ("DB_PATH", "DATABASE_URL")
+NOT_THERE = 3
+CODES = "Exit codes: 0 done; 2 wrong use, bad settings or no database; 3 nothing of that name; 4 not confirmed."
+
+
+def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
+    """Where the data lies and how to answer; for a command that asks first, that it should not."""
+    for option in TABLE:
+        if option.variable in _WHERE:
+            metavar = "FILE" if option.is_secret else "PATH"
+            parser.add_argument(option.option, dest=option.variable, metavar=metavar, help=option.meaning)
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    if asks:
+        parser.add_argument("--yes", action="store_true", help="do it without asking")
+    parser.epilog = CODES
+
+
+@contextmanager
+def settings_of(options: argparse.Namespace) -> Iterator[Settings]:
+    """The settings of a command; whatever goes wrong with them is one sentence."""
+    from strongroom.cli.serving import environment
+    from strongroom.errors import Refusal
+    from strongroom.server.operate import NoSuch
+    from strongroom.server.settings import BadSetting, resolve
+    from strongroom.store import CannotOpen
+
+    given = {option.option: getattr(options, option.variable) for option in TABLE if option.variable in _WHERE}
+    try:
+        yield resolve({"JWT_SECRET": "not needed here", **environment(os.environ)}, given)
+    except (BadSetting, CannotOpen) as error:
+        raise terminal.Stop(str(error)) from None
+    except NoSuch as error:
+        raise terminal.Stop(str(error), NOT_THERE) from None
+    except Refusal as refusal:
+        fields = (refusal.details or {}).get("fields", {})
+        said = "; ".join(f"{name} {what}" for name, what in fields.items()) or refusal.message
+        raise terminal.Stop(f"{said.rstrip('.')}.") from None
+
+
+def answer(options: argparse.Namespace, value: Any, sentence: str) -> int:
+    """Show what came of it: as JSON, or in a sentence."""
+    terminal.show_json(value) if options.json else terminal.say(sentence)
+    return 0
+
+
+def moment(milliseconds: int | None) -> str:
+    """A time for people, in UTC."""
+    return "-" if milliseconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(milliseconds / 1000))
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def several(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

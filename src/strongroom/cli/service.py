@@ -1,0 +1,117 @@
+"""`strongroom stats`, `vacuum`, `config`: what an operator asks of a service as a whole."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from strongroom.cli import operating, serving, terminal
+from strongroom.cli.operating import answer, settings_of, size
+from strongroom.options import TABLE, Option
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_commands(commands: Any) -> None:
+    """The commands about the whole service."""
+    counting = commands.add_parser(
+        "stats", help="count what a service holds", description="Count what a service holds. It reads whole tables."
+    )
+    operating.add_options(counting)
+    counting.set_defaults(run=stats)
+    vacuuming = commands.add_parser(
+        "vacuum",
+        help="give back the room that deleted things left",
+        description="Give back the room that deleted things left. A file is written anew: that needs as much free disk "
+        "as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. On PostgreSQL "
+        "nobody waits.",
+    )
+    operating.add_options(vacuuming, asks=True)
+    vacuuming.set_defaults(run=vacuum)
+    telling = commands.add_parser(
+        "config",
+        help="show every setting, and where it came from",
+        description="Show every setting, its value, and where it came from; secrets are not shown. It takes the "
+        "options of 'strongroom serve'. Exit code 2 if a server would not start with them.",
+    )
+    serving.add_options(telling)
+    telling.add_argument("--json", action="store_true", help="answer in JSON")
+    telling.set_defaults(run=config)
+
+
+def stats(options: argparse.Namespace) -> int:
+    """Count what a service holds."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        found = operate.stats(settings)
+    if options.json:
+        terminal.show_json(found)
+        return 0
+    for name, value in found.items():
+        words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+        shown = "unknown" if value is None else f"{value:,}" if isinstance(value, int) else value
+        terminal.say(f"{words:18}  {shown}" + (f"  ({size(value)})" if "ytes" in name and value is not None else ""))
+    return 0
+
+
+def vacuum(options: argparse.Namespace) -> int:
+    """Give back the room that deleted things left."""
+    from strongroom.server import operate
+
+    with settings_of(options) as settings:
+        where = operate.described(settings)
+        terminal.confirm(f"Vacuum {where}? Writes to a file wait meanwhile.", yes=options.yes)
+        before, after = operate.vacuum(settings)
+    told = {"data": where, "before": before, "after": after}
+    return answer(options, told, f"{where} took {size(before)} and takes {size(after)}.")
+
+
+def config(options: argparse.Namespace) -> int:
+    """Show every setting, and where it came from."""
+    from strongroom.server.settings import BadSetting, resolve
+
+    told = [_setting(option, getattr(options, option.variable)) for option in TABLE]
+    by_name = {row["variable"]: row for row in told}
+    if by_name["JWT_ISSUER"]["source"] == "default" and by_name["VAULT_VARIANT"]["value"] == "blob":
+        by_name["JWT_ISSUER"]["value"] = "strongbox"
+    if options.json:
+        terminal.show_json({"settings": told})
+    else:
+        rows = [(row["variable"], row["value"] if row["value"] is not None else "-", row["source"]) for row in told]
+        terminal.table(("setting", "value", "from"), rows)
+    given = {option.option: getattr(options, option.variable) for option in TABLE}
+    try:
+        resolve(serving.environment(os.environ), given)
+    except BadSetting as error:
+        raise terminal.Stop(str(error)) from None
+    return 0
+
+
+def _setting(option: Option, given: str | None) -> dict[str, Any]:
+    """One setting: its value, unless that is secret, and which of the places that may name it won."""
+    from_file = serving.environment({})
+    if given is not None:
+        value, source = given, option.option
+    elif os.environ.get(option.variable):
+        value, source = os.environ[option.variable], "environment"
+    elif option.variable in from_file:
+        value, source = from_file[option.variable], serving.ENV_FILE
+    else:
+        value, source = option.default, "default"
+    return {
+        "variable": option.variable,
+        "option": option.option,
+        "value": _shown(option, value, by_option=given is not None),
+        "source": source,
+    }
+
+
+def _shown(option: Option, value: str, *, by_option: bool) -> str | None:
+    """A value as it may be seen: of a secret only that there is one, or the file that holds it."""
+    if not value:
+        return None
+    if not option.is_secret:
+        return value
+    return f"in {value}" if by_option else "set, not shown"

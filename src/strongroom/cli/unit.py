@@ -1,0 +1,88 @@
+"""`strongroom systemd`: prints a unit that locks the service in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strongroom.cli import terminal
+
+if TYPE_CHECKING:
+    import argparse
+
+_UNIT = """\
+# {path}/strongroom.service, printed by 'strongroom systemd'. To install it, as root:
+#
+#   useradd --system --shell /usr/sbin/nologin strongroom
+#   install -d -m 0750 -o root -g strongroom /etc/strongroom
+#   python3 -c 'import secrets; print(secrets.token_hex(32))' > /etc/strongroom/jwt-secret
+#   chown root:strongroom /etc/strongroom/jwt-secret && chmod 0640 /etc/strongroom/jwt-secret
+#   strongroom systemd > {path}/strongroom.service
+#   systemctl daemon-reload && systemctl enable --now strongroom
+#
+# Further settings go as NAME=value into /etc/strongroom/settings. 'systemctl reload strongroom' reads secrets and
+# certificate anew.
+
+[Unit]
+Description=strongroom, a backend for data that stays unreadable to whoever runs it
+Wants=network-online.target
+After=network-online.target postgresql.service
+
+[Service]
+Type=simple
+ExecStart={program} serve --jwt-secret-file /etc/strongroom/jwt-secret
+ExecReload=/bin/kill -HUP $MAINPID
+User=strongroom
+Environment=DB_PATH=/var/lib/strongroom/vault.db
+EnvironmentFile=-/etc/strongroom/settings
+WorkingDirectory=/var/lib/strongroom
+StateDirectory=strongroom
+StateDirectoryMode=0700
+RuntimeDirectory=strongroom
+RuntimeDirectoryMode=0750
+UMask=0077
+Restart=on-failure
+RestartSec=1
+KillMode=mixed
+TimeoutStopSec=40
+LimitNOFILE=8192
+
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+AmbientCapabilities=
+ProtectSystem=strict
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+ProtectProc=invisible
+ProcSubset=pid
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RemoveIPC=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def systemd(_options: argparse.Namespace) -> int:
+    """Print a unit for systemd."""
+    beside = Path(sys.executable).with_name("strongroom")
+    program = str(beside) if beside.exists() else f"{sys.executable} -m strongroom"
+    terminal.say(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
+    return 0

@@ -1,0 +1,150 @@
+"""Conflicts: somebody changed a document here while somebody else changed it there. Nothing is lost before one decides.
+
+A resolver is a function from a Conflict to a Resolution. `keep_mine`, `keep_theirs` and `keep_both` are three;
+one of your own may look at base, mine and theirs, and give one of theirs back, or `merged(value)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from strongroom import identifiers
+from strongroom.client import seal
+from strongroom.client.replica.file import PUT, Entry
+from strongroom.errors import DocumentConflict
+
+if TYPE_CHECKING:
+    from strongroom import model
+    from strongroom.client.documents import Document, Place
+    from strongroom.client.replica.local import Local
+
+
+class Resolution(Struct, frozen=True):
+    """What is to become of a conflict. `value` counts only where it is `merged`."""
+
+    kind: str
+    value: Any = None
+
+    def __repr__(self) -> str:
+        return f"Resolution({self.kind!r})"
+
+
+class Conflict:
+    """A document that was changed here and there. `base` is what both changes were made from, where it is known."""
+
+    def __init__(self, local: Local, at: Place, entry: Entry, row: model.Document) -> None:
+        self._local = local
+        self._at = at
+        self._entry = entry
+        self._row = row
+        self.base: Document | None = None if entry.before is None else local.opened_row(at, entry.before)
+        self.mine: Document = local.opened_entry(at, entry)
+        self.theirs: Document = local.opened_row(at, row)
+
+    @property
+    def uid(self) -> str:
+        """The document's uid."""
+        return self._entry.uid
+
+    @property
+    def vault(self) -> str:
+        """The uid of the document's vault."""
+        return self._entry.vault
+
+    @property
+    def collection(self) -> str:
+        """What people call the document's collection."""
+        return self.theirs.collection
+
+    def __repr__(self) -> str:
+        return f"Conflict(uid={self.uid!r})"
+
+    def resolve(self, how: Resolver) -> None:
+        """Decide. What is kept of mine is sent with the next sync."""
+        resolution = how(self)
+        file = self._local.file
+        with file.change():
+            if file.entry(self.vault, self.uid) != self._entry or file.row(self.vault, self.uid) != self._row:
+                raise DocumentConflict(self.theirs.version, self.theirs.updated_at)
+            _settle(self._local, self._at, self._entry, self._row, resolution, self)
+
+
+Resolver: TypeAlias = Callable[[Conflict], Resolution]
+
+
+def keep_mine(conflict: Conflict) -> Resolution:  # noqa: ARG001
+    """What was changed here replaces what was changed there."""
+    return Resolution("mine")
+
+
+def keep_theirs(conflict: Conflict) -> Resolution:  # noqa: ARG001
+    """What was changed here is dropped."""
+    return Resolution("theirs")
+
+
+def keep_both(conflict: Conflict) -> Resolution:  # noqa: ARG001
+    """What was changed there stays, and what was changed here becomes a document of its own."""
+    return Resolution("both")
+
+
+def merged(value: Any) -> Resolution:
+    """This value replaces both."""
+    return Resolution("merged", value)
+
+
+def _settle(
+    local: Local, at: Place, entry: Entry, row: model.Document, resolution: Resolution, conflict: Conflict
+) -> None:
+    if resolution.kind == "mine":
+        _rebase(local, at, entry, row)
+    elif resolution.kind == "merged":
+        keys, _ = at.key(entry.collection)
+        sealed = seal.seal_document(keys, entry.uid, row.version + 1, resolution.value)
+        changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=row.version + 1)
+        _rebase(local, at, changed, row)
+    elif resolution.kind in {"theirs", "both"}:
+        local.file.drop_entry(entry.vault, entry.uid)
+        if resolution.kind == "both" and not conflict.mine.deleted:
+            _copy(local, at, entry, conflict.mine)
+    else:
+        raise ValueError(resolution.kind)
+
+
+def _rebase(local: Local, at: Place, entry: Entry, row: model.Document) -> None:
+    """Let a change follow on theirs. Where the server has nothing left to follow on, it becomes a new document."""
+    if row.deleted_at is not None and not row.data:
+        start_anew(local, at, entry)
+        return
+    local.file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
+
+
+def _copy(local: Local, at: Place, entry: Entry, mine: Document) -> None:
+    keys, _ = at.key(entry.collection)
+    now = local.core.clock()
+    uid = identifiers.new_uid(now)
+    sealed = seal.seal_document(keys, uid, 1, mine.value)
+    local.file.put_entry(
+        Entry(
+            vault=entry.vault,
+            uid=uid,
+            collection=entry.collection,
+            kind=PUT,
+            data=sealed.data,
+            hmac=sealed.hmac,
+            version=1,
+            base=0,
+            made_at=now,
+        )
+    )
+
+
+def start_anew(local: Local, at: Place, entry: Entry) -> None:
+    """Let a change that can follow on nothing become a new document; a deletion has nothing left to do."""
+    mine = local.opened_entry(at, entry)
+    local.file.drop_entry(entry.vault, entry.uid)
+    if not mine.deleted:
+        _copy(local, at, entry, mine)

@@ -1,0 +1,393 @@
+"""The replica's file: SQLite, for its owner's eyes only. Everything in it is as the server has it, or sealed.
+
+One process has it at a time. A transaction is on disk when it ends: what was queued survives any kill.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import msgspec
+from msgspec import Struct
+
+from strongroom.errors import Invalid
+from strongroom.model import Document
+
+FORMAT: Final = "strongroom replica 1"
+_SCHEMA: Final = """
+    CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE vaults (
+        uid TEXT NOT NULL PRIMARY KEY,
+        wire TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        clock INTEGER NOT NULL,
+        epoch TEXT NOT NULL,
+        cursor INTEGER NOT NULL,
+        start INTEGER,
+        data TEXT,
+        salt TEXT
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE documents (
+        uid TEXT NOT NULL,
+        vault TEXT NOT NULL,
+        collection TEXT NOT NULL,
+        data TEXT NOT NULL,
+        hmac TEXT,
+        version INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        deleted_at INTEGER,
+        deleted INTEGER NOT NULL,
+        PRIMARY KEY (vault, uid)
+    ) STRICT;
+    CREATE INDEX documents_in_order ON documents (vault, collection, updated_at, uid);
+    CREATE INDEX documents_by_moment ON documents (vault, updated_at, uid);
+    CREATE TABLE outbox (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        vault TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        collection TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        data TEXT NOT NULL,
+        hmac TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        base INTEGER NOT NULL,
+        floor INTEGER NOT NULL,
+        before TEXT,
+        made_at INTEGER NOT NULL,
+        UNIQUE (vault, uid)
+    ) STRICT;
+    CREATE TABLE sent (
+        vault TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        hmac TEXT NOT NULL,
+        PRIMARY KEY (vault, uid, hmac)
+    ) STRICT, WITHOUT ROWID;
+"""
+_COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
+_ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
+_PUT_ROW: Final = f"INSERT OR REPLACE INTO documents ({_COLUMNS}, deleted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_row_text = msgspec.json.Encoder().encode
+_row_back = msgspec.json.Decoder(Document).decode
+
+PUT: Final = "put"
+DELETE: Final = "delete"
+BURY: Final = "bury"  # the notice is stored, the server's own deletion is not
+
+
+class KeptVault(Struct, frozen=True, kw_only=True):
+    """A vault as the server last showed it. Up to `cursor` everything was seen.
+
+    `start` is the vault's clock when a first download began that has not ended yet.
+    """
+
+    uid: str
+    wire: str
+    version: int
+    clock: int
+    epoch: str
+    cursor: int
+    start: int | None = None
+    data: str | None = None
+    salt: str | None = None
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A change that waits to be sent: its content, sealed as `version`, and the stored version that it is to follow.
+
+    What is sent gets a version above `floor`. `before` is the row that the change was made from.
+    """
+
+    vault: str
+    uid: str
+    collection: str
+    kind: str
+    data: str
+    hmac: str
+    version: int
+    base: int
+    floor: int = 0
+    before: Document | None = None
+    made_at: int = 0
+    seq: int = 0
+
+    def __repr__(self) -> str:
+        return f"Entry(uid={self.uid!r}, kind={self.kind!r}, base={self.base})"
+
+
+class File:
+    """One replica's file, opened. Several threads may use it, one at a time."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._lock = threading.RLock()
+        self._db = _opened(Path(path))
+        self._deep = 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """All of what happens inside is on disk when it ends, or none of it."""
+        with self._lock:
+            if self._deep:
+                yield
+                return
+            self._db.execute("BEGIN IMMEDIATE")
+            self._deep += 1
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            finally:
+                self._deep -= 1
+
+    def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return list(self._db.execute(statement, values))
+
+    def _run(self, statement: str, *values: Any) -> None:
+        with self._lock:
+            self._db.execute(statement, values)
+
+    # Facts
+
+    def fact(self, name: str) -> str | None:
+        """Something that is known of the whole replica."""
+        found = self._all("SELECT value FROM facts WHERE name = ?", name)
+        return str(found[0][0]) if found else None
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep something that is known of the whole replica."""
+        self._run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value)
+
+    # Vaults
+
+    def vaults(self) -> list[KeptVault]:
+        """Every vault that is kept here."""
+        names = "uid, wire, version, clock, epoch, cursor, start, data, salt"
+        return [
+            KeptVault(**dict(zip(names.split(", "), row, strict=True)))
+            for row in self._all(f"SELECT {names} FROM vaults ORDER BY uid")
+        ]
+
+    def vault(self, uid: str) -> KeptVault | None:
+        """One vault."""
+        return next((vault for vault in self.vaults() if vault.uid == uid), None)
+
+    def put_vault(self, vault: KeptVault) -> None:
+        """Keep a vault."""
+        self._run(
+            "INSERT OR REPLACE INTO vaults (uid, wire, version, clock, epoch, cursor, start, data, salt)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *msgspec.structs.astuple(vault),
+        )
+
+    def raise_clock(self, uid: str, moment: int) -> None:
+        """A vault was seen as late as this."""
+        self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", moment, uid)
+
+    def drop_vault(self, uid: str) -> None:
+        """Forget a vault and what was in it."""
+        with self.change():
+            for table in ("documents", "outbox", "sent"):
+                self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
+            self._run("DELETE FROM vaults WHERE uid = ?", uid)
+
+    # Documents, as the server has them
+
+    def row(self, vault: str, uid: str) -> Document | None:
+        """One document."""
+        found = self._all(f"SELECT {_COLUMNS} FROM documents WHERE vault = ? AND uid = ?", vault, uid)
+        return Document(*found[0]) if found else None
+
+    def rows(self, vault: str, collection: str | None = None) -> Iterator[Document]:
+        """The documents that nobody has deleted, in the order of their last change, a few at a time."""
+        after: tuple[int, str] = (-1, "")
+        condition = "" if collection is None else "AND collection = ?"
+        scope = () if collection is None else (collection,)
+        while True:
+            found = self._all(
+                f"SELECT {_COLUMNS} FROM documents WHERE vault = ? {condition} AND (updated_at, uid) > (?, ?)"
+                " AND NOT deleted ORDER BY updated_at, uid LIMIT 256",
+                vault,
+                *scope,
+                *after,
+            )
+            yield from (Document(*row) for row in found)
+            if len(found) < 256:
+                return
+            after = found[-1][7], found[-1][0]
+
+    def heads(self, vault: str, uids: list[str]) -> dict[str, tuple[int, str | None, int, int]]:
+        """Version, proof and times of some documents."""
+        found: dict[str, tuple[int, str | None, int, int]] = {}
+        for start in range(0, len(uids), 500):
+            some = uids[start : start + 500]
+            marks = ", ".join("?" * len(some))
+            statement = (
+                f"SELECT uid, version, hmac, created_at, updated_at FROM documents WHERE vault = ? AND uid IN ({marks})"
+            )
+            found |= {row[0]: (row[1], row[2], row[3], row[4]) for row in self._all(statement, vault, *some)}
+        return found
+
+    def later(self, vault: str, moment: int) -> dict[str, int]:
+        """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
+        statement = "SELECT uid, version FROM documents WHERE vault = ? AND updated_at > ?"
+        return {row[0]: row[1] for row in self._all(statement, vault, moment)}
+
+    def uids(self, vault: str) -> set[str]:
+        """The uids of all documents of a vault, the deleted ones too."""
+        return {row[0] for row in self._all("SELECT uid FROM documents WHERE vault = ?", vault)}
+
+    def is_empty(self, vault: str) -> bool:
+        """Whether nothing of a vault is here."""
+        return not self._all("SELECT 1 FROM documents WHERE vault = ? LIMIT 1", vault)
+
+    def live(self, vault: str) -> tuple[int, int]:
+        """How many documents the server has not deleted, and the latest moment of any."""
+        [(count, last)] = self._all(
+            "SELECT COUNT(*) FILTER (WHERE deleted_at IS NULL), MAX(updated_at) FROM documents WHERE vault = ?", vault
+        )
+        return count, last or 0
+
+    def put_rows(self, rows: Iterable[tuple[Document, bool]]) -> None:
+        """Keep documents as they were received, each with whether a key holder deleted it."""
+        with self._lock:
+            self._db.executemany(_PUT_ROW, ((*msgspec.structs.astuple(row), deleted) for row, deleted in rows))
+
+    def drop_row(self, vault: str, uid: str) -> None:
+        """Forget a document: the server of another epoch does not have it."""
+        self._run("DELETE FROM documents WHERE vault = ? AND uid = ?", vault, uid)
+
+    # The outbox
+
+    def entries(self, vault: str | None = None) -> list[Entry]:
+        """What waits to be sent, the oldest first."""
+        if vault is None:
+            return [_entry(row) for row in self._all(f"SELECT {_ENTRY} FROM outbox ORDER BY seq")]
+        return [_entry(row) for row in self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? ORDER BY seq", vault)]
+
+    def ready(self, vault: str, after: int, limit: int) -> list[Entry]:
+        """What can be sent, in its order: what follows on the row that the server has. The rest are conflicts."""
+        names = ", ".join(f"o.{name}" for name in _ENTRY.split(", "))
+        statement = (
+            f"SELECT {names} FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
+            " WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0) ORDER BY o.seq LIMIT ?"
+        )
+        return [_entry(row) for row in self._all(statement, vault, after, limit)]
+
+    def clashing(self) -> list[tuple[str, str]]:
+        """Vault and uid of every change that does not follow on the row that the server has."""
+        statement = (
+            "SELECT o.vault, o.uid FROM outbox AS o JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
+            " WHERE o.base != d.version ORDER BY o.seq"
+        )
+        return [(row[0], row[1]) for row in self._all(statement)]
+
+    def queued(self) -> int:
+        """How many changes wait to be sent."""
+        return int(self._all("SELECT COUNT(*) FROM outbox")[0][0])
+
+    def waiting(self) -> set[tuple[str, str]]:
+        """Of which documents something waits to be sent."""
+        return {(row[0], row[1]) for row in self._all("SELECT vault, uid FROM outbox")}
+
+    def entry(self, vault: str, uid: str) -> Entry | None:
+        """What waits to be sent of one document."""
+        found = self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
+        return _entry(found[0]) if found else None
+
+    def put_entry(self, entry: Entry) -> None:
+        """Queue a change, in the place of an earlier one of the same document."""
+        before = None if entry.before is None else _row_text(entry.before).decode()
+        values = (
+            entry.vault,
+            entry.uid,
+            entry.collection,
+            entry.kind,
+            entry.data,
+            entry.hmac,
+            entry.version,
+            entry.base,
+            entry.floor,
+            before,
+            entry.made_at,
+        )
+        self._run(
+            "INSERT INTO outbox (vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (vault, uid) DO UPDATE SET collection = excluded.collection, kind = excluded.kind,"
+            " data = excluded.data, hmac = excluded.hmac, version = excluded.version, base = excluded.base,"
+            " floor = excluded.floor, before = excluded.before, made_at = excluded.made_at",
+            *values,
+        )
+
+    def drop_entry(self, vault: str, uid: str) -> None:
+        """A change that is done, or not wanted any more."""
+        with self.change():
+            self._run("DELETE FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
+            self._run("DELETE FROM sent WHERE vault = ? AND uid = ?", vault, uid)
+
+    def note_sent(self, sendings: Iterable[tuple[str, str, str]]) -> None:
+        """Keep what is about to be sent: vault, uid and proof. If the answer is lost, it is known as ours."""
+        with self._lock:
+            self._db.executemany("INSERT OR IGNORE INTO sent (vault, uid, hmac) VALUES (?, ?, ?)", sendings)
+
+    def was_sent(self, vault: str, uid: str, hmac: str | None = None) -> bool:
+        """Whether a content of this proof, or any, was sent from here and never answered."""
+        if hmac is None:
+            return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ?", vault, uid))
+        return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ? AND hmac = ?", vault, uid, hmac))
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    made = dict(zip(_ENTRY.split(", "), row, strict=True))
+    made["before"] = None if made["before"] is None else _row_back(made["before"])
+    return Entry(**made)
+
+
+def _opened(path: Path) -> apsw.Connection:
+    """The file, made if there is none; nobody else may read it."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        path.chmod(0o600)
+    db = apsw.Connection(str(path))
+    db.set_busy_timeout(1_000)
+    try:
+        db.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+        db.execute("BEGIN EXCLUSIVE")
+        _prepare(db, path)
+        db.execute("COMMIT")
+    except apsw.BusyError:
+        db.close()
+        raise Invalid({"path": "is in use by another process"}) from None
+    except (apsw.NotADBError, apsw.CorruptError):
+        db.close()
+        raise Invalid({"path": "is not a replica"}) from None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _prepare(db: apsw.Connection, path: Path) -> None:
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables:
+        db.execute(_SCHEMA)
+        db.execute("INSERT INTO facts (name, value) VALUES ('format', ?)", (FORMAT,))
+        return
+    found = list(db.execute("SELECT value FROM facts WHERE name = 'format'")) if "facts" in tables else []
+    if found != [(FORMAT,)]:
+        raise Invalid({"path": f"{path.name} is not a replica, or one of another format"})

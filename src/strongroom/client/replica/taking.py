@@ -1,0 +1,77 @@
+"""Taking rows over: each is opened, compared with what this device has seen, and laid beside what waits to be sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from strongroom.client import seal
+from strongroom.client.errors import RolledBack, Tampered
+from strongroom.client.replica.file import BURY, DELETE, PUT, Entry
+
+if TYPE_CHECKING:
+    from strongroom.client.documents import Place
+    from strongroom.client.replica.file import File, KeptVault
+    from strongroom.model import Document
+
+_TIMES: Final = "The server changed the time of something that it showed before."
+_OTHER: Final = "The server shows two contents for one version; one of them was withheld from this device."
+
+
+def take(file: File, at: Place, kept: KeptVault, rows: list[Document]) -> int:
+    """Keep a page of rows, and the place in the list that it leads to; give how many were new."""
+    opened = [(row, seal.open_document(at.key(row.collection)[0], row)) for row in rows]
+    with file.change():
+        known = {} if file.is_empty(at.vault) else file.heads(at.vault, [row.uid for row in rows])
+        fresh = []
+        for row, made in opened:
+            if is_new(known.get(row.uid), row):
+                fresh.append((row, made.deleted))
+        file.put_rows(fresh)
+        waiting = file.waiting()
+        if waiting:
+            for row, deleted in fresh:
+                if (at.vault, row.uid) in waiting:
+                    meet(file, row, deleted=deleted)
+        file.put_vault(kept)
+    return len(fresh)
+
+
+def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
+    """Whether a row says more than what is known; what says less is refused."""
+    if seen is None:
+        return True
+    version, hmac, created_at, updated_at = seen
+    if row.version < version:
+        raise RolledBack
+    if row.version == version and row.hmac != hmac:
+        raise Tampered(_OTHER)
+    if row.created_at != created_at or (row.updated_at != updated_at) != (row.version != version):
+        raise Tampered(_TIMES)
+    if row.updated_at < updated_at:
+        raise Tampered(_TIMES)
+    return row.version != version
+
+
+def meet(file: File, row: Document, *, deleted: bool) -> None:
+    """Lay a row that came in beside a change of it that waits: it is that change itself, or somebody else's."""
+    entry = file.entry(row.vault_uid, row.uid)
+    if entry is None:
+        return
+    if row.hmac is not None and file.was_sent(row.vault_uid, row.uid, row.hmac):
+        _came_through(file, entry, row)
+    elif (deleted and entry.kind != PUT) or entry.kind == BURY:
+        file.drop_entry(row.vault_uid, row.uid)  # both deleted it, or somebody went on from our notice
+    # otherwise it is a conflict: the row is no longer the one that the change was made from
+
+
+def _came_through(file: File, entry: Entry, row: Document) -> None:
+    """What was sent is stored, although its answer was lost."""
+    if row.hmac != entry.hmac:  # changed again since it was sent, or one of several on the way above the floor
+        floor = entry.floor if row.version <= entry.floor else 0
+        file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row, floor=floor))
+    elif entry.kind == DELETE and row.deleted_at is None:
+        file.put_entry(msgspec.structs.replace(entry, kind=BURY, base=row.version, version=row.version, floor=0))
+    else:
+        file.drop_entry(row.vault_uid, row.uid)

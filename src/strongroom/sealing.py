@@ -1,0 +1,271 @@
+"""Encryption of whole archives, to a passphrase or to an age recipient of the operator's.
+
+It has nothing to do with what accounts store, which is ciphertext already and stays so. Only the command line imports
+this module: the server holds no key that opens anything. docs/archive.md has the format.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import zlib
+from contextlib import suppress
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+from strongroom.archive import BadArchive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from strongroom.archive import Sink, Source
+
+MAGIC: Final = b"strongroom sealed 1\n"
+AGE_MAGIC: Final = b"age-encryption.org/v1\n"
+CHUNK: Final = 64 * 1024
+_TAG: Final = 16
+_PREFIX: Final = 7  # of a nonce: this, the number of the chunk, whether it is the last
+_HEAD = struct.Struct(">16s7sIII")  # salt, beginning of the nonces; memory in KiB, passes and lanes of Argon2id
+_MEMORY, _PASSES, _LANES = 65_536, 3, 4  # RFC 9106, the second recommendation
+_MOST: Final = (1_048_576, 64, 64)  # what an archive may ask for
+
+
+class CannotSeal(Exception):  # noqa: N818 - said to the operator in one sentence
+    """The archive cannot be encrypted or opened; the message is a sentence for the operator."""
+
+
+class Sealer:
+    """Encrypts to a passphrase what is written to it: AES-256-GCM in chunks, by the STREAM construction."""
+
+    def __init__(self, sink: Sink, passphrase: str) -> None:
+        salt, prefix = os.urandom(16), os.urandom(_PREFIX)
+        self._head = _headed(_HEAD.pack(salt, prefix, _MEMORY, _PASSES, _LANES))
+        self._cipher = AESGCM(_key(passphrase, salt, _MEMORY, _PASSES, _LANES))
+        self._prefix = prefix
+        self._sink = sink
+        self._number = 0
+        self._waiting = bytearray()
+        sink.write(self._head)
+
+    def write(self, data: bytes) -> None:
+        """Take these bytes; a chunk leaves when there is more than one."""
+        self._waiting += data
+        at = 0
+        while len(self._waiting) - at > CHUNK:
+            self._send(bytes(self._waiting[at : at + CHUNK]), last=False)
+            at += CHUNK
+        del self._waiting[:at]
+
+    def close(self) -> None:
+        """Send the last chunk, which says that it is the last."""
+        self._send(bytes(self._waiting), last=True)
+
+    def _send(self, chunk: bytes, *, last: bool) -> None:
+        self._sink.write(self._cipher.encrypt(_nonce(self._prefix, self._number, last=last), chunk, self._head))
+        self._number += 1
+
+
+class Opener:
+    """Gives what a Sealer took. A chunk that was changed, moved, left out or added is refused."""
+
+    def __init__(self, source: Source, passphrase: str) -> None:
+        self._source = source
+        body = source.read(_HEAD.size + 4)
+        self._head = MAGIC + body
+        if len(body) != _HEAD.size + 4 or self._head != _headed(body[:-4]):
+            raise BadArchive("The archive is damaged: its head does not match its checksum. Take another one.")
+        salt, self._prefix, memory, passes, lanes = _HEAD.unpack(body[:-4])
+        if memory > _MOST[0] or passes > _MOST[1] or lanes > _MOST[2]:
+            raise BadArchive("The archive asks for more work to open it than any archive of strongroom does.")
+        self._cipher = AESGCM(_key(passphrase, salt, memory, passes, lanes))
+        self._number = 0
+        self._next = source.read(CHUNK + _TAG)
+        self._ready = bytearray()
+        self._ended = False
+
+    def read(self, size: int) -> bytes:
+        """So many bytes; fewer only at the end."""
+        while len(self._ready) < size and not self._ended:
+            self._open_next()
+        taken = bytes(self._ready[:size])
+        del self._ready[:size]
+        return taken
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+    def _open_next(self) -> None:
+        chunk, self._next = self._next, self._source.read(CHUNK + _TAG)
+        self._ended = not self._next
+        try:
+            plain = self._cipher.decrypt(_nonce(self._prefix, self._number, last=self._ended), chunk, self._head)
+        except (InvalidTag, ValueError):
+            if self._number == 0:
+                raise BadArchive("The passphrase is wrong, or the archive is damaged.") from None
+            raise BadArchive(
+                f"The archive is damaged: chunk {self._number + 1} does not open. Take another one."
+            ) from None
+        self._number += 1
+        self._ready += plain
+
+
+def _headed(body: bytes) -> bytes:
+    return MAGIC + body + zlib.crc32(body).to_bytes(4)
+
+
+def _key(passphrase: str, salt: bytes, memory: int, passes: int, lanes: int) -> bytes:
+    try:
+        kdf = Argon2id(salt=salt, length=32, iterations=passes, lanes=lanes, memory_cost=memory)
+    except ValueError:
+        raise BadArchive("The archive is damaged: its head makes no sense. Take another one.") from None
+    return kdf.derive(passphrase.encode())
+
+
+def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:
+    return prefix + number.to_bytes(4) + (b"\1" if last else b"\0")
+
+
+# age: the library reads and writes by itself, so it has a thread, and a pipe leads there.
+
+
+class AgeSealer:
+    """Encrypts to age recipients what is written to it."""
+
+    def __init__(self, sink: Sink, recipients: Sequence[str]) -> None:
+        pyrage = _pyrage()
+        to = [_recipient(pyrage, text) for text in recipients]
+        self._piped = _Piped(lambda pipe: pyrage.encrypt_io(pipe, _Plain(sink), to), reads=True)
+
+    def write(self, data: bytes) -> None:
+        """Take these bytes."""
+        try:
+            self._piped.ours.write(data)
+        except BrokenPipeError:
+            self._piped.join()
+            raise
+
+    def close(self) -> None:
+        """Send what is left."""
+        with suppress(BrokenPipeError):
+            self._piped.ours.close()
+        self._piped.join()
+
+
+class AgeOpener:
+    """Gives what was encrypted to an age recipient, with an identity that it was encrypted to."""
+
+    def __init__(self, source: Source, identities: str) -> None:
+        pyrage = _pyrage()
+        keys = [_identity(pyrage, line) for line in identities.splitlines() if line.strip() and line[0] != "#"]
+        if not keys:
+            raise CannotSeal("The identity file holds no line that begins with AGE-SECRET-KEY-.")
+        self._error = (pyrage.DecryptError, OSError)
+        self._piped = _Piped(lambda pipe: pyrage.decrypt_io(_Prefixed(source), pipe, keys), reads=False)
+
+    def read(self, size: int) -> bytes:
+        """So many bytes; fewer only at the end."""
+        data = self._piped.ours.read(size)
+        if len(data) < size:
+            try:
+                self._piped.join()
+            except self._error:
+                raise BadArchive("The archive is damaged, or not encrypted to this identity.") from None
+        return data
+
+    def close(self) -> None:
+        """Read no further."""
+        self._piped.ours.close()
+        with suppress(BaseException):
+            self._piped.join()
+
+
+class _Piped:
+    """A thread at the other end of a pipe."""
+
+    def __init__(self, work: Callable[[Any], None], *, reads: bool) -> None:
+        incoming, outgoing = os.pipe()
+        self.ours: IO[bytes] = os.fdopen(outgoing, "wb") if reads else os.fdopen(incoming, "rb")
+        theirs: IO[bytes] = os.fdopen(incoming, "rb") if reads else os.fdopen(outgoing, "wb")
+        self._error: BaseException | None = None
+
+        def run() -> None:
+            try:
+                work(_Plain(theirs))
+            except BaseException as error:  # noqa: BLE001 - raised again by join
+                self._error = error
+            finally:
+                with suppress(OSError):
+                    theirs.close()
+
+        self._thread = threading.Thread(target=run, name="age", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait for its end; what it raised is raised here."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+
+class _Plain:
+    """Just enough of a file, and nothing that lets the library take it for one on disk."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def read(self, size: int = -1) -> bytes:
+        data: bytes = self._inner.read(size)
+        return data
+
+    def write(self, data: bytes) -> int:
+        self._inner.write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+
+class _Prefixed(_Plain):
+    """A file whose first line was read already, to see what it is."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self._before = AGE_MAGIC
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._before:
+            return super().read(size)
+        taken, self._before = self._before[:size], self._before[size:]
+        return taken
+
+
+def _pyrage() -> Any:
+    try:
+        import pyrage
+    except ImportError:
+        raise CannotSeal("age needs a library that is not installed; run: pip install 'strongroom[age]'") from None
+    return pyrage
+
+
+def check_recipient(text: str) -> None:
+    """Refuse what is no age recipient, and age where its library is missing."""
+    _recipient(_pyrage(), text)
+
+
+def _recipient(pyrage: Any, text: str) -> Any:
+    try:
+        kind = pyrage.ssh if text.startswith("ssh-") else pyrage.x25519
+        return kind.Recipient.from_str(text)
+    except pyrage.RecipientError:
+        raise CannotSeal(f"{text!r} is not an age recipient; it begins with age1, or with ssh-.") from None
+
+
+def _identity(pyrage: Any, line: str) -> Any:
+    try:
+        return pyrage.x25519.Identity.from_str(line.strip())
+    except pyrage.IdentityError:
+        raise CannotSeal("The identity file holds a line that is no age identity.") from None

@@ -1,0 +1,244 @@
+"""A file on its way into an account: read as it arrives, line by line, and stored in small transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from strongroom import wire
+from strongroom.actions import imports
+from strongroom.errors import (
+    AccountNotEmpty,
+    ImportUnfinished,
+    Invalid,
+    PayloadTooLarge,
+    Refusal,
+    RequestTimeout,
+    UnsupportedMediaType,
+)
+from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.server.http import BODY_RATE, BODY_SECONDS
+
+if TYPE_CHECKING:
+    from strongroom.server.http import Call
+    from strongroom.store.imports import Import
+
+LINES: Final = "application/x-ndjson"
+ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole request
+BATCH_LINES: Final = 256  # in one transaction, so that others who write wait a few milliseconds and no more
+BATCH_BYTES: Final = 512 * 1024
+_PARTS: Final = (KeptDocument, KeptVersion, KeptBlob)  # of a vault, in this order
+_CUT_OFF: Final = "ends before its trailer: it was cut off. What came in stays; send the whole file to go on"
+
+
+class File:
+    """What was read of the file so far: each line in its place, numbered, hashed and counted."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.header: wire.Header | None = None
+        self.reached: dict[str, int] = {}  # the time of each vault that lines since the last batch concern
+        self._vault: KeptVault | None = None
+        self._part, self._last = 0, -1
+        self._hash = hashlib.sha256()
+        self._counts = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+
+    @property
+    def mark(self) -> Mark:
+        """How far we are."""
+        return Mark(self.number, self._hash.hexdigest(), Tally(*self._counts.values()))
+
+    def read(self, raw: bytes) -> wire.Header | wire.Trailer | wire.Kept:
+        """The next line, or the refusal that names it."""
+        try:
+            line = wire.read_line(raw)
+            self._place(line)
+        except Invalid as refusal:
+            raise wire.bad_line(self.number + 1, (refusal.details or {})["fields"]) from None
+        if not isinstance(line, wire.Trailer):
+            self.number += 1
+            self._hash.update(raw)
+        return line
+
+    def _place(self, line: wire.Header | wire.Trailer | wire.Kept) -> None:
+        """Refuse a line that does not belong here."""
+        if isinstance(line, wire.Header):
+            self._begin(line)
+        elif self.header is None:
+            raise Invalid({"kind": "must be header in the first line"})
+        elif isinstance(line, wire.Trailer):
+            self._leave_vault()
+            self._end(line)
+        elif isinstance(line, KeptVault):
+            self._leave_vault()
+            if line.updated_at > self.header.clock:
+                raise Invalid({"updatedAt": "must not be after the clock of the header"})
+            self._vault, self._part, self._last = line, 0, -1
+            self.reached[line.uid] = line.created_at
+        else:
+            self._place_in_vault(line)
+        if type(line) in self._counts:
+            self._counts[type(line)] += 1
+
+    def _begin(self, header: wire.Header) -> None:
+        if self.header is not None:
+            raise Invalid({"kind": "is header a second time"})
+        if header.format != wire.FORMAT:
+            raise Invalid({"format": f"must be {wire.FORMAT}"})
+        if header.version != wire.FORMAT_VERSION:
+            raise Invalid({"version": f"must be {wire.FORMAT_VERSION}: this server reads no other"})
+        self.header = header
+
+    def _place_in_vault(self, line: KeptDocument | KeptVersion | KeptBlob) -> None:
+        """In a vault come its documents, then what they were, then what its blob was; each part in order."""
+        name, home = ("uid", line.uid) if isinstance(line, KeptBlob) else ("vaultUid", line.vault_uid)
+        if self._vault is None or home != self._vault.uid:
+            raise Invalid({name: "must be that of the vault before it"})
+        part = _PARTS.index(type(line))
+        if part < self._part:
+            raise Invalid({"kind": "must come before the versions of its vault"})
+        if part > self._part:
+            self._part, self._last = part, -1
+        by, place = ("version", line.version) if isinstance(line, KeptBlob) else ("updatedAt", line.updated_at)
+        if place <= self._last:
+            raise Invalid({by: "must be after that of the line before"})
+        if line.updated_at > self._vault.updated_at:
+            raise Invalid({"updatedAt": "must not be after that of its vault"})
+        self._last = place
+        if isinstance(line, KeptDocument):
+            self.reached[line.vault_uid] = line.updated_at
+
+    def _leave_vault(self) -> None:
+        if self._vault is not None:
+            self.reached[self._vault.uid] = self._vault.updated_at
+
+    def _end(self, trailer: wire.Trailer) -> None:
+        """Refuse a file that is not the one that was written."""
+        if trailer.sha256.lower() != self._hash.hexdigest():
+            raise Invalid({"sha256": "is not that of the lines before: the file was altered on its way"})
+        if trailer.tally != self.mark.held:
+            raise Invalid({"counts": "are not those of the lines before: the file was altered"})
+
+
+class Intake:
+    """One attempt to bring a file in. What earlier attempts with the same file brought is skipped."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._file = File()
+        self._known = Mark(0, "", Tally())  # how far earlier attempts came
+        self._done = False  # to the end, even
+        self._stored = self._known
+        self._trailer = False
+        self._waiting: list[tuple[int, wire.Kept]] = []
+        self._size = 0
+
+    async def run(self) -> Import:
+        """Read and store all of it; what came of it."""
+        call, file = self._call, self._file
+        _admit(call)
+        await call.room.db.read(imports.require_place, call.actor)
+        async with aclosing(_lines(call)) as lines:
+            async for raw in lines:
+                await self._line(raw)
+        if not self._trailer or file.header is None:
+            raise Invalid({"body": _CUT_OFF}, f"The file {_CUT_OFF}, or give the import up with DELETE /auth/import.")
+        if file.number < self._known.lines:
+            raise self._another()
+        if self._done:
+            return await call.room.db.read(imports.of, call.actor)
+        rest = file.header.id, self._batch(), file.header.clock, call.origin
+        return await call.room.db.write_long(imports.finish, call.actor, call.room.terms, *rest)
+
+    async def _line(self, raw: bytes) -> None:
+        file = self._file
+        if self._trailer:
+            raise wire.bad_line(file.number + 2, {"kind": "comes after the trailer, which must be the last line"})
+        line = file.read(raw)
+        if isinstance(line, wire.Trailer):
+            self._trailer = True
+            return
+        if isinstance(line, wire.Header):
+            self._known, self._done = await self._call.room.db.write(imports.begin, self._call.actor, line, file.mark)
+            self._stored = self._known
+        elif file.number > self._known.lines:
+            if self._done:
+                raise self._another()
+            self._waiting.append((file.number, line))
+            self._size += len(raw)
+            if len(self._waiting) >= BATCH_LINES or self._size >= BATCH_BYTES:
+                await self._store()
+        if file.number == self._known.lines:
+            if file.mark != self._known:
+                raise self._another()
+            file.reached.clear()
+
+    async def _store(self) -> None:
+        """Store what waits, and with it the mark up to here."""
+        room, file, batch = self._call.room, self._file, self._batch()
+        assert file.header is not None  # noqa: S101 - nothing waits before it came
+        await room.db.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
+        self._stored = batch.mark
+        self._waiting, self._size, file.reached = [], 0, {}
+
+    def _batch(self) -> imports.Batch:
+        return imports.Batch(self._waiting, self._stored.lines, self._file.mark, self._file.reached)
+
+    def _another(self) -> Refusal:
+        """Up to the mark it must be the file that came before, to the byte."""
+        if self._done:
+            return AccountNotEmpty()
+        return ImportUnfinished("This is not the file with which the unfinished import into your account began.")
+
+
+def _admit(call: Call) -> None:
+    """Refuse what is too large or no file at all, before anything is read."""
+    limit, declared = call.room.settings.import_max_bytes, call.header(b"content-length")
+    if limit and declared is not None and int(declared) > limit:
+        raise PayloadTooLarge(limit)
+    if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
+        raise UnsupportedMediaType(f"Send the file of an export, with 'Content-Type: {LINES}'.")
+
+
+async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
+    """The lines of the body, each with its end; the last one may have none."""
+    longest = call.room.settings.max_body_bytes + ENVELOPE
+    pending, seen, number = bytearray(), 0, 1
+    async with aclosing(_pieces(call)) as pieces:
+        async for piece in pieces:
+            pending += piece
+            end = pending.find(b"\n", seen)
+            while 0 <= end < longest:
+                yield bytes(pending[: end + 1])
+                del pending[: end + 1]
+                number += 1
+                end = pending.find(b"\n")
+            seen = len(pending)
+            if seen > longest:
+                raise wire.bad_line(number, {"line": f"is longer than {longest} bytes, the most that is taken here"})
+            await asyncio.sleep(0)  # others get their turn
+    if pending:
+        yield bytes(pending)
+
+
+async def _pieces(call: Call) -> AsyncGenerator[bytes, None]:
+    """The body as it arrives. Only waiting for it counts against its time, not what is done with it meanwhile."""
+    limit = call.room.settings.import_max_bytes or None
+    loop = asyncio.get_running_loop()
+    got, waited = 0, 0.0
+    more = True
+    while more:
+        began = loop.time()
+        try:
+            async with asyncio.timeout(BODY_SECONDS + got / BODY_RATE - waited):
+                body, more = await call.body.more()
+        except TimeoutError:
+            raise RequestTimeout from None
+        waited += loop.time() - began
+        got += len(body)
+        if limit is not None and got > limit:
+            raise PayloadTooLarge(limit)
+        yield body

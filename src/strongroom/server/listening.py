@@ -1,0 +1,133 @@
+"""Where a server listens: an address, a file, a second port for its figures; with TLS if there is a certificate."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strongroom.server.settings import UNIX, BadSetting
+
+if TYPE_CHECKING:
+    from strongroom.server.settings import Settings
+
+_LOCAL: Final = "127.0.0.1"  # where figures are told if requests come through a file
+
+
+class Doors(NamedTuple):
+    """The sockets that a server takes requests from, and how they are told to people."""
+
+    main: socket.socket
+    metrics: socket.socket | None
+    url: str
+    metrics_url: str | None  # where the figures are told, if that is a place of its own
+
+    def close(self) -> None:
+        """Take the file away that requests came through."""
+        if self.url.startswith(UNIX):
+            with suppress(OSError):
+                Path(self.url.removeprefix(UNIX)).unlink()
+
+
+def open_doors(settings: Settings, host: str | None = None, port: int | None = None) -> Doors:
+    """Bind now, so that a taken port is a sentence and not a traceback."""
+    host = settings.host if host is None else host
+    port = settings.port if port is None else port
+    main = _file(host.removeprefix(UNIX)) if host.startswith(UNIX) else _address(host, port, "HOST and PORT")
+    metrics = None
+    if settings.metrics_port is not None:
+        beside = _LOCAL if host.startswith(UNIX) else host
+        metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
+    told = None if metrics is None else _url(metrics, "http") + "/metrics"
+    return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told)
+
+
+def _address(host: str, port: int, named: str) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadSetting(f"Cannot listen on {host} port {port}: {reason}. Choose another with {named}.") from None
+    return bound
+
+
+def _file(path: str) -> socket.socket:
+    """A socket in a file, for its owner and its group. One that a dead server left behind is taken away first."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o117)
+    try:
+        _clear(path)
+        bound.bind(path)
+    except OSError as error:
+        bound.close()
+        reason = error.strerror or str(error)
+        raise BadSetting(f"Cannot listen on {UNIX}{path}: {reason}. Choose another with HOST.") from None
+    finally:
+        os.umask(mask)
+    return bound
+
+
+def _clear(path: str) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        try:
+            caller.connect(path)
+        except ConnectionRefusedError:  # a socket that nobody serves
+            Path(path).unlink()
+        except FileNotFoundError:
+            return
+        else:
+            raise OSError(0, "another server listens there")
+
+
+def _url(bound: socket.socket, scheme: str) -> str:
+    if bound.family == socket.AF_UNIX:
+        return f"{UNIX}{bound.getsockname()}"
+    host, port = bound.getsockname()[:2]
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def tls(settings: Settings) -> ssl.SSLContext | None:
+    """What TLS is spoken with; None where it is not."""
+    if not settings.tls_cert_file:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    load_certificate(context, settings)
+    return context
+
+
+def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
+    """Read the certificate and its key, perhaps anew: who connects from now on is shown these."""
+    try:
+        context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file or None, password="")
+    except (OSError, ssl.SSLError) as error:
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
+        raise BadSetting(
+            f"Cannot use the certificate {settings.tls_cert_file} with its key "
+            f"{settings.tls_key_file or settings.tls_cert_file}: {str(reason).lower().replace('_', ' ')}."
+        ) from None
+
+
+def announce(settings: Settings, data: str, doors: Doors) -> None:
+    """Tell where it listens, what it serves, where the data lies and where the documentation is."""
+    serves = {
+        "both": "document vaults and blob vaults",
+        "document": "document vaults (Variant A)",
+        "blob": "blob vaults (Variant B)",
+    }[settings.vault_variant.value]
+    reached = settings.public_url if doors.url.startswith(UNIX) else doors.url
+    lines = [f"strongroom listens on {doors.url}", f"  serves  {serves}", f"  data    {data}"]
+    lines += [f"  docs    {reached}/docs"] if reached else []
+    lines += [f"  figures {doors.metrics_url}"] if doors.metrics_url else []
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,184 @@
+"""A channel: what one vault or one account is followed through. It reads once for all who follow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from strongroom.actions import following
+from strongroom.errors import Refusal
+from strongroom.server.live import frames
+from strongroom.server.live.reading import TooFar
+from strongroom.wire import Ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from strongroom.actions.following import Page, View
+    from strongroom.model import Change
+    from strongroom.server.live.follower import Follower
+    from strongroom.server.live.reading import Source
+    from strongroom.store import Database
+    from strongroom.store.standing import Standing
+
+# To follow costs each wake so much, and it is not to take more than a part of the time: what is committed meanwhile
+# goes along with the next wake. The first after a silence waits for nothing.
+SPACING: Final = 0.0002  # seconds for each follower
+REST: Final = 1  # times as long as the reading took
+LONGEST: Final = 1.0
+AGAIN: Final = 0.5  # seconds, when the database is away
+
+Frame = tuple[int, bytes]  # the moment of a change, and its bytes
+
+
+class Channel:
+    """Followers of one source."""
+
+    def __init__(
+        self,
+        db: Database,
+        user_id: str,
+        source: Source,
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        fault: Callable[[BaseException], None],
+    ) -> None:
+        self.source = source
+        self.fault = fault
+        self.present: set[Follower] = set()  # all of them, those who are behind too
+        self.pokes = 0  # how often something may have changed
+        self.doubts = 0  # how often it became doubtful who may follow
+        self.held = False  # nothing is handed out until that is known
+        self._joined: set[Follower] = set()
+        self._cursor = 0  # those who have joined have all up to here
+        self._db = db
+        self._user_id = user_id
+        self._spawn = spawn
+        self._dirty = False
+        self._working = False
+        self._rest_until = 0.0
+        self._hurry = asyncio.Event()
+
+    def poke(self) -> None:
+        """Something may have changed."""
+        self.pokes += 1
+        self._dirty = True
+        if self._joined and not self._working:
+            self._working = True
+            self._spawn(self._run())
+
+    def doubt(self) -> None:
+        """Somebody's right to follow may have ended: hold everything back until it is looked at."""
+        self.doubts += 1
+        self.held = True
+        self._hurry.set()
+        self.poke()
+
+    def join(self, follower: Follower, reached: int, pokes: int) -> bool:
+        """Take in a follower who has all up to `reached`, as of so many pokes; False if it is behind the others.
+
+        It has just proven that it may follow, so the first one to join has nothing to be held back.
+        """
+        if not self._joined:
+            self._cursor, self.held = reached, False
+        elif reached < self._cursor:
+            return False
+        self._joined.add(follower)
+        if self.pokes != pokes:
+            self.poke()
+        return True
+
+    def part(self, follower: Follower) -> None:
+        """Let a follower go on by itself."""
+        self._joined.discard(follower)
+
+    async def standing(self) -> Standing:
+        """Who may follow. To be asked after the changes were read that are to be shown."""
+        return await self._db.read(following.standing, self._user_id)
+
+    async def _run(self) -> None:
+        """Read and hand out until nothing is new."""
+        try:
+            while self._dirty and self._joined:
+                await self._rest()
+                self._dirty = False
+                began = time.monotonic()
+                await self._pass_on()
+                took = time.monotonic() - began
+                self._rest_until = began + took + min(LONGEST, max(SPACING * len(self._joined), REST * took))
+        except Refusal:  # the database is away: nothing was handed out
+            self._dirty = True
+            self._rest_until = time.monotonic() + AGAIN
+        except TooFar:
+            self._end_all(Ending.TOO_FAR_BEHIND)
+        except Exception as error:  # noqa: BLE001 - they come again, and begin anew
+            self.fault(error)
+            self._end_all(Ending.SERVER_FAULT)
+        self._working = False
+        if self._dirty:
+            self.poke()
+
+    async def _rest(self) -> None:
+        """Let others have their share of the time, unless somebody has to go."""
+        left = self._rest_until - time.monotonic()
+        if left > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._hurry.wait()
+        self._hurry.clear()
+
+    async def _pass_on(self) -> None:
+        """Read what is new, see who may still know of it, and only then hand it out."""
+        since = self._cursor
+        reading, more = self.source(since), True
+        while more:
+            doubts = self.doubts
+            page = await reading.page()
+            if page is None or page.changes or self.held:
+                self._judge(await self.standing())
+            if page is None:
+                self._end_all(Ending.VAULT_DELETED)  # those whose account is gone as a whole know that already
+                return
+            if self.doubts != doubts or self._cursor != since:
+                self._dirty = True  # it is doubtful again, or others are here: what was read is not good any more
+                return
+            self._hand_out(page)
+            since = self._cursor = max(since, page.reached)
+            more = page.more
+            await asyncio.sleep(0)
+
+    def _judge(self, standing: Standing) -> None:
+        for follower in list(self._joined):
+            follower.judge(standing)
+
+    def _hand_out(self, page: Page) -> None:
+        released, self.held = self.held, False
+        made: dict[int, bytes] = {}
+        for_view: dict[View, list[Frame]] = {}
+        for follower in list(self._joined):
+            shown = for_view.get(follower.view)
+            if shown is None:
+                shown = for_view[follower.view] = framed(page.changes, follower.view, made)
+            follower.offer(shown, page.reached)
+            if released:
+                follower.rouse()
+
+    def _end_all(self, reason: Ending) -> None:
+        for follower in list(self._joined):
+            follower.end(reason)
+
+
+def framed(changes: list[Change], view: View, made: dict[int, bytes]) -> list[Frame]:
+    """What a view shows of these changes, as frames. `made` keeps those that others may see as well."""
+    found: list[Frame] = []
+    for change in changes:
+        shown = view.shown(change)
+        if shown is change:
+            frame = made.get(change.updated_at)
+            if frame is None:
+                frame = made[change.updated_at] = frames.of(change)
+            found.append((change.updated_at, frame))
+        elif shown is not None:
+            found.append((change.updated_at, frames.of(shown)))
+    return found

@@ -1,0 +1,179 @@
+"""What the server counts: plain numbers, put into words only when somebody asks. No label names a person."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
+
+from strongroom import __version__
+from strongroom.errors import Refusal
+from strongroom.store.pulse import SECONDS, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from strongroom.server.board import Samples
+    from strongroom.server.room import Room
+    from strongroom.server.table import Endpoint
+    from strongroom.store import Database
+
+# Every figure: its name, its kind, what it is.
+FAMILIES: Final = (
+    ("strongroom_requests_total", "counter", "Requests that were answered, by route and status"),
+    ("strongroom_request_seconds", "histogram", "Time from the headers of a request to the end of its answer"),
+    ("strongroom_refusals_total", "counter", "Requests that were refused, by the code of the refusal"),
+    ("strongroom_logins_total", "counter", "Logins by what came of them: ok, failed, throttled or disabled"),
+    ("strongroom_connection_refusals_total", "counter", "Connections that were refused before there was a request"),
+    ("strongroom_commit_writes", "histogram", "Writes that shared one commit"),
+    ("strongroom_commit_seconds", "histogram", "Time that a commit took until the database had it"),
+    ("strongroom_connections", "gauge", "Open connections"),
+    ("strongroom_event_streams", "gauge", "Clients that listen for events"),
+    ("strongroom_queue_depth", "gauge", "How many wait: to write, for a password to be hashed, for a list"),
+    ("strongroom_database_bytes", "gauge", "Bytes that the database takes, its log included"),
+    ("strongroom_disk_free_bytes", "gauge", "Bytes that are free on the disk of the database file"),
+    ("strongroom_ready", "gauge", "Whether the server can do its work: 1, or 0"),
+    ("strongroom_backup_age_seconds", "gauge", "Time since the newest backup was finished"),
+    ("strongroom_processes", "gauge", "Processes that serve on this node"),
+    ("strongroom_info", "gauge", "Always 1; the labels say what runs"),
+)
+_KINDS: Final = {name: kind for name, kind, _ in FAMILIES}
+_LOGINS: Final = {200: "ok", 401: "failed", 403: "disabled", 429: "throttled"}
+_PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Cell:
+    """What is counted of one route."""
+
+    __slots__ = ("latency", "method", "route", "statuses")
+
+    def __init__(self, endpoint: Endpoint | None) -> None:
+        self.method = "-" if endpoint is None else endpoint.method
+        self.route = "-" if endpoint is None else endpoint.path
+        self.statuses: dict[int, int] = {}
+        self.latency = Histogram(SECONDS)
+
+
+class Meters:
+    """The numbers of one process."""
+
+    def __init__(self) -> None:
+        self._cells: dict[int, _Cell] = {}
+        self._kept: list[Endpoint | None] = []  # so that no two endpoints ever have one id
+        self._before: Samples = {}
+        self.refusals: dict[str, int] = {}
+        self.turned_away: dict[int, int] = {}
+        self.connections = 0
+
+    def request(self, endpoint: Endpoint | None, status: int, seconds: float | None) -> None:
+        """Count a request that was answered; the time of a stream is none, for it is no latency."""
+        cell = self._cells.get(id(endpoint))
+        if cell is None:
+            cell = self._cells[id(endpoint)] = _Cell(endpoint)
+            self._kept.append(endpoint)
+        statuses = cell.statuses
+        statuses[status] = statuses.get(status, 0) + 1
+        if seconds is None:
+            return
+        latency = cell.latency
+        latency.counts[bisect_left(SECONDS, seconds)] += 1
+        latency.total += seconds
+
+    def refusal(self, code: str) -> None:
+        """Count a refusal."""
+        self.refusals[code] = self.refusals.get(code, 0) + 1
+
+    def turn_away(self, status: int) -> None:
+        """Count a connection that was refused."""
+        self.turned_away[status] = self.turned_away.get(status, 0) + 1
+
+    def go_on_from(self, before: Samples) -> None:
+        """Count on from what another process counted: a counter never goes down while the server runs."""
+        self._before = {name: dict(values) for name, values in before.items() if _KINDS.get(name) != "gauge"}
+
+    def samples(self, db: Database, waiting: Mapping[str, int], streams: int) -> Samples:
+        """This process's figures."""
+        found: Samples = {
+            "strongroom_requests_total": {},
+            "strongroom_request_seconds": {},
+            "strongroom_logins_total": dict.fromkeys((_labels(result=result) for result in _LOGINS.values()), 0),
+            "strongroom_refusals_total": {_labels(code=code): count for code, count in self.refusals.items()},
+            "strongroom_connection_refusals_total": {
+                _labels(status=status): count for status, count in self.turned_away.items()
+            },
+            "strongroom_commit_writes": _histogram(db.pulse.writes),
+            "strongroom_commit_seconds": _histogram(db.pulse.seconds),
+            "strongroom_connections": {"": self.connections},
+            "strongroom_event_streams": {"": streams},
+            "strongroom_queue_depth": {_labels(queue=name): count for name, count in waiting.items()},
+            "strongroom_processes": {"": 1},
+        }
+        for cell in self._cells.values():
+            for status, count in cell.statuses.items():
+                labels = _labels(method=cell.method, route=cell.route, status=status)
+                found["strongroom_requests_total"][labels] = count
+                if cell.route == "/auth/email/login" and status in _LOGINS:
+                    found["strongroom_logins_total"][_labels(result=_LOGINS[status])] = count
+            found["strongroom_request_seconds"] |= _histogram(cell.latency, method=cell.method, route=cell.route)
+        return _sum([self._before, found])
+
+
+async def exposition(room: Room) -> bytes:
+    """The figures of all processes of this node, and of its database, as Prometheus reads them."""
+    samples = _sum([room.samples(), *([] if room.place is None else room.place.others())])
+    checks = await room.readiness.checks()
+    samples["strongroom_ready"] = {"": float(all(checks.values()))}
+    engine = "postgresql" if room.settings.database_url else "sqlite"
+    samples["strongroom_info"] = {_labels(version=__version__, engine=engine, variant=room.variant.value): 1}
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            samples["strongroom_database_bytes"] = {"": await room.db.size()}
+        free = room.db.free_bytes
+        if free is not None:
+            samples["strongroom_disk_free_bytes"] = {"": free}
+    except (Refusal, OSError):  # the database is away: what is known is told all the same
+        pass
+    backup = room.last_backup()
+    if backup is not None:
+        samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
+    return _text(samples).encode()
+
+
+def _text(samples: Samples) -> str:
+    lines: list[str] = []
+    for name, kind, meaning in FAMILIES:
+        values = samples.get(name)
+        if values:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+            lines += [f"{name}{label} {value:.15g}" for label, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(**labels: object) -> str:
+    """Labels as they are written. Every value is of our own making, so nothing needs escaping."""
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+
+
+def _histogram(histogram: Histogram, **labels: object) -> dict[str, float]:
+    """The lines of a histogram: each bucket holds those below it too."""
+    found: dict[str, float] = {}
+    running = 0
+    for bound, count in zip((*histogram.bounds, None), list(histogram.counts), strict=True):
+        running += count
+        found["_bucket" + _labels(**labels, le="+Inf" if bound is None else f"{bound:g}")] = running
+    mine = _labels(**labels) if labels else ""
+    found["_sum" + mine] = histogram.total
+    found["_count" + mine] = running
+    return found
+
+
+def _sum(parts: Iterable[Samples]) -> Samples:
+    total: Samples = {}
+    for samples in parts:
+        for name, values in samples.items():
+            into = total.setdefault(name, {})
+            for label, value in values.items():
+                into[label] = into.get(label, 0) + value
+    return total

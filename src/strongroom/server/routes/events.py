@@ -1,0 +1,78 @@
+"""Live events of one vault, or of all vaults of an account."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom import errors, wire
+from strongroom.actions import following
+from strongroom.errors import Invalid
+from strongroom.model import Permission, Variant
+from strongroom.rules import LARGEST
+from strongroom.server.http import Answer, Call, integer
+from strongroom.server.live import headers_only
+from strongroom.server.table import Endpoint
+
+_SAYS: Final = "must be an integer from 0: the id of the last event that you have"
+
+
+def _since(call: Call) -> int | None:
+    """Where to go on; None is now. A client that comes back by itself sends the header, and that is the later one."""
+    query, header = call.query(), call.header(b"last-event-id")
+    given = {"since": query.get("since"), "Last-Event-ID": header}
+    values = {name: integer(text, 0) for name, text in given.items() if text is not None}
+    bad = {name: _SAYS for name, value in values.items() if value is None}
+    if bad:
+        raise Invalid(bad)
+    since = values.get("Last-Event-ID", values.get("since"))
+    return None if since is None else min(since, LARGEST)
+
+
+async def vault(call: Call) -> Answer:
+    """Each change of a document of the vault, as it happens."""
+    since, uid = _since(call), call.uid("vaultUid")
+    if call.method == "HEAD":
+        await call.room.db.read(following.open_vault, call.actor, uid)
+        return headers_only()
+    return await call.room.live.vault(call.actor, uid, since)
+
+
+async def account(call: Call) -> Answer:
+    """Each change of a document or a vault within reach, as it happens."""
+    since = _since(call)
+    if call.method == "HEAD":
+        return headers_only()
+    return await call.room.live.account(call.actor, since, documents=call.room.variant.has_documents)
+
+
+_QUERY: Final = (("since", "integer", "Go on after this moment: the id of the last event that you have"),)
+_HEADERS: Final = ("Last-Event-ID",)
+
+
+def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
+    """The streams; without documents there is none of a single vault."""
+    of_account = Endpoint(
+        method="GET",
+        path="/events",
+        handler=account,
+        summary="Follow all vaults: an event for each change",
+        permission=Permission.READ,
+        streams=(wire.Ready, wire.DocumentChanged, wire.VaultChanged, wire.Ended),
+        query=_QUERY,
+        conditional=_HEADERS,
+    )
+    if not variant.has_documents:
+        return (of_account,)
+    of_vault = Endpoint(
+        method="GET",
+        path="/vaults/{vaultUid}/events",
+        also=("/vault/{vaultUid}/events",),
+        handler=vault,
+        summary="Follow a vault: an event for each change of a document",
+        permission=Permission.READ,
+        streams=(wire.Ready, wire.DocumentChanged, wire.Ended),
+        query=_QUERY,
+        conditional=_HEADERS,
+        refusals=(errors.VaultNotFound,),
+    )
+    return of_account, of_vault

@@ -1,0 +1,157 @@
+"""How a database is, looked at without changing anything: what `strongroom doctor` says of it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from strongroom.model import fault, fine, warning
+from strongroom.store import migrations, sqlite, turns
+from strongroom.store.copy import STEPS
+from strongroom.store.db import CannotOpen
+from strongroom.store.sides import CannotCopy, opened, side, transaction
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from strongroom.model import Finding
+    from strongroom.store.sides import Side
+
+_RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
+_AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
+
+
+async def look(where: str, now: int) -> list[Finding]:
+    """What there is to say of the database at this path or URL."""
+    try:
+        place = side("database", where)
+        if not place.exists:
+            return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
+        findings = _version() if place.engine == "sqlite" else []
+        async with opened(place):
+            findings += [finding async for finding in _asked(place, now)]
+    except CannotCopy as error:
+        return [fault("database", str(error), _RESTORE if "not a database" in str(error) else "see that it is there")]
+    return findings
+
+
+def _version() -> list[Finding]:
+    version = apsw.sqlite_lib_version()
+    if sqlite.has_wal_fault(version):
+        return [fault("sqlite", f"SQLite {version} can corrupt databases.", "install a newer apsw")]
+    return [fine("sqlite", f"SQLite {version} has no known fault that loses data.")]
+
+
+async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
+    """One check after the other; one that cannot be made is a fault, and the next is made all the same."""
+    checks = {
+        "integrity": _sqlite_pages if place.engine == "sqlite" else _postgres_pages,
+        "references": _sqlite_references if place.engine == "sqlite" else _postgres_references,
+        "schema": _schema,
+    }
+    for name, check in checks.items():
+        try:
+            async with transaction(place, place.begin_snapshot):
+                finding = await check(place)
+        except CannotCopy as error:
+            finding = fault(name, str(error), _RESTORE)
+        yield finding
+    with suppress(CannotCopy):
+        async with transaction(place, place.begin_snapshot):
+            yield await _clock(place, now)
+
+
+async def _sqlite_pages(place: Side) -> Finding:
+    found = [str(row[0]) for row in await place.ask("PRAGMA integrity_check(5)")]
+    if found == ["ok"]:
+        word = _interrupted(place)
+        return word or fine("integrity", "Every page and every index of the database is sound.")
+    told = "; ".join(line.partition("\n")[0] for line in found)
+    return fault("integrity", f"The database is damaged: {told}.", _RESTORE)
+
+
+def _interrupted(place: Side) -> Finding | None:
+    """Whether a restore has begun here and not finished."""
+    path = Path(place.identity)
+    if not path.with_name(f"{path.name}-lock").exists():
+        return None
+    lock = turns.lock_of(path)
+    try:
+        if lock.word:
+            return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
+    finally:
+        lock.close()
+    return None
+
+
+async def _sqlite_references(place: Side) -> Finding:
+    broken = await place.ask("PRAGMA foreign_key_check")
+    if broken:
+        tables = ", ".join(sorted({str(row[0]) for row in broken}))
+        return fault("references", f"{len(broken)} rows of {tables} refer to rows that are gone.", _RESTORE)
+    return fine("references", "Every row that refers to another finds it.")
+
+
+async def _postgres_pages(place: Side) -> Finding:
+    failures, on = (
+        await place.ask(
+            "SELECT coalesce(checksum_failures, 0), current_setting('data_checksums')"
+            " FROM pg_stat_database WHERE datname = current_database()"
+        )
+    )[0]
+    if failures:
+        return fault("integrity", f"PostgreSQL has met {failures} pages with a wrong checksum.", _RESTORE)
+    if on != "on":
+        return warning(
+            "integrity",
+            "PostgreSQL does not keep checksums of its pages, so damage would go unnoticed.",
+            "stop PostgreSQL and run: pg_checksums --enable",
+        )
+    return fine("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
+
+
+async def _postgres_references(place: Side) -> Finding:
+    loose = await place.ask(
+        "SELECT conname FROM pg_constraint WHERE contype = 'f' AND NOT convalidated"
+        " AND connamespace = current_schema::regnamespace"
+    )
+    if loose:
+        names = ", ".join(sorted(str(row[0]) for row in loose))
+        return warning("references", f"PostgreSQL does not vouch for {names}.", "run ALTER TABLE … VALIDATE CONSTRAINT")
+    return fine("references", "PostgreSQL vouches for every reference.")
+
+
+async def _schema(place: Side) -> Finding:
+    if STEPS not in await place.tables():
+        return fault("schema", f"{place.named} is not a database of strongroom.", "see DB_PATH and DATABASE_URL")
+    known = migrations.load()
+    applied: dict[int, str] = dict(await place.ask(f"SELECT number, checksum FROM {STEPS}"))
+    try:
+        migrations.check(known, applied)
+    except CannotOpen as error:
+        return fault("schema", str(error), "run the release that wrote it, or restore a backup")
+    if len(applied) < len(known):
+        newest = max(applied, default=0)
+        return warning(
+            "schema",
+            f"The database has schema {newest}, this program has {known[-1].number}.",
+            "make a backup, then start the server, which brings it up to date",
+        )
+    return fine("schema", f"The schema is number {known[-1].number}, the one of this program.")
+
+
+async def _clock(place: Side, now: int) -> Finding:
+    """Times are never earlier than what an account has seen, so a clock that was once ahead stays in the data."""
+    newest = (await place.ask("SELECT coalesce(max(clock), 0) FROM ledgers"))[0][0]
+    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now / 1000))
+    if newest > now + _AHEAD:
+        return fault(
+            "clock",
+            f"This machine says {shown}, and an account has times that are {(newest - now) // 1000:,} s later.",
+            "set the clock (timedatectl); if it is right, it was wrong before, and these times pass by themselves",
+        )
+    return fine("clock", f"This machine says {shown}, which is later than anything that is stored.")

@@ -1,0 +1,91 @@
+"""A connection to whichever of several hosts takes writes: the primary of PostgreSQL, wherever it is now.
+
+All are asked at once. One that is switched off answers nobody and refuses nobody, and must not keep those waiting who
+could have the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+_SILENT_SECONDS: Final = 5  # a host that has been silent for so long is gone, whatever is still under way
+_TAKES_WRITES: Final = "read-write"
+
+
+def each(url: str) -> list[str]:
+    """An address of its own for every host that an address names, in the two ways in which it can name several."""
+    parts = urlsplit(url)
+    before, at, named = parts.netloc.rpartition("@")
+    if "," in named:
+        return [urlunsplit(parts._replace(netloc=f"{before}{at}{host}")) for host in named.split(",")]
+    query = dict(parse_qsl(parts.query))
+    hosts, ports = query.get("host", "").split(","), query.get("port", "").split(",")
+    if named or len(hosts) < 2:
+        return [url]
+    ports = ports if len(ports) == len(hosts) else ports[:1] * len(hosts)
+    found = []
+    for host, port in zip(hosts, ports, strict=True):
+        own = {**query, "host": host, "port": port}
+        kept = urlencode({name: own[name] for name in own if own[name]}, safe="/")
+        found.append(f"{url.partition('?')[0]}?{kept}")
+    return found
+
+
+async def reach(url: str, seconds: float, **options: Any) -> Connection:
+    """A connection to the one host, or to the first of several that takes writes."""
+    addresses = each(url)
+    if len(addresses) == 1:
+        return _impatient(await asyncpg.connect(url, timeout=seconds, **options))
+    if "target_session_attrs" not in dict(parse_qsl(urlsplit(url).query)):
+        options["target_session_attrs"] = _TAKES_WRITES
+    under_way = {asyncio.ensure_future(asyncpg.connect(one, timeout=seconds, **options)) for one in addresses}
+    try:
+        return _impatient(await _first(under_way))
+    finally:
+        for attempt in under_way:
+            attempt.add_done_callback(_let_go)
+            attempt.cancel()
+
+
+async def _first(under_way: set[asyncio.Future[Connection]]) -> Connection:
+    """The first that succeeds; the others stay in the set. A host that takes no writes is the least of all reasons."""
+    reason: BaseException = ConnectionError("none of the hosts takes writes")
+    while under_way:
+        done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+        attempt = done.pop()
+        under_way.discard(attempt)
+        try:
+            return attempt.result()
+        except asyncpg.TargetServerAttributeNotMatched:
+            pass
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            reason = error
+    raise reason
+
+
+def _let_go(attempt: asyncio.Future[Connection]) -> None:
+    """Close what came too late."""
+    if not attempt.cancelled() and attempt.exception() is None:
+        attempt.result().terminate()
+
+
+def _impatient(connection: Connection) -> Connection:
+    """Notice within seconds that the host is gone: one that lost its power does not say so."""
+    bound = connection._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no door to it
+    if bound is not None and bound.family != socket.AF_UNIX:
+        with suppress(AttributeError, OSError):  # not every system has all of them
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 2)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _SILENT_SECONDS - 2)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT_SECONDS * 1000)
+    return connection

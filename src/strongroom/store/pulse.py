@@ -1,0 +1,39 @@
+"""What an engine counts of its own work. Plain numbers: adding to them costs less than asking whether to."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+# Seconds and writes; what is above the last bound is counted too.
+SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+WRITES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+
+class Histogram:
+    """How many values fell between which bounds, and their sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+
+class Pulse:
+    """Commits: how many writes shared each, and how long each waited for the disk."""
+
+    def __init__(self) -> None:
+        self.writes = Histogram(WRITES)
+        self.seconds = Histogram(SECONDS)
+
+    def committed(self, writes: int, seconds: float) -> None:
+        """Count a commit."""
+        self.writes.add(writes)
+        self.seconds.add(seconds)

@@ -1,0 +1,85 @@
+"""Whether those who follow may go on: sessions and keys that are still there, of one account or of many at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from strongroom.store.db import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from strongroom.store.db import Tx
+
+_ACCOUNT = Sql("SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id")
+_SESSIONS = Sql("SELECT id FROM sessions WHERE user_id = :user_id")
+_KEYS = Sql("SELECT uid FROM api_keys WHERE user_id = :user_id")
+# What is asked for is JSON, a pair each: one statement, and one spelling of it, for any number of them.
+_MOVED = Sql(
+    sqlite="""
+        SELECT l.user_id, l.clock FROM json_each(:asked) AS a CROSS JOIN ledgers AS l
+         WHERE l.user_id = a.value ->> 0 AND l.clock > a.value ->> 1
+    """,
+    postgres="""
+        SELECT l.user_id, l.clock FROM jsonb_array_elements(:asked::jsonb) AS a (value)
+          JOIN ledgers AS l ON l.user_id = a.value ->> 0
+         WHERE l.clock > (a.value ->> 1)::bigint
+    """,
+)
+
+
+def _gone(table: str, column: str) -> Sql:
+    missing = (
+        f"NOT EXISTS (SELECT 1 FROM {table} WHERE user_id = a.value ->> 0 AND {column} = a.value ->> 1)"
+        " OR EXISTS (SELECT 1 FROM users WHERE id = a.value ->> 0 AND disabled_at IS NOT NULL)"
+    )
+    return Sql(
+        sqlite=f"SELECT DISTINCT a.value ->> 0 FROM json_each(:asked) AS a WHERE {missing}",
+        postgres=f"SELECT DISTINCT a.value ->> 0 FROM jsonb_array_elements(:asked::jsonb) AS a (value) WHERE {missing}",
+    )
+
+
+_ENDED, _REVOKED = _gone("sessions", "id"), _gone("api_keys", "uid")
+Credential = tuple[str, str]  # an account, and one of its sessions or keys
+
+
+class Standing(NamedTuple):
+    """Whether an account is there, whether it is shut, and which sessions and keys it has."""
+
+    account: bool
+    shut: bool
+    sessions: frozenset[str]
+    keys: frozenset[str]
+
+
+class Clock(NamedTuple):
+    """An account's time."""
+
+    user_id: str
+    clock: int
+
+
+async def of_account(tx: Tx, user_id: str) -> Standing:
+    """Who may call for an account."""
+    disabled_at = await tx.value(_ACCOUNT, user_id=user_id)
+    sessions = await tx.all(str, _SESSIONS, user_id=user_id)
+    keys = await tx.all(str, _KEYS, user_id=user_id)
+    return Standing(disabled_at is not None, bool(disabled_at), frozenset(sessions), frozenset(keys))
+
+
+async def moved(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:
+    """Those of these accounts whose clock is beyond what was seen of it."""
+    return await tx.all(Clock, _MOVED, asked=_pairs(seen.items()))
+
+
+async def gone(tx: Tx, sessions: Collection[Credential], keys: Collection[Credential]) -> set[str]:
+    """Those of these accounts of which a session or a key is there no more, or is refused with the account."""
+    ended = await tx.all(str, _ENDED, asked=_pairs(sessions)) if sessions else []
+    revoked = await tx.all(str, _REVOKED, asked=_pairs(keys)) if keys else []
+    return {*ended, *revoked}
+
+
+def _pairs(pairs: Collection[tuple[str, str | int]]) -> str:
+    return msgspec.json.encode(list(pairs)).decode()

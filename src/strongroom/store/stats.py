@@ -1,0 +1,27 @@
+"""How much there is of everything. It counts rows, so it is for an operator who asks, never for a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from strongroom.store.db import Sql
+
+if TYPE_CHECKING:
+    from strongroom.store.db import Tx
+
+_COUNTS: Final = {
+    "accounts": Sql("SELECT count(*) FROM users"),
+    "disabledAccounts": Sql("SELECT count(*) FROM users WHERE disabled_at IS NOT NULL"),
+    "sessions": Sql("SELECT count(*) FROM sessions"),
+    "keys": Sql("SELECT count(*) FROM api_keys"),
+    "vaults": Sql("SELECT count(*) FROM vaults"),
+    "documents": Sql("SELECT CAST(coalesce(sum(documents), 0) AS BIGINT) FROM ledgers"),
+    "bytes": Sql("SELECT CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM ledgers"),
+    "tombstones": Sql("SELECT count(*) FROM documents WHERE deleted_at IS NOT NULL"),
+    "keptVersions": Sql("SELECT (SELECT count(*) FROM versions) + (SELECT count(*) FROM blob_versions)"),
+}
+
+
+async def counts(tx: Tx) -> dict[str, int]:
+    """All of it, by name."""
+    return {name: int(await tx.value(sql)) for name, sql in _COUNTS.items()}

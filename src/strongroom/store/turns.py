@@ -1,0 +1,87 @@
+"""Who may have a database: many who serve it, or one who replaces it; and one backup at a time.
+
+Beside a SQLite file lies another, `vault.db-lock`, which servers lock together and a restore alone. It is never locked
+for longer than a process lives, and a word in it says that a restore has begun and not finished. On PostgreSQL the same
+are advisory locks of the connections.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from strongroom.store.db import CannotOpen
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be replaced in any case
+    fcntl = None  # type: ignore[assignment]
+
+SERVING: Final = 0x5354524F4E48  # held together by connections that serve, alone by a restore
+BACKING_UP: Final = 0x5354524F4E49  # held by the backup that is being made
+TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
+TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
+
+
+class FileLock:
+    """A lock on a file of its own; let go at the latest when the process ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = -1
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def together(self) -> bool:
+        """Take it, beside others who do the same. False if somebody has it alone."""
+        return self._taken(alone=False)
+
+    def alone(self) -> bool:
+        """Take it, and leave nobody else. False if anybody has it."""
+        return self._taken(alone=True)
+
+    def _taken(self, *, alone: bool) -> bool:
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(self._descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    @property
+    def word(self) -> str:
+        """What is written in it."""
+        return os.pread(self._descriptor, 100, 0).decode("ascii", "replace")
+
+    @word.setter
+    def word(self, text: str) -> None:
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, text.encode("ascii"), 0)
+        os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Let go."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    __del__ = close
+
+
+def lock_of(path: Path) -> FileLock:
+    """The lock of the database in this file."""
+    return FileLock(path.with_name(f"{path.name}-lock"))
+
+
+def served(path: Path) -> FileLock:
+    """The lock of this file, taken by one of those who serve it."""
+    lock = lock_of(path)
+    if not lock.together():
+        lock.close()
+        raise CannotOpen(f"The database {path} is being restored; start again when that is done.")
+    if lock.word:
+        lock.close()
+        raise CannotOpen(
+            f"A restore of {path} was interrupted; run the same 'strongroom restore' again, which finishes it."
+        )
+    return lock

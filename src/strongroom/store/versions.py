@@ -1,0 +1,116 @@
+"""Versions: what a change of a document or of a blob replaced, kept for a while."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import to_builtins
+
+from strongroom.model import BlobVersion, Document, Due, VaultBlob, Version
+from strongroom.store.db import Sql, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strongroom.store.db import Tx
+
+_DOCUMENT = columns(Document)
+_BLOB = columns(VaultBlob)
+_SIZE = "octet_length(data) + coalesce(octet_length(hmac), 0)"
+_BLOB_SIZE = "octet_length(data) + coalesce(octet_length(salt), 0)"
+
+# The ciphertext goes from one table to the other, and not through us.
+_KEEP = Sql(f"""
+    INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
+    SELECT user_id, {_DOCUMENT}, :moment FROM documents WHERE user_id = :user_id AND uid = :uid
+""")
+_KEEP_BLOB = Sql(f"""
+    INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
+    SELECT user_id, {_BLOB}, :moment FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
+""")
+_TRIM = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version <= :version")
+_TRIM_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version <= :version")
+_LIST = Sql(f"""
+    SELECT version, updated_at, deleted_at, replaced_at, {_SIZE}
+      FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
+""")
+_LIST_BLOB = Sql(f"""
+    SELECT version, updated_at, replaced_at, {_BLOB_SIZE}
+      FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
+""")
+_GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
+_GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
+_OLDEST = "WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit"
+_AGED = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1 FROM versions {_OLDEST}")
+_AGED_BLOB = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1 FROM blob_versions {_OLDEST}")
+_OF = Sql(f"""
+    SELECT user_id, uid, version, {_SIZE}, 1
+      FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
+""")
+_DROP = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
+_DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
+_DROP_OF = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid")
+
+
+async def keep(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> None:
+    """Keep a document as it is at this version, which is replaced at this moment; and no more than so many of it."""
+    await tx.run(_KEEP, user_id=user_id, uid=uid, moment=moment)
+    if version > most:
+        await tx.run(_TRIM, user_id=user_id, uid=uid, version=version - most)
+
+
+async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> None:
+    """Keep a vault's blob in the same way."""
+    await tx.run(_KEEP_BLOB, user_id=user_id, uid=uid, moment=moment)
+    if version > most:
+        await tx.run(_TRIM_BLOB, user_id=user_id, uid=uid, version=version - most)
+
+
+async def of_document(tx: Tx, user_id: str, uid: str) -> list[Version]:
+    """The kept versions of a document, newest first."""
+    return await tx.all(Version, _LIST, user_id=user_id, uid=uid)
+
+
+async def of_blob(tx: Tx, user_id: str, uid: str) -> list[BlobVersion]:
+    """The kept versions of a vault's blob, newest first."""
+    return await tx.all(BlobVersion, _LIST_BLOB, user_id=user_id, uid=uid)
+
+
+async def get(tx: Tx, user_id: str, uid: str, version: int) -> Document | None:
+    """A document as it was at this version."""
+    return await tx.one(Document, _GET, user_id=user_id, uid=uid, version=version)
+
+
+async def blob(tx: Tx, user_id: str, uid: str, version: int) -> VaultBlob | None:
+    """A vault's blob as it was at this version."""
+    return await tx.one(VaultBlob, _GET_BLOB, user_id=user_id, uid=uid, version=version)
+
+
+async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+    """Some versions of documents that were replaced before this moment."""
+    return await tx.all(Due, _AGED, before=before, limit=limit)
+
+
+async def aged_blobs(tx: Tx, before: int, limit: int) -> list[Due]:
+    """Some versions of blobs that were replaced before this moment."""
+    return await tx.all(Due, _AGED_BLOB, before=before, limit=limit)
+
+
+async def under(tx: Tx, due: Due, limit: int) -> list[Due]:
+    """Some versions of this document."""
+    return await tx.all(Due, _OF, user_id=due.user_id, uid=due.uid, limit=limit)
+
+
+async def drop(tx: Tx, found: Sequence[Due]) -> None:
+    """Delete versions of documents."""
+    await tx.each(_DROP, [to_builtins(due) for due in found], by="uid")
+
+
+async def drop_blobs(tx: Tx, found: Sequence[Due]) -> None:
+    """Delete versions of blobs."""
+    await tx.each(_DROP_BLOB, [to_builtins(due) for due in found], by="uid")
+
+
+async def drop_all_of(tx: Tx, found: Sequence[Due]) -> None:
+    """Delete all versions of these documents."""
+    await tx.each(_DROP_OF, [to_builtins(due) for due in found], by="uid")

@@ -1,0 +1,312 @@
+"""`strongroom backup` and `strongroom restore`, as an operator types them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import re
+import stat
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import pyrage
+import pytest
+
+from strongroom import sealing
+from strongroom.cli import archives, backup, main
+from strongroom.server import operate
+from strongroom.store import open_database
+from strongroom.store.turns import lock_of
+from tests.conftest import Clock
+from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
+from tests.postgres import postgres
+
+MIB = 1024 * 1024
+KINDS = ["open", "passphrase", "age"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small service in it, and the settings of a server there."""
+    for name in ("JWT_SECRET", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_RECIPIENT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DB_PATH", "vault.db")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    for name, value in (("_MEMORY", 32), ("_PASSES", 1)):
+        monkeypatch.setattr(sealing, name, value)
+    asyncio.run(live_in(str(tmp_path / "vault.db"), clock))
+    return tmp_path
+
+
+def sealed_as(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Have backups sealed in this way; the options that open them."""
+    if kind == "passphrase":
+        monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
+    if kind != "age":
+        return []
+    key = pyrage.x25519.Identity.generate()
+    (home / "key").write_text(f"{key}\n")
+    monkeypatch.setenv("BACKUP_RECIPIENT", str(key.to_public()))
+    return ["--identity", "key"]
+
+
+def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For its owner only, under its name only when it is whole; --verify counts the same."""
+    assert main(["backup", "one"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    there = asyncio.run(copied_rows_of("vault.db"))
+    for name, rows in there.items():
+        assert re.search(rf"^{name} +{len(rows)}$", said.out, re.MULTILINE), name
+    assert "read back and found whole" in said.out
+    assert stat.S_IMODE((home / "one").stat().st_mode) == 0o600
+    assert [file.name for file in home.iterdir() if "half" in file.name] == []
+    assert main(["backup", "--verify", "one"]) == 0
+    assert capsys.readouterr().out.splitlines() == said.out.splitlines()[:-1]
+
+
+def test_nothing_is_written_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of that name stays as it is."""
+    (home / "one").write_text("precious")
+    assert main(["backup", "one"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert (home / "one").read_text() == "precious"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_reads_back_otherwise_gets_no_name(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """A disk that loses a bit is noticed at once, and nothing is left that looks like a backup."""
+    sealed_as(kind, home, monkeypatch)
+    real = archives._Out.write
+
+    def lose(self: archives._Out, data: bytes) -> None:
+        real(self, data)
+        if len(data) > 1_000:
+            self._file.flush()
+            there = Path(f"/proc/self/fd/{self._file.fileno()}")
+            self._file.flush()
+            os.pwrite(self._file.fileno(), bytes([there.read_bytes()[600] ^ 1]), 600)
+            monkeypatch.setattr(archives._Out, "write", real)
+
+    monkeypatch.setattr(archives._Out, "write", lose)
+    assert main(["backup", "one"]) == 2
+    assert "does not read back" in capsys.readouterr().err
+    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """In each byte of its head, and wherever chance points; by --verify, and by a restore before it begins."""
+    more = sealed_as(kind, home, monkeypatch)
+    assert main(["backup", "one"]) == 0
+    assert main(["backup", "--verify", "one", *more]) == 0
+    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    whole = (home / "one").read_bytes()
+    places = [*range(60), *(random.randrange(len(whole)) for _ in range(60)), len(whole) - 1]  # noqa: S311
+    for number, at in enumerate(places):
+        bad = bytearray(whole)
+        bad[at] ^= 1 << number % 8
+        (home / "bad").write_bytes(bad)
+        capsys.readouterr()
+        command = ["restore", "bad"] if number % 4 == 0 else ["backup", "--verify", "bad"]
+        assert main([*command, *more]) == 2, f"bit {number % 8} of byte {at}"
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_damaged_database_is_not_backed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentence says that it is damaged and names the restore; no file is left."""
+    damage(home / "vault.db")
+    assert main(["backup", "one"]) == 2
+    said = capsys.readouterr().err
+    assert "is damaged" in said
+    assert "'strongroom restore FILE'" in said
+    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """It has a low priority, and after each piece it rests for three times as long as the piece took."""
+    sealed_as(kind, home, monkeypatch)
+    nice: list[int] = []
+    rests: list[float] = []
+    took = itertools.cycle([0.0, 0.0, 0.002, 0.0, 30.0])  # a page that waited for others counts as one second
+    now = itertools.accumulate(took)
+    monkeypatch.setattr(os, "nice", nice.append)
+    slow = types.SimpleNamespace(
+        monotonic=lambda: next(now), sleep=rests.append, strftime=time.strftime, gmtime=time.gmtime
+    )
+    monkeypatch.setattr(backup, "time", slow)
+    written: list[int] = []
+    real = archives._Out.close
+
+    def close(out: archives._Out) -> str:
+        written.append(len(rests))
+        return real(out)
+
+    monkeypatch.setattr(archives._Out, "close", close)
+    assert main(["backup", "one"]) == 0
+    assert nice == [10]
+    assert {round(rest, 6) for rest in rests} == {0.0, 0.006, 1.0}
+    assert 0 < written[0] < len(rests)
+
+
+@pytest.mark.parametrize("arguments", [["backup"], ["backup", "--verify", "nowhere"], ["restore", "nowhere"]])
+@pytest.mark.usefixtures("home")
+def test_wrong_use_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """And exit code 2."""
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_damaged_file_is_refused_before_anything_is_touched(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the damage is, at its very end too; and so is one that is cut off. The restore itself does not begin."""
+    assert main(["backup", "one"]) == 0
+    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    whole = (home / "one").read_bytes()
+    before = (home / "vault.db").read_bytes()
+    for at in (25, 400, len(whole) // 2, len(whole) - 1):
+        bad = bytearray(whole)
+        bad[at] ^= 1
+        (home / "bad").write_bytes(bad)
+        for command in (["restore", "bad"], ["backup", "--verify", "bad"]):
+            capsys.readouterr()
+            assert main(command) == 2
+            assert "damaged" in capsys.readouterr().err
+    (home / "bad").write_bytes(whole[:-1])
+    assert main(["restore", "bad"]) == 2
+    assert (home / "vault.db").read_bytes() == before
+    assert not [file for file in home.iterdir() if ".before-" in file.name or "restoring" in file.name]
+
+
+@pytest.mark.usefixtures("home")
+def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows, where the old ones are, and what to think of."""
+    assert main(["backup", "one"]) == 0
+    capsys.readouterr()
+    assert main(["restore", "one"]) == 0
+    said = capsys.readouterr().out
+    kept = re.search(r"what was there is kept: (\S+)", said)
+    assert kept is not None
+    assert Path(kept[1]).is_file()
+    assert "epoch is a new one" in said
+    assert "JWT_SECRET" in said
+
+
+def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings_alone(
+    home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rehearsal with --db-path must not replace the PostgreSQL that DATABASE_URL names."""
+    assert main(["backup", "one"]) == 0
+    where = postgres().fresh()
+    asyncio.run(open_database(where, clock).close())
+    before = asyncio.run(rows_of(where))
+    monkeypatch.setenv("DATABASE_URL", where)
+    assert main(["restore", "one", "--db-path", "rehearsal/vault.db"]) == 0
+    assert asyncio.run(rows_of(where)) == before
+    assert (home / "rehearsal" / "vault.db").is_file()
+
+
+def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, exit code 2."""
+    assert main(["backup", "one"]) == 0
+    lock = lock_of(home / "vault.db")
+    assert lock.together()
+    assert main(["restore", "one"]) == 2
+    assert "A server is using" in capsys.readouterr().err
+    lock.close()
+    assert main(["restore", "one"]) == 0
+
+
+def test_a_passphrase_seals_and_opens(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a file, from the environment, or from standard input where it is asked for; never on the command line."""
+    (home / "words").write_text("open sesame\n")
+    assert main(["backup", "sealed", "--backup-passphrase-file", "words"]) == 0
+    assert (home / "sealed").read_bytes().startswith(b"strongroom sealed 1\n")
+    assert main(["backup", "--verify", "sealed", "--backup-passphrase-file", "words"]) == 0
+    monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
+    assert main(["backup", "--verify", "sealed"]) == 0
+    assert main(["restore", "sealed"]) == 0
+    monkeypatch.setenv("BACKUP_PASSPHRASE", "wrong")
+    capsys.readouterr()
+    assert main(["restore", "sealed"]) == 2
+    assert "passphrase is wrong" in capsys.readouterr().err
+    monkeypatch.delenv("BACKUP_PASSPHRASE")
+    done = subprocess.run(
+        [sys.executable, "-m", "strongroom", "restore", "sealed"],
+        input="open sesame\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_age_recipient_seals_and_an_identity_opens(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The machine that makes the backup cannot open it."""
+    key = pyrage.x25519.Identity.generate()
+    (home / "key").write_text(f"{key}\n")
+    assert main(["backup", "sealed", "--backup-recipient", str(key.to_public())]) == 0
+    capsys.readouterr()
+    assert main(["backup", "--verify", "sealed"]) == 2
+    assert "--identity" in capsys.readouterr().err
+    assert main(["backup", "--verify", "sealed", "--identity", "key"]) == 0
+    assert main(["restore", "sealed", "--identity", "key"]) == 0
+    assert main(["backup", "other", "--backup-recipient", "age1nonsense"]) == 2
+    assert not list(home.glob("*other*")) + list(home.glob(".*other*"))
+
+
+@pytest.mark.usefixtures("home")
+def test_a_backup_is_sealed_to_one_key(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both at once would be a question that nobody answers."""
+    monkeypatch.setenv("BACKUP_PASSPHRASE", "x")
+    monkeypatch.setenv("BACKUP_RECIPIENT", "age1")
+    assert main(["backup", "one"]) == 2
+    assert "both set" in capsys.readouterr().err
+
+
+def test_the_bar_is_drawn_where_somebody_looks_on(home: Path) -> None:
+    """While it writes and while it reads again."""
+    _, drawn = drawn_by([sys.executable, "-m", "strongroom", "backup", "one"], home)
+    assert "backing up " in drawn
+    assert "verifying " in drawn
+    assert drawn.endswith("\r\x1b[K")
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
+def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
+    """200 MiB, or 1 GiB: a backup, its check and a restore each stay under 64 MiB, all told."""
+    asyncio.run(open_database(str(tmp_path / "vault.db"), clock).close())
+    fill(tmp_path / "vault.db", 4_000, 50_000)
+    code = (
+        "import re, sys\n"
+        "from pathlib import Path\n"
+        "from strongroom.cli import main\n"
+        "assert main(sys.argv[1:]) == 0\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
+    )
+    for arguments in (["backup", "one"], ["backup", "--verify", "one"], ["restore", "one", "--db-path", "new.db"]):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "DB_PATH": "vault.db"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert int(done.stdout.splitlines()[-1]) * 1024 < 64 * MIB, arguments
+    old, new = (asyncio.run(copied_rows_of(str(tmp_path / name))) for name in ("vault.db", "new.db"))
+    assert old["documents"] == new["documents"]

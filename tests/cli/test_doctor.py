@@ -1,0 +1,260 @@
+"""`strongroom doctor` names what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import msgspec
+import pytest
+
+from strongroom.cli import main
+from strongroom.options import TABLE
+from strongroom.server.schedule import name_at
+from strongroom.store import open_database
+from strongroom.store.turns import lock_of
+from tests.moving import USERS, alter
+from tests.server.test_doors import certificate
+
+GOOD = {
+    "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",
+    "DB_PATH": "data/vault.db",
+    "PUBLIC_URL": "https://vault.example.com",
+    "TRUSTED_PROXIES": "127.0.0.1",
+    "BACKUP_DIR": "kept",
+}
+LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Told(NamedTuple):
+    """What the doctor said: its exit code, and verdict, sentence and advice by check."""
+
+    code: int
+    findings: dict[str, tuple[str, str, str]]
+
+    def verdict(self, check: str) -> str:
+        return self.findings[check][0]
+
+
+@pytest.fixture
+def home(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A server that is in order, on each engine in turn."""
+    for option in TABLE:
+        monkeypatch.delenv(option.variable, raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name, value in GOOD.items():
+        monkeypatch.setenv(name, value)
+    place = str(tmp_path / "data" / "vault.db")
+    if "://" in where:
+        monkeypatch.setenv("DATABASE_URL", where)
+        place = where
+    asyncio.run(open_database(place, now).close())
+    (tmp_path / "kept").mkdir(mode=0o700)
+    (tmp_path / "kept" / name_at(now())).touch(0o600)
+    return place
+
+
+@pytest.fixture
+def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
+    def run(*options: str) -> Told:
+        capsys.readouterr()
+        code = main(["doctor", "--json", *options])
+        said = msgspec.json.decode(capsys.readouterr().out)["findings"]
+        found: dict[str, tuple[str, str, str]] = {}
+        for one in said:
+            if one["check"] not in found or one["verdict"] != "ok":
+                found[one["check"]] = (one["verdict"], one["says"], one.get("todo", ""))
+        assert code == any(verdict == "fault" for verdict, _, _ in found.values())
+        assert all((verdict == "ok") == (not todo) for verdict, _, todo in found.values())
+        return Told(code, found)
+
+    return run
+
+
+def test_a_server_in_order_has_no_fault(
+    home: str, ask: Callable[..., Told], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every check is made, and the table for people says the same as the JSON."""
+    told = ask()
+    assert told.code == 0
+    checks = {"integrity", "references", "schema", "clock", "disk", "permissions", "secret", "backup", "proxy"}
+    assert told.findings.keys() == checks | {"address", "public url"} | ({"sqlite"} if "://" not in home else set())
+    assert {check for check, (verdict, _, _) in told.findings.items() if verdict != "ok"} <= {"integrity", "disk"}
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("ok       schema       The schema is number")]
+
+
+@pytest.mark.parametrize(
+    ("check", "verdict", "settings"),
+    [
+        ("secret", "warning", {"JWT_SECRET": "4f1c9a7be0d25386"}),
+        ("secret", "fault", {"JWT_SECRET": "a" * 64}),
+        ("secret", "fault", {"JWT_SECRET": "changeme-changeme-changeme-changeme"}),
+        ("secret", "fault", {"JWT_SECRET": ""}),
+        ("secret", "warning", {"JWT_SECRET_PREVIOUS": "the one before"}),
+        ("backup", "warning", {"BACKUP_DIR": ""}),
+        ("backup", "warning", {"BACKUP_DIR": "elsewhere"}),
+        ("proxy", "warning", {"TRUSTED_PROXIES": ""}),
+        ("proxy", "fault", {"TRUSTED_PROXIES": "0.0.0.0/0"}),
+        ("proxy", "fault", {"TRUSTED_PROXIES": "::/0"}),
+        ("address", "warning", {"HOST": "0.0.0.0"}),
+        ("address", "fault", {"HOST": "0.0.0.0", "PUBLIC_URL": ""}),
+        ("address", "fault", {"HOST": "::", "PUBLIC_URL": "http://vault.example.com"}),
+        ("address", "ok", {"HOST": "unix:/run/strongroom/http.sock"}),
+        ("public url", "fault", {"PUBLIC_URL": "http://vault.example.com"}),
+        ("public url", "warning", {"PUBLIC_URL": ""}),
+    ],
+)
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_a_bad_setting_is_named(
+    ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, check: str, verdict: str, settings: dict[str, str]
+) -> None:
+    """With its verdict; a secret is not repeated."""
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    told = ask()
+    assert told.verdict(check) == verdict
+    if settings.get("JWT_SECRET"):
+        assert settings["JWT_SECRET"] not in str(told)
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_a_certificate_is_looked_at(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whether it fits its key, and how long it is good; with one, the server may listen to the world."""
+    monkeypatch.setenv("HOST", "0.0.0.0")
+    monkeypatch.setenv("TLS_CERT_FILE", "cert.pem")
+    monkeypatch.setenv("TLS_KEY_FILE", "key.pem")
+    for days, verdict in ((90.0, "ok"), (3.0, "warning"), (-1.0, "fault")):
+        certificate(tmp_path, "vault", days)
+        (tmp_path / "key.pem").chmod(0o640)
+        told = ask()
+        assert told.verdict("tls") == verdict
+        assert told.verdict("address") == told.verdict("permissions") == "ok"
+    (tmp_path / "key.pem").chmod(0o644)
+    assert ask().verdict("permissions") == "fault"
+    (tmp_path / "key.pem").write_text("nonsense")
+    assert ask().verdict("tls") == "fault"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_an_old_backup_is_a_fault(ask: Callable[..., Told], tmp_path: Path) -> None:
+    """Older than twice the time between two."""
+    for file in (tmp_path / "kept").iterdir():
+        file.unlink()
+    (tmp_path / "kept" / name_at(now() - 49 * 3_600_000)).touch(0o600)
+    assert ask().verdict("backup") == "fault"
+    assert ask("--backup-every", "25h").verdict("backup") == "ok"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_files_that_others_can_read_are_a_fault(ask: Callable[..., Told], tmp_path: Path) -> None:
+    """The database, a backup, .env; and a folder that others can write to."""
+    (tmp_path / ".env").write_text("")
+    files = [tmp_path / "data" / "vault.db", *(tmp_path / "kept").iterdir(), tmp_path / ".env"]
+    for file in files:
+        file.chmod(0o600)
+    assert ask().verdict("permissions") == "ok"
+    for path, bad, good in [(file, 0o640, 0o600) for file in files] + [(tmp_path / "data", 0o720, 0o700)]:
+        path.chmod(bad)
+        told = ask()
+        assert told.verdict("permissions") == "fault"
+        assert path.name in told.findings["permissions"][1]
+        path.chmod(good)
+    assert ask().verdict("permissions") == "ok"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+def test_a_full_disk_is_a_fault(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a nearly full one a warning. How much is free is the only thing that is pretended."""
+    for free, verdict in ((10 << 20, "fault"), (500 << 20, "warning"), (50 << 30, "ok")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: _Usage(free))
+        assert ask().verdict("disk") == verdict
+
+
+class _Usage(NamedTuple):
+    free: int
+
+
+def test_a_clock_that_is_behind_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+    """An account has times from the future: one of the two clocks was wrong."""
+    asyncio.run(alter(home, f"{USERS} ('u', 'u@x', 1, 1)"))
+    asyncio.run(alter(home, f"{LEDGERS} ('u', {now() + 30_000}, 0, 0)"))
+    assert ask().verdict("clock") == "ok"
+    asyncio.run(alter(home, f"UPDATE ledgers SET clock = {now() + 3_600_000}"))
+    assert ask().verdict("clock") == "fault"
+
+
+def test_another_schema_is_named(home: str, ask: Callable[..., Told]) -> None:
+    """An older one is a warning, a newer one a fault; neither is changed."""
+    asyncio.run(alter(home, "DELETE FROM schema_migrations WHERE number = 3"))
+    assert ask().verdict("schema") == "warning"
+    asyncio.run(alter(home, "INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)"))
+    assert ask().verdict("schema") == "fault"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+def test_a_broken_reference_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+    """A row that refers to one that is gone."""
+    connection = apsw.Connection(home)
+    connection.execute(f"{LEDGERS} ('nobody', 1, 0, 0)")
+    connection.close()
+    told = ask()
+    assert told.verdict("references") == "fault"
+    assert "ledgers" in told.findings["references"][1]
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+def test_a_faulty_sqlite_is_a_fault(home: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the versions that can corrupt a write-ahead log."""
+    del home
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.45.0")
+    told = main(["doctor"])
+    assert told == 1
+    del ask
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+def test_an_interrupted_restore_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+    """Its word is still in the lock."""
+    lock = lock_of(Path(home))
+    lock.word = "20260301T060000Z"
+    lock.close()
+    assert ask().verdict("integrity") == "fault"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+def test_no_database_is_a_warning_and_none_is_made(
+    home: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The doctor makes nothing."""
+    del home
+    monkeypatch.setenv("DB_PATH", "elsewhere/vault.db")
+    assert ask().verdict("database") == "warning"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_database_out_of_reach_is_a_fault(
+    ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str
+) -> None:
+    """The rest is looked at all the same, and no password is shown."""
+    del home, tmp_path
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ada:hunter2@127.0.0.1:1/db")
+    told: Any = ask()
+    assert told.verdict("database") == "fault"
+    assert told.verdict("secret") == "ok"
+    assert "hunter2" not in str(told)

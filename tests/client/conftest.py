@@ -1,0 +1,39 @@
+"""A live server, and clients of both kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.faces import Faces
+from tests.contract.harness import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server process that all tests share."""
+    running = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield running.start()
+        assert running.end() == 0
+        assert "Traceback" not in running.log()
+    finally:
+        running.abandon()
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[Server]:
+    """A server for one test alone, not yet started."""
+    running = Server(tmp_path / "server")
+    yield running
+    running.abandon()
+
+
+@pytest.fixture(params=["blocking", "awaiting"])
+def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
+    """Makes clients, of each kind in turn."""
+    made = Faces(request.param, f"http://127.0.0.1:{server.port}")
+    yield made
+    made.close()

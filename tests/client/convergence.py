@@ -1,0 +1,296 @@
+"""Any interleaving of several replicas, a network that loses, processes that end at any step, a server that restarts.
+
+What a document says is a set of marks, and merging is joining the sets. So "nothing is lost" can be checked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from strongroom.client import Client, Conflict, Document, Resolution, keep_both, keep_mine, keep_theirs, merged
+from strongroom.errors import DocumentNotFound, Unavailable
+from tests.client.faces import PASSWORD, unique_email
+from tests.client.world import URL, Device, World
+from tests.conftest import START
+from tests.sync.place import Place
+
+DAY = 86_400_000
+ROUNDS = 30  # of syncs by all devices, after which they must agree
+COLLECTIONS = ("a", "b")
+
+fates = st.lists(st.sampled_from(["good", "good", "good", "lost", "never", "late", "off"]), max_size=8)
+decisions = st.sampled_from(["merge", "merge", "mine", "theirs", "both", ""])
+crashes = st.one_of(st.none(), st.none(), st.tuples(st.integers(0, 14), st.booleans()))
+
+
+def marks(document: Document) -> frozenset[str]:
+    """What a document says; a deleted one nothing."""
+    return frozenset() if document.deleted else frozenset(document.value)
+
+
+class Crew:
+    """The devices of one account, logged in once: deriving a key takes longer than a whole example."""
+
+    def __init__(self, place: Place, most: int) -> None:
+        self.place = place
+        self.late: list[Callable[[], Any]] = []
+        self.email = unique_email()
+        self.clients = [self._client() for _ in range(most)]
+        self.clients[0].register(self.email, PASSWORD)
+        for client in self.clients[1:]:
+            client.login(self.email, PASSWORD)
+
+    def _client(self) -> Client:
+        client = Client(URL)
+        client._driver = World(self.place, self.late)
+        return client
+
+
+class Converge(RuleBasedStateMachine):
+    """The replicas of one account."""
+
+    crew: Crew
+    numbers = itertools.count(1)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.crew.place.clock.now = START
+        self.said: set[str] = set()  # every mark that a user made
+        self.unsaid: set[str] = set()  # those that a user saw when deleting a document, or decided against
+        self.forked: set[str] = set()  # those in more than one document, or that were decided about more than once
+        self.undone = False
+
+    @initialize(count=st.integers(2, 3), old=st.integers(0, 5))
+    def begin(self, count: int, old: int) -> None:
+        """Make a vault, and devices that have nothing."""
+        self.crew.late.clear()
+        self.name = f"vault {next(self.numbers)}"
+        self.owner = self.crew.clients[0]
+        vault = self.owner.vault(self.name, create=True)
+        for number in range(old):
+            mark = self._mark()
+            vault.collection(COLLECTIONS[number % 2]).create([mark])
+        self.folder = tempfile.TemporaryDirectory()
+        self.devices = [
+            Device(World(self.crew.place, self.crew.late), client, str(Path(self.folder.name) / f"{at}"))
+            for at, client in enumerate(self.crew.clients[:count])
+        ]
+        for device in self.devices:
+            device.replica.sync()
+
+    def _mark(self) -> str:
+        mark = f"m{next(self.numbers)}"
+        self.said.add(mark)
+        return mark
+
+    def _notes(self, device: Device, name: str) -> Any:
+        return device.replica.vault(self.name).collection(name)
+
+    def shown(self) -> Any:
+        """Every document that somebody sees, with the device, in an order that does not depend on uids."""
+        found = [(device, note) for device in self.devices for note in device.replica.vault(self.name)]
+        return sorted(found, key=lambda pair: (self.devices.index(pair[0]), sorted(marks(pair[1]))))
+
+    # Users
+
+    @rule(data=st.data(), collection=st.sampled_from(COLLECTIONS))
+    def write(self, data: st.DataObject, collection: str) -> None:
+        """Somebody begins a document."""
+        device = data.draw(st.sampled_from(self.devices))
+        self._notes(device, collection).create([self._mark()])
+
+    @precondition(shown)
+    @rule(data=st.data())
+    def edit(self, data: st.DataObject) -> None:
+        """Somebody adds to a document."""
+        device, note = data.draw(st.sampled_from(self.shown()))
+        self._notes(device, note.collection).replace(note, [*note.value, self._mark()])
+
+    @precondition(shown)
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        """Somebody deletes a document."""
+        device, note = data.draw(st.sampled_from(self.shown()))
+        self._notes(device, note.collection).delete(note)
+        self.unsaid |= marks(note)
+
+    @precondition(lambda self: self._shared())
+    @rule(data=st.data())
+    def clash(self, data: st.DataObject) -> None:
+        """Two people add to one document, each on a device of their own."""
+        uid = data.draw(st.sampled_from(self._shared()))
+        for device, note in self.shown():
+            if note.uid == uid:
+                self._notes(device, note.collection).replace(note, [*note.value, self._mark()])
+
+    def _shared(self) -> list[str]:
+        """The documents that more than one device shows, in an order that does not depend on uids."""
+        uids = [note.uid for _, note in self.shown()]
+        return [uid for uid in dict.fromkeys(uids) if uids.count(uid) > 1]
+
+    @precondition(shown)
+    @rule(data=st.data(), when=st.sampled_from(["before", "after"]))
+    def edit_and_end(self, data: st.DataObject, when: str) -> None:
+        """Somebody adds to a document; the process ends just before or after it is sent; somebody adds to it again."""
+        device, note = data.draw(st.sampled_from(self.shown()))
+        note = self._notes(device, note.collection).replace(note, [*note.value, self._mark()])
+        device.world.ends_at_a_batch = when
+        self._sync(device, "", [], None)
+        device.world.ends_at_a_batch = ""
+        try:
+            again = self._notes(device, note.collection).get(note.uid)
+        except DocumentNotFound:
+            return
+        self._notes(device, note.collection).replace(again, [*again.value, self._mark()])
+
+    # Devices
+
+    def resolver(self, how: str) -> Callable[[Conflict], Resolution]:
+        """One who decides conflicts, and whose decisions count as what users said."""
+
+        def join(conflict: Conflict) -> Resolution:
+            mine, theirs = marks(conflict.mine), marks(conflict.theirs)
+            if conflict.mine.deleted or conflict.theirs.deleted:
+                return keep_theirs(conflict) if conflict.mine.deleted else keep_mine(conflict)
+            if how == "mine":
+                self._decided_against(theirs - mine)
+                return keep_mine(conflict)
+            if how == "theirs":
+                self._decided_against(mine - theirs)
+                return keep_theirs(conflict)
+            if how == "both":
+                self.forked |= mine | theirs
+                return keep_both(conflict)
+            return merged(sorted(mine | theirs))
+
+        return join
+
+    def _decided_against(self, some: frozenset[str]) -> None:
+        """They need not be there in the end; and where a later decision was for them, they may."""
+        self.unsaid |= some
+        self.forked |= some
+
+    @rule(data=st.data(), fate=fates, crash=crashes, how=decisions)
+    def sync(self, data: st.DataObject, fate: list[str], crash: tuple[int, bool] | None, how: str) -> None:
+        """A device syncs, as far as it gets."""
+        device = data.draw(st.sampled_from(self.devices))
+        self._sync(device, how, fate, crash)
+
+    def _sync(self, device: Device, how: str, fate: list[str], crash: tuple[int, bool] | None) -> Any:
+        def work() -> Any:
+            try:
+                return device.replica.sync(self.resolver(how) if how else None)
+            except Unavailable:
+                return None
+
+        return device.run(work, fate, crash, PASSWORD)
+
+    @rule(data=st.data())
+    def end_process(self, data: st.DataObject) -> None:
+        """A process ends, and another opens the file."""
+        data.draw(st.sampled_from(self.devices)).begin_again(PASSWORD)
+
+    @rule(data=st.data())
+    def begin_anew(self, data: st.DataObject) -> None:
+        """A device is lost that has sent everything, and another begins with nothing."""
+        device = data.draw(st.sampled_from(self.devices))
+        if device.replica.pending or device.replica.conflicts():
+            return
+        device.replica.close()
+        device.path = f"{device.path}+"
+        device.replica = device._open()
+        device.replica.sync()
+
+    @precondition(lambda self: self.crew.late)
+    @rule(data=st.data())
+    def arrive(self, data: st.DataObject) -> None:
+        """A request that was taken for lost arrives after all."""
+        self.crew.late.pop(data.draw(st.integers(0, len(self.crew.late) - 1)))()
+
+    # The server
+
+    @rule()
+    def restart(self) -> None:
+        """The server is ended and started again."""
+        self.crew.place.restart()
+
+    @rule(by=st.sampled_from([1, 3_600_000, DAY, -3_600_000]))
+    def jump(self, by: int) -> None:
+        """The machine's clock is set."""
+        self.crew.place.clock.pass_(by)
+
+    @rule(days=st.integers(0, 5))
+    def throw_away(self, days: int) -> None:
+        """Some days pass, and the server throws away what was kept for long enough."""
+        self.crew.place.clock.pass_(days * DAY)
+        self.crew.place.throw_away()
+
+    def settle(self) -> None:
+        """Once the network works, all devices come to agree with the server, and nothing is lost or comes back."""
+        for _ in range(ROUNDS):
+            reports = [self._sync(device, "merge", [], None) for device in self.devices]
+            if not any(report.changed for report in reports):
+                break
+        else:
+            raise AssertionError("the devices do not come to an end")
+        stored = {note.uid: marks(note) for note in self.owner.vault(self.name)}
+        for device in self.devices:
+            assert device.replica.pending == 0
+            assert {note.uid: marks(note) for note in device.replica.vault(self.name)} == stored
+        there: frozenset[str] = frozenset().union(*stored.values())
+        assert self.said - self.unsaid <= there, f"lost: {self.said - self.unsaid - there}"
+        for found in stored.values():
+            assert self.undone or found & self.forked or found - self.unsaid, f"{sorted(found)} came back"
+
+    def teardown(self) -> None:
+        """Whatever happened, it ends well."""
+        if not hasattr(self, "devices"):
+            return
+        try:
+            self.owner = self.devices[0].client
+            self.settle()
+            self.owner.vault(self.name).delete()
+            for device in self.devices:
+                device.replica.sync()
+            self.crew.clients[: len(self.devices)] = [device.client for device in self.devices]
+        finally:
+            for device in self.devices:
+                device.replica.close()
+            self.folder.cleanup()
+
+
+class ConvergeRestored(Converge):
+    """The same, with an operator who once goes back to a backup."""
+
+    kept = restored = False
+
+    @precondition(lambda self: not self.kept)
+    @rule()
+    def keep(self) -> None:
+        """The operator makes a backup."""
+        self.crew.place.backup()
+        self.kept = True
+
+    @precondition(lambda self: self.kept and not self.restored)
+    @rule()
+    def go_back(self) -> None:
+        """The operator restores it. What nobody holds any more is lost, and nothing else."""
+        self.restored = self.undone = True
+        self.crew.place.restore()
+        self.crew.late.clear()
+        held = [marks(note) for _, note in self.shown()]
+        held += [
+            marks(one)
+            for device in self.devices
+            for conflict in device.replica.conflicts()
+            for one in (conflict.mine, conflict.theirs)
+        ]
+        held += [marks(note) for note in self.owner.vault(self.name)]
+        self.said &= frozenset().union(*held)

@@ -1,0 +1,168 @@
+"""What an attack is, and how it is played: the refusal that is due, nothing leaked, nothing written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from strongroom.client import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.errors import Refusal
+from tests.client.hostile.liar import Lie
+from tests.client.hostile.stage import CANARY, Stage
+
+NONE = "—"  # does not apply
+HARMLESS = "no effect"
+
+
+class Broken(AssertionError):  # noqa: N818
+    """An attack has succeeded, or came to another end than the table says."""
+
+
+class Attack(NamedTuple):
+    """`lie` prepares the stage and gives the lie; `act` is what the victim then does; `sync` is `lie` for a replica."""
+
+    name: str
+    client: str
+    replica: str
+    lie: Callable[[Stage], Lie]
+    act: Callable[[Stage], Any]
+    sync: Callable[[Stage], Lie]
+    fresh: bool
+    writes: tuple[str, ...]
+    partly: bool
+
+
+ATTACKS: dict[str, Attack] = {}
+
+
+def stir(stage: Stage) -> None:
+    """Somebody else has been at work, so that there is something to pull."""
+    theirs = stage.theirs()
+    theirs.replace(theirs.get(stage.note.uid), f"{CANARY} changed")
+    theirs.create(f"{CANARY} from elsewhere")
+
+
+def read(stage: Stage) -> Any:
+    """One document, asked for."""
+    return stage.notes.get(stage.note.uid)
+
+
+def walk(stage: Stage) -> Any:
+    """All documents of a collection."""
+    return list(stage.notes)
+
+
+def nothing(_stage: Stage) -> None:
+    """No act."""
+
+
+def attack(
+    name: str,
+    lie: Callable[[Stage], Lie],
+    *,
+    client: type[Refusal] | str = NONE,
+    act: Callable[[Stage], Any] = nothing,
+    replica: type[Refusal] | str = NONE,
+    sync: Callable[[Stage], Lie] | None = None,
+    fresh: bool = False,
+    writes: tuple[str, ...] = (),
+    partly: bool = False,
+) -> None:
+    """Enter an attack. `writes`: what may be written after the lie, because the lie is what asks for it.
+
+    `partly`: of what came with the lie, a replica may keep the rows that a key holder made, and nothing else.
+    """
+
+    def stirred(stage: Stage) -> Lie:
+        if not fresh:
+            stir(stage)
+        return lie(stage)
+
+    assert name not in ATTACKS
+    ATTACKS[name] = Attack(name, _word(client), _word(replica), lie, act, sync or stirred, fresh, writes, partly)
+
+
+def _word(outcome: type[Refusal] | str) -> str:
+    return outcome if isinstance(outcome, str) else outcome.__name__
+
+
+def play(stage: Stage, wanted: Attack, *, on: str) -> None:
+    """Play an attack on a client or on its replica."""
+    before: Any = None
+    if on == "replica":
+        stage.open_replica()
+        stage.lies(wanted.sync(stage))
+        before = stage.kept()
+        met = _met(stage.replica.sync)
+        due = wanted.replica
+    else:
+        stage.lies(wanted.lie(stage))
+        met = _met(lambda: wanted.act(stage))
+        due = wanted.client
+    told = stage.liar.lies
+    _judge(stage, wanted, met, due, told)
+    if on == "replica":
+        after = stage.kept()
+        if wanted.partly:
+            before.pop("documents"), after.pop("documents")
+        if after != before:
+            raise Broken(f"{wanted.name}: the replica is not as it was")
+        _sync_again(stage, wanted)
+
+
+def _sync_again(stage: Stage, wanted: Attack) -> None:
+    """When the server tells the truth again, everything is there."""
+    stage.liar.lie = None
+    if stage.core.session._access is None:
+        return
+    stage.replica.sync()
+    theirs = {note.uid: note.value for note in stage.theirs()}
+    mine = {note.uid: note.value for note in stage.mine()}
+    if mine != theirs:
+        raise Broken(f"{wanted.name}: when the server is honest again, the replica is not in step")
+
+
+def _met(act: Callable[[], Any]) -> Any:
+    try:
+        return act()
+    except Refusal as refused:
+        return refused
+
+
+def _judge(stage: Stage, wanted: Attack, met: Any, due: str, told: int) -> None:
+    if not told:
+        raise Broken(f"{wanted.name}: the lie was never told")
+    word = type(met).__name__ if isinstance(met, Refusal) else HARMLESS
+    if word != due:
+        raise Broken(f"{wanted.name}: {due} is due, and it was {word}: {met!r}")
+    written = [write for write in stage.liar.late_writes() if not write.startswith(wanted.writes or "-")]
+    if written:
+        raise Broken(f"{wanted.name}: written after the lie: {written}")
+    if any(thief.sent for thief in stage.thieves):
+        raise Broken(f"{wanted.name}: another host was called")
+    secrets = stage.secrets()
+    leaked = [name for name, secret in secrets.items() if secret in stage.liar.received]
+    if isinstance(met, Refusal):
+        said = repr((str(met), met.args, met.details)).encode()
+        leaked += [f"{name} in the error" for name, secret in secrets.items() if secret in said]
+    if leaked:
+        raise Broken(f"{wanted.name}: leaked: {leaked}")
+
+
+__all__ = [
+    "ATTACKS",
+    "CANARY",
+    "HARMLESS",
+    "NONE",
+    "Attack",
+    "Broken",
+    "Locked",
+    "RolledBack",
+    "Tampered",
+    "WeakParameters",
+    "attack",
+    "play",
+    "read",
+    "stir",
+    "walk",
+]

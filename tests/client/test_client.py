@@ -1,0 +1,265 @@
+"""The client against a live server, both kinds of it: what a program does all day."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+
+from strongroom import errors
+from strongroom.client import AsyncClient, Client, Locked, awaiting, blocking
+from strongroom.errors import Invalid
+from tests.client.faces import PASSWORD, Faces, unique_email
+
+
+def test_the_day_of_a_document(faces: Faces) -> None:
+    """Created, read, listed, replaced, deleted: each step gives what the next one needs."""
+    notes = faces.person().vault("personal", create=True).collection("notes")
+    note = notes.create({"title": "Hello"})
+    assert (note.version, note.value, note.deleted, note.collection) == (1, {"title": "Hello"}, False, "notes")
+    assert notes.get(note.uid) == note
+    note = notes.replace(note, {"title": "Hello again"})
+    assert note.version == 2
+    assert [found.value for found in notes] == [{"title": "Hello again"}]
+    gone = notes.delete(note)
+    assert gone.deleted
+    assert list(notes) == []
+    with pytest.raises(errors.DocumentNotFound):
+        notes.get(note.uid)
+    assert notes.get(note.uid, deleted=True).value == {"title": "Hello again"}
+
+
+@pytest.mark.parametrize(
+    "value", [None, True, 0, -1.5, "", "text \U0001f510", [], {"a": [1, {"b": None}]}, b"", b"\x00\xff"]
+)
+def test_values_come_back_as_they_were(faces: Faces, value: Any) -> None:
+    """JSON is JSON, bytes are bytes, and empty is not nothing."""
+    place = faces.person().vault("v", create=True).collection("c")
+    found = place.get(place.create(value).uid).value
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_another_device_sees_the_same(faces: Faces) -> None:
+    """Whoever logs in elsewhere with the same password opens the same vault, by its name."""
+    email = unique_email()
+    first = faces.client()
+    first.register(email, PASSWORD)
+    made = first.vault("personal", create=True).collection("notes").create("from the first")
+    second = faces.client()
+    second.login(email.upper(), PASSWORD)
+    notes = second.vault("personal").collection("notes")
+    assert notes.get(made.uid).value == "from the first"
+    assert [vault.name for vault in second.vaults()] == ["personal"]
+    late = first.vault("late", create=True)
+    assert second.vault("late").uid == late.uid
+
+
+def test_a_change_that_was_not_seen_is_a_conflict(faces: Faces) -> None:
+    """Who replaces or deletes what has changed meanwhile is told so, in the server's own word."""
+    notes = faces.person().vault("v", create=True).collection("c")
+    seen = notes.create(1)
+    now = notes.replace(seen, 2)
+    with pytest.raises(errors.DocumentConflict) as refused:
+        notes.replace(seen, 3)
+    assert refused.value.details is not None
+    assert refused.value.details["version"] == now.version
+    with pytest.raises(errors.DocumentConflict):
+        notes.delete(seen)
+    assert notes.get(seen.uid).value == 2
+
+
+def test_a_deleted_document_comes_back(faces: Faces) -> None:
+    """Replacing a tombstone revives the document."""
+    notes = faces.person().vault("v", create=True).collection("c")
+    gone = notes.delete(notes.create("old"))
+    back = notes.replace(gone, "new")
+    assert (back.deleted, back.version) == (False, gone.version + 1)
+    assert [note.value for note in notes] == ["new"]
+
+
+def test_changes_since_a_moment(faces: Faces) -> None:
+    """A walk tells what changed, deletions included, and where to go on."""
+    vault = faces.person().vault("v", create=True)
+    notes, tasks = vault.collection("notes"), vault.collection("tasks")
+    first = notes.create("first")
+    changes = notes.since(0)
+    assert [change.value for change in changes] == ["first"]
+    tasks.create("task")
+    notes.delete(first)
+    later = notes.since(changes.cursor)
+    assert [(change.uid, change.deleted) for change in later] == [(first.uid, True)]
+    assert list(notes.since(later.cursor)) == []
+    assert {(change.collection, change.deleted) for change in vault.since(0)} == {("notes", True), ("tasks", False)}
+
+
+def test_a_walk_goes_through_pages(faces: Faces) -> None:
+    """More documents than one page holds: each comes once, in the order of their last change."""
+    notes = faces.person().vault("v", create=True).collection("c")
+    made = [notes.create(number) for number in range(203)]
+    notes.replace(made[0], "moved to the end")
+    assert [note.value for note in notes] == [*range(1, 203), "moved to the end"]
+
+
+def test_collections_do_not_show_each_other(faces: Faces) -> None:
+    """A document is found in its own collection only."""
+    vault = faces.person().vault("v", create=True)
+    note = vault.collection("notes").create("n")
+    with pytest.raises(errors.DocumentNotFound):
+        vault.collection("tasks").get(note.uid)
+    with pytest.raises(errors.DocumentNotFound):
+        vault.collection("tasks").replace(note, "x")
+    assert list(vault.collection("tasks")) == []
+    assert [found.collection for found in vault] == ["notes"]
+
+
+def test_a_blob(faces: Faces) -> None:
+    """A vault carries one value besides its documents; who has not seen the last one is told so."""
+    vault = faces.person().vault("v", create=True)
+    assert vault.blob.get() is None
+    first = vault.blob.put({"settings": 1})
+    second = vault.blob.put(b"bytes", after=first)
+    assert vault.blob.get() == second
+    assert second.value == b"bytes"
+    with pytest.raises(errors.VaultConflict):
+        vault.blob.put("late", after=first)
+
+
+def test_names_are_sealed_unless_asked(faces: Faces) -> None:
+    """The server sees the name of a vault only where its owner says so."""
+    client = faces.person()
+    client.vault("hidden", create=True)
+    client.vault("shown", create=True, sealed=False)
+    assert sorted(vault.name for vault in client.vaults()) == ["hidden", "shown"]
+    assert client.vault("shown").collection("c").create(1).wire == "c"
+    assert client.vault("hidden").collection("c").create(1).wire.startswith("sr1.")
+
+
+def test_a_vault_that_is_not_there(faces: Faces) -> None:
+    """A vault is made only where that is asked for, and is gone when it is deleted."""
+    client = faces.person()
+    with pytest.raises(errors.VaultNotFound):
+        client.vault("nothing")
+    vault = client.vault("something", create=True)
+    assert client.vault("something", create=True).uid == vault.uid
+    vault.delete()
+    with pytest.raises(errors.VaultNotFound):
+        client.vault("something")
+    assert client.vaults() == []
+    assert client.vault("something", create=True).uid != vault.uid
+
+
+def test_a_wrong_password_and_an_unknown_email_look_alike(faces: Faces) -> None:
+    """Neither is told apart, and nobody is logged in."""
+    email = unique_email()
+    faces.client().register(email, PASSWORD)
+    client = faces.client()
+    for who, password in ((email, "wrong horse battery"), (unique_email(), PASSWORD)):
+        with pytest.raises(errors.InvalidCredentials):
+            client.login(who, password)
+        with pytest.raises(Locked):
+            client.vaults()
+    with pytest.raises(errors.EmailAlreadyExists):
+        client.register(email, PASSWORD)
+
+
+def test_another_password_opens_the_same_vaults(faces: Faces) -> None:
+    """After a change the old password is refused, and every document still opens."""
+    email = unique_email()
+    client = faces.client()
+    client.register(email, PASSWORD)
+    client.vault("v", create=True).collection("c").create("kept")
+    with pytest.raises(errors.InvalidCredentials):
+        client.change_password("not the password", "another horse battery")
+    client.change_password(PASSWORD, "another horse battery")
+    assert [found.value for found in client.vault("v").collection("c")] == ["kept"]
+    other = faces.client()
+    with pytest.raises(errors.InvalidCredentials):
+        other.login(email, PASSWORD)
+    other.login(email, "another horse battery")
+    assert [found.value for found in other.vault("v").collection("c")] == ["kept"]
+
+
+def test_the_recovery_key_opens_an_account(faces: Faces) -> None:
+    """It works after a change of password too, sets another one, and a newer key replaces it."""
+    email = unique_email()
+    client = faces.client()
+    client.register(email, PASSWORD)
+    client.vault("v", create=True).collection("c").create("kept")
+    old = client.make_recovery_key(PASSWORD)
+    printed = client.make_recovery_key(PASSWORD)
+    client.change_password(PASSWORD, "forgotten at once")
+    lost = faces.client()
+    with pytest.raises(errors.InvalidCredentials):
+        lost.recover(email, old, "a new password")
+    with pytest.raises(Invalid):
+        lost.recover(email, printed[:-1] + ("0" if printed[-1] != "0" else "1"), "a new password")
+    lost.recover(email, printed.lower(), "a new password")
+    assert [found.value for found in lost.vault("v").collection("c")] == ["kept"]
+    again = faces.client()
+    again.login(email, "a new password")
+    assert [vault.name for vault in again.vaults()] == ["v"]
+
+
+def test_sessions_are_listed_and_ended(faces: Faces) -> None:
+    """One device can end the session of another."""
+    email = unique_email()
+    here, there = faces.client(), faces.client()
+    here.register(email, PASSWORD)
+    there.login(email, PASSWORD)
+    assert len(here.sessions()) == 2
+    [other] = [session.id for session in here.sessions() if session.id not in _current(here)]
+    here.end_session(other)
+    with pytest.raises((errors.Unauthorized, errors.InvalidRefreshToken)):
+        there.vaults()
+
+
+def _current(client: Any) -> list[str]:
+    return [session.id for session in client.sessions() if session.current]
+
+
+def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
+    """Keys and tokens are forgotten, and the session is over at the server."""
+    client = faces.person()
+    vault = client.vault("v", create=True)
+    client.logout()
+    with pytest.raises(Locked):
+        client.vaults()
+    with pytest.raises(Locked):
+        vault.collection("c").create(1)
+    client.logout()
+
+
+def test_an_account_ends(faces: Faces) -> None:
+    """With the right password only; then the email is free."""
+    email = unique_email()
+    client = faces.client()
+    client.register(email, PASSWORD)
+    with pytest.raises(errors.InvalidCredentials):
+        client.delete_account("not the password")
+    client.delete_account(PASSWORD)
+    client.register(email, "quite another password")
+
+
+def test_the_two_clients_are_one() -> None:
+    """Every name and every argument of one client is in the other; only the waiting differs."""
+    for ours in (blocking.Client, blocking.Vault, blocking.VaultBlob, blocking.Collection, blocking.Changes):
+        theirs = getattr(awaiting, f"Async{ours.__name__}")
+        swap = {"__enter__": "__aenter__", "__exit__": "__aexit__", "__iter__": "__aiter__"}
+        assert {swap.get(name, name) for name in vars(ours)} == set(vars(theirs))
+        for name, method in inspect.getmembers(ours, inspect.isfunction):
+            other = getattr(theirs, swap.get(name, name))
+            assert list(inspect.signature(method).parameters) == list(inspect.signature(other).parameters), name
+            assert method.__doc__ == other.__doc__
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    "url",
+    ["", "vault.example.com", "ftp://vault.example.com", "http://vault.example.com", "https://a:b@c", "https://a?b"],
+)
+def test_an_address_that_cannot_be_trusted(kind: Any, url: str) -> None:
+    """Plain HTTP is for this machine only, and an address is an address."""
+    with pytest.raises(Invalid):
+        kind(url)

@@ -1,0 +1,75 @@
+"""Several replicas, any interleaving, crashes at any step: every one converges, nothing is lost, nothing comes back."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from strongroom.client import derive
+from strongroom.errors import Refusal
+from tests.client.convergence import Converge, ConvergeRestored, Crew
+from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
+from tests.sync.place import Place
+from tests.sync.test_model import LONG, examples
+from tests.sync.test_planted import PAGE, SETTINGS
+
+
+@pytest.fixture(autouse=True)
+def _derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that was derived once is not derived again after a crash: it takes longer than a whole example."""
+    monkeypatch.setattr(derive, "password_keys", cache(derive.password_keys))
+
+
+@pytest.fixture
+def place(where: str) -> Iterator[Place]:
+    """A server that can restart."""
+    made = Place(where)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lone_place(tmp_path: Path) -> Iterator[Place]:
+    """The same, on SQLite."""
+    made = Place(str(tmp_path / "vault.db"))
+    yield made
+    made.close()
+
+
+def play(machine: type[Converge], place: Place, short: int, long: int) -> None:
+    """Play many examples on one account."""
+    here = type("Here", (machine,), {"crew": Crew(place, 3)})
+    run_state_machine_as_test(here, settings=examples(short, long))
+
+
+def test_every_replica_converges(place: Place) -> None:
+    """Creates, changes, deletions, conflicts decided in every way, lost answers, late requests, crashes, restarts."""
+    play(Converge, place, 8 if "://" in place.where else 25, 1_000)
+
+
+def test_a_restore_loses_nothing_that_a_replica_holds(place: Place) -> None:
+    """The same, and once the operator goes back to a backup."""
+    play(ConvergeRestored, place, 3 if "://" in place.where else 6, 150)
+
+
+@pytest.mark.parametrize("fault", FAULTS if LONG else sorted(FAULTS.keys() - AFTER_A_RESTORE))
+def test_a_planted_fault_is_caught(lone_place: Place, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """A replica with one thing wrong does not pass."""
+    machine = ConvergeRestored if fault in AFTER_A_RESTORE else Converge
+    here = type("Here", (machine,), {"crew": Crew(lone_place, 3)})
+    FAULTS[fault](monkeypatch)
+    with pytest.raises((AssertionError, Refusal)), contextlib.redirect_stdout(io.StringIO()):
+        run_state_machine_as_test(here, settings=settings(SETTINGS, max_examples=100))
+
+
+def test_the_faults_are_listed() -> None:
+    """Whoever reads the page learns which faults were planted."""
+    text = PAGE.read_text("utf-8")
+    assert [fault for fault in FAULTS if f"| {fault} |" not in text] == []

@@ -1,0 +1,436 @@
+"""The replica against a live server: work without it, sync with it, lose nothing."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom import errors
+from strongroom.client import Locked, RolledBack
+from strongroom.client.replica import Conflict, Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
+from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
+from tests.contract.harness import Server
+
+
+class Pair:
+    """Two devices of one account, each with a replica."""
+
+    def __init__(self, faces: Faces, home: Path, urls: tuple[str | None, str | None] = (None, None)) -> None:
+        self.email = unique_email()
+        self.clients = [faces.client(url) for url in urls]
+        self.clients[0].register(self.email, PASSWORD)
+        self.clients[0].vault("v", create=True)
+        self.clients[1].login(self.email, PASSWORD)
+        self.replicas = [client.open_replica(home / f"replica-{n}") for n, client in enumerate(self.clients)]
+        for replica in self.replicas:
+            replica.sync()
+        self.notes = [replica.vault("v").collection("notes") for replica in self.replicas]
+
+    def sync(self, **options: Any) -> None:
+        """Both devices, until both have seen all."""
+        for replica in (*self.replicas, *self.replicas):
+            replica.sync(**options)
+
+    def values(self) -> list[list[Any]]:
+        """What each device shows, in an order of its own."""
+        return [sorted((note.value for note in notes), key=str) for notes in self.notes]
+
+    def disputed(self) -> Conflict:
+        """A document that both devices have changed: the first one synced."""
+        note = self.notes[0].create("base")
+        self.sync()
+        self.notes[0].replace(self.notes[0].get(note.uid), "theirs")
+        self.notes[1].replace(self.notes[1].get(note.uid), "mine")
+        self.replicas[0].sync()
+        [conflict] = self.replicas[1].sync().conflicts
+        assert isinstance(conflict, Conflict)
+        return conflict
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.close()
+
+
+@pytest.fixture
+def pair(faces: Faces, tmp_path: Path) -> Iterator[Pair]:
+    """Two devices that are in step."""
+    made = Pair(faces, tmp_path)
+    yield made
+    made.close()
+
+
+def test_work_without_a_server(pair: Pair) -> None:
+    """What is written is read at once, and is on the other device after both have synced."""
+    here, there = pair.notes
+    note = here.create({"title": "offline"})
+    note = here.replace(note, {"title": "changed offline"})
+    gone = here.create("not for long")
+    here.delete(gone)
+    assert [found.value for found in here] == [{"title": "changed offline"}]
+    assert pair.replicas[0].pending == 1
+    assert list(there) == []
+    report = pair.replicas[0].sync()
+    assert (report.pushed, report.conflicts, pair.replicas[0].pending) == (1, [], 0)
+    assert here.get(note.uid).proof == note.proof
+    assert pair.replicas[1].sync().pulled == 1
+    assert there.get(note.uid).value == {"title": "changed offline"}
+    there.delete(there.get(note.uid))
+    pair.sync()
+    assert pair.values() == [[], []]
+    with pytest.raises(errors.DocumentNotFound):
+        here.get(note.uid)
+    assert here.get(note.uid, deleted=True).value == {"title": "changed offline"}
+
+
+def test_a_deleted_document_comes_back(pair: Pair) -> None:
+    """A replacement of what was deleted revives it, on every device."""
+    here, there = pair.notes
+    note = here.create("first life")
+    pair.sync()
+    there.delete(there.get(note.uid))
+    pair.sync()
+    here.replace(here.get(note.uid, deleted=True), "second life")
+    pair.sync()
+    assert pair.values() == [["second life"]] * 2
+
+
+def test_the_file_tells_nothing(pair: Pair, tmp_path: Path) -> None:
+    """Only its owner can read it, and whoever does finds ciphertext."""
+    pair.notes[0].create({"canary": "KANARIENVOGEL"})
+    pair.replicas[0].sync()
+    pair.notes[0].create("KANARIENVOGEL")
+    files = [path for path in tmp_path.iterdir() if path.name.startswith("replica-")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    for path in files:
+        content = path.read_bytes()
+        for secret in (b"KANARIENVOGEL", b"notes", PASSWORD.encode()):
+            assert secret not in content
+
+
+def test_a_stale_document_is_refused_here_too(pair: Pair) -> None:
+    """Who replaces what has changed on this device meanwhile is told so."""
+    notes = pair.notes[0]
+    old = notes.create(1)
+    notes.replace(old, 2)
+    with pytest.raises(errors.DocumentConflict):
+        notes.replace(old, 3)
+    with pytest.raises(errors.DocumentConflict):
+        notes.delete(old)
+    assert pair.values()[0] == [2]
+
+
+def test_a_conflict_shows_all_three(pair: Pair) -> None:
+    """Base, mine and theirs; and until it is decided, mine is shown here and theirs there."""
+    conflict = pair.disputed()
+    assert conflict.base is not None
+    assert (conflict.base.value, conflict.mine.value, conflict.theirs.value) == ("base", "mine", "theirs")
+    assert conflict.collection == "notes"
+    pair.sync()
+    assert pair.values() == [["theirs"], ["mine"]]
+    assert [found.uid for found in pair.replicas[1].conflicts()] == [conflict.uid]
+
+
+@pytest.mark.parametrize(
+    ("how", "values"),
+    [
+        (keep_mine, ["mine"]),
+        (keep_theirs, ["theirs"]),
+        (keep_both, ["mine", "theirs"]),
+        (lambda conflict: merged(f"{conflict.theirs.value} and {conflict.mine.value}"), ["theirs and mine"]),
+    ],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_conflict_is_decided(pair: Pair, how: Any, values: list[str], at_once: bool) -> None:  # noqa: FBT001
+    """By a resolver that is given to sync, or later; both devices then show the same."""
+    conflict = pair.disputed()
+    if at_once:
+        assert pair.replicas[1].sync(how).conflicts == []
+    else:
+        conflict.resolve(how)
+    pair.sync()
+    assert pair.values() == [values, values]
+    assert pair.replicas[1].pending == 0
+
+
+def test_a_conflict_that_has_moved_on_is_not_decided(pair: Pair) -> None:
+    """A decision about what is not there any more is refused."""
+    conflict = pair.disputed()
+    pair.notes[1].replace(pair.notes[1].get(conflict.uid), "mine again")
+    with pytest.raises(errors.DocumentConflict):
+        conflict.resolve(keep_theirs)
+    assert pair.values()[1] == ["mine again"]
+
+
+def test_one_deletes_what_the_other_changes(pair: Pair) -> None:
+    """A conflict as any other, in both directions; nothing is dropped by itself."""
+    here, there = pair.notes
+    first, second = here.create("first"), here.create("second")
+    pair.sync()
+    here.delete(here.get(first.uid))
+    here.replace(here.get(second.uid), "changed here")
+    there.replace(there.get(first.uid), "changed there")
+    there.delete(there.get(second.uid))
+    pair.replicas[0].sync()
+    conflicts = {found.uid: found for found in pair.replicas[1].sync().conflicts}
+    assert conflicts[first.uid].theirs.deleted
+    assert conflicts[second.uid].mine.deleted
+    conflicts[first.uid].resolve(keep_mine)
+    conflicts[second.uid].resolve(keep_theirs)
+    pair.sync()
+    assert pair.values() == [["changed here", "changed there"]] * 2
+
+
+def test_both_delete(pair: Pair) -> None:
+    """That is no conflict."""
+    here, there = pair.notes
+    note = here.create("unloved")
+    pair.sync()
+    for notes in (here, there):
+        notes.delete(notes.get(note.uid))
+    pair.sync()
+    assert pair.values() == [[], []]
+    assert [replica.pending for replica in pair.replicas] == [0, 0]
+
+
+def test_progress_is_shown(pair: Pair) -> None:
+    """A callback hears of every page and every batch."""
+    for number in range(450):
+        pair.notes[0].create(number)
+    heard: list[Progress] = []
+    pair.replicas[0].sync(progress=heard.append)
+    assert [step.phase for step in heard if step.done] == ["push"]
+    heard.clear()
+    pair.replicas[1].sync(progress=heard.append)
+    pulled = [step for step in heard if step.phase == "pull"]
+    assert len(pulled) > 1
+    assert (pulled[-1].done, pulled[-1].total) == (450, 450)
+
+
+def test_a_replica_belongs_to_one_account(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+    """Another account, and somebody who has not logged in, do not open it; nor do two at once."""
+    with pytest.raises(errors.Invalid):
+        pair.clients[0].open_replica(tmp_path / "replica-0")
+    pair.close()
+    with pytest.raises(errors.Invalid):
+        faces.person().open_replica(tmp_path / "replica-0")
+    with pytest.raises(Locked):
+        faces.client().open_replica(tmp_path / "replica-0")
+    (tmp_path / "other").write_text("not a database, but a text that is long enough to look like something")
+    with pytest.raises(errors.Invalid):
+        pair.clients[0].open_replica(tmp_path / "other")
+
+
+def test_a_vault_that_was_deleted_elsewhere(pair: Pair) -> None:
+    """It leaves this device too: its owner said so, in the directory that only key holders can write."""
+    pair.notes[0].create("x")
+    pair.sync()
+    pair.clients[0].vault("v").delete()
+    pair.sync()
+    assert pair.replicas[1].vaults() == []
+    pair.clients[1].vault("w", create=True)
+    pair.sync()
+    assert [vault.name for vault in pair.replicas[0].vaults()] == ["w"]
+
+
+def test_a_replica_of_a_token(faces: Faces, tmp_path: Path) -> None:
+    """An agent works without a server too, in its collection and nowhere else."""
+    vault = faces.person().vault("v", create=True)
+    notes = vault.collection("notes")
+    notes.create("by the owner")
+    vault.collection("secrets").create("not for agents")
+    agent = faces.with_token(notes.token("agent"))
+    replica = agent.open_replica(tmp_path / "agent")
+    replica.sync()
+    place = replica.collection()
+    assert [note.value for note in place] == ["by the owner"]
+    place.create("by the agent")
+    with pytest.raises(Locked):
+        replica.vault()
+    assert replica.sync().pushed == 1
+    assert sorted(note.value for note in notes) == ["by the agent", "by the owner"]
+    replica.close()
+
+
+def test_a_start_without_a_server(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """The password opens the replica; when the server is back, the client logs in by itself."""
+    lone.start()
+    url = f"http://127.0.0.1:{lone.port}"
+    email = unique_email()
+    first = faces.client(url)
+    first.register(email, PASSWORD)
+    first.vault("v", create=True).collection("notes").create("online")
+    replica = first.open_replica(tmp_path / "replica")
+    replica.sync()
+    replica.close()
+    lone.end()
+    later = faces.client(url, retries=0)
+    with pytest.raises(errors.InvalidCredentials):
+        later.unlock(tmp_path / "replica", "not the password")
+    later.unlock(tmp_path / "replica", PASSWORD)
+    replica = later.open_replica(tmp_path / "replica")
+    notes = replica.vault("v").collection("notes")
+    notes.create("offline")
+    assert sorted(note.value for note in notes) == ["offline", "online"]
+    with pytest.raises(errors.Unavailable):
+        replica.sync()
+    assert replica.pending == 1
+    lone.settings["PORT"] = str(lone.port)
+    lone.start()
+    assert replica.sync().pushed == 1
+    assert sorted(note.value for note in first.vault("v").collection("notes")) == ["offline", "online"]
+    replica.close()
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    """A proxy before the server."""
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+def busy_day(pair: Pair) -> None:
+    """Creates, replacements and deletions on both devices, without any conflict."""
+    here, there = pair.notes
+    kept = [here.create(number) for number in range(5)]
+    pair.replicas[0].sync()
+    pair.replicas[1].sync()
+    there.replace(there.get(kept[0].uid), "changed")
+    there.delete(there.get(kept[1].uid))
+    there.create("new there")
+    here.replace(here.get(kept[2].uid), "changed here")
+    here.delete(here.get(kept[3].uid))
+
+
+@pytest.mark.parametrize("fate", [LOSE, REFUSE])
+def test_lost_answers_make_neither_duplicates_nor_conflicts(
+    faces: Faces, tmp_path: Path, proxy: Proxy, fate: str
+) -> None:
+    """A device whose first requests all get lost knows its own writes when it meets them."""
+    pair = Pair(faces, tmp_path, (None, proxy.url))
+    for _ in range(2):
+        proxy.policy = Once(fate)
+        busy_day(pair)
+        pair.sync()
+    assert pair.values()[0] == pair.values()[1]
+    assert pair.values()[0].count("new there") == 2
+    assert [replica.conflicts() for replica in pair.replicas] == [[], []]
+    pair.close()
+
+
+def test_a_change_after_a_lost_answer(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+    """What was sent and never answered, and changed again here, is no conflict with oneself."""
+    pair = Pair(faces, tmp_path, (None, proxy.url))
+    here, there = pair.notes
+    note = here.create("base")
+    pair.sync()
+    there.replace(there.get(note.uid), "first")
+    fresh = there.create("new")
+    proxy.policy = lambda _, path: LOSE if "batch" in path else PASS
+    with pytest.raises(errors.Unavailable):
+        pair.replicas[1].sync()
+    there.replace(there.get(note.uid), "second")
+    there.delete(there.get(fresh.uid))
+    proxy.policy = lambda *_: PASS
+    assert pair.replicas[1].sync().conflicts == []
+    pair.sync()
+    assert pair.values() == [["second"], ["second"]]
+    pair.close()
+
+
+def test_a_server_without_batches(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+    """Then each change goes by itself."""
+    proxy.policy = lambda _, path: ABSENT if "batch" in path else PASS
+    pair = Pair(faces, tmp_path, (proxy.url, proxy.url))
+    busy_day(pair)
+    pair.sync()
+    assert pair.values()[0] == pair.values()[1] == sorted([4, "changed", "changed here", "new there"], key=str)
+    conflict = pair.disputed()
+    conflict.resolve(keep_both)
+    pair.sync()
+    assert pair.values()[0] == pair.values()[1]
+    pair.close()
+
+
+def test_a_first_download_that_is_cut_off(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+    """It goes on where it was, and learns of what was deleted meanwhile."""
+    owner = faces.person()
+    notes = owner.vault("v", create=True).collection("notes")
+    made = [notes.create(number) for number in range(300)]
+    device = faces.client(proxy.url, retries=0)
+    device.login(owner._thing._core.email if faces.kind == "awaiting" else owner._core.email, PASSWORD)
+    replica = device.open_replica(tmp_path / "replica")
+    lists = 0
+
+    def second_page_fails(_: str, path: str) -> str:
+        nonlocal lists
+        lists += path.endswith("/documents")
+        return REFUSE if lists == 2 and path.endswith("/documents") else PASS
+
+    proxy.policy = second_page_fails
+    with pytest.raises(errors.Unavailable):
+        replica.sync()
+    assert 0 < len(list(replica.vault("v"))) < 300
+    notes.delete(made[0])
+    notes.delete(made[299])
+    proxy.policy = lambda *_: PASS
+    replica.sync()
+    assert sorted(note.value for note in replica.vault("v")) == list(range(1, 299))
+    replica.close()
+
+
+def test_what_is_too_large_does_not_hold_up_the_rest(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """A change that the server does not take is reported, and stays; the others go."""
+    lone.settings["MAX_BODY_BYTES"] = "20000"
+    lone.start()
+    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    client.register(unique_email(), PASSWORD)
+    client.vault("v", create=True)
+    replica = client.open_replica(tmp_path / "replica")
+    replica.sync()
+    notes = replica.vault("v").collection("notes")
+    for number in range(30):
+        notes.create(number)
+    notes.create(b"x" * 30_000)
+    report = replica.sync()
+    assert report.pushed == 30
+    [(entry, refusal)] = report.refused
+    assert isinstance(refusal, errors.PayloadTooLarge)
+    assert replica.pending == 1
+    assert "x" not in repr(entry).partition("uid=")[0]
+    replica.close()
+
+
+def test_a_server_that_goes_back_is_not_believed(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """An older database under the same epoch is a rollback, and nothing here changes because of it."""
+    lone.start()
+    url = f"http://127.0.0.1:{lone.port}"
+    lone.settings["PORT"] = str(lone.port)
+    client = faces.client(url)
+    client.register(unique_email(), PASSWORD)
+    notes = client.vault("v", create=True).collection("notes")
+    note = notes.create("old")
+    lone.end()
+    old = (lone.home / "vault.db").read_bytes()
+    lone.start()
+    replica = client.open_replica(tmp_path / "replica")
+    notes.replace(note, "new")
+    replica.sync()
+    lone.end()
+    (lone.home / "vault.db").write_bytes(old)
+    lone.start()
+    with pytest.raises(RolledBack):
+        replica.sync()
+    assert [found.value for found in replica.vault("v")] == ["new"]
+    replica.close()
+
+
+def test_resolutions_do_not_show_values() -> None:
+    """What a resolver gives may be secret."""
+    assert "KANARIENVOGEL" not in repr(merged("KANARIENVOGEL"))
+    assert repr(Resolution("mine")) == "Resolution('mine')"

@@ -1,0 +1,159 @@
+"""The server is restored from a backup: its epoch changes, and every device brings back what it knows."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from strongroom.client import RolledBack
+from strongroom.client.replica import keep_both
+from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.contract.harness import Server, on_a_file
+
+pytestmark = on_a_file
+
+
+class Restored:
+    """A server with backups, and devices that were in step with it."""
+
+    def __init__(self, faces: Faces, server: Server, home: Path, devices: int = 1) -> None:
+        self.server = server.start()
+        self.server.settings["PORT"] = str(server.port)
+        self.email = unique_email()
+        self.clients = [faces.client(f"http://127.0.0.1:{server.port}") for _ in range(devices)]
+        self.clients[0].register(self.email, PASSWORD)
+        self.clients[0].vault("v", create=True)
+        for client in self.clients[1:]:
+            client.login(self.email, PASSWORD)
+        self.replicas = [client.open_replica(home / f"replica-{n}") for n, client in enumerate(self.clients)]
+        self.sync()
+        self.notes = [replica.vault("v").collection("notes") for replica in self.replicas]
+        self._backup = b""
+
+    def sync(self, **options: Any) -> None:
+        for replica in (*self.replicas, *self.replicas):
+            replica.sync(**options)
+
+    def back_up(self) -> None:
+        self.server.end()
+        self._backup = (self.server.home / "vault.db").read_bytes()
+        self.server.start()
+
+    def restore(self) -> None:
+        """The backup, under a new epoch, as the operator's command makes it."""
+        self.server.end()
+        path = self.server.home / "vault.db"
+        path.write_bytes(self._backup)
+        database = apsw.Connection(str(path))
+        database.execute("UPDATE lineage SET epoch = ?", (str(uuid.uuid4()),))
+        database.close()
+        self.server.start()
+
+    def values(self) -> list[list[Any]]:
+        return [sorted((note.value for note in notes), key=str) for notes in self.notes]
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.close()
+
+
+def test_what_was_forgotten_comes_back(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """New documents, changes and deletions since the backup: the device sends them again, and loses none."""
+    home = Restored(faces, lone, tmp_path)
+    [notes], [replica] = home.notes, home.replicas
+    kept, changed, deleted = notes.create("kept"), notes.create("before"), notes.create("unwanted")
+    home.sync()
+    home.back_up()
+    notes.replace(notes.get(changed.uid), "after")
+    notes.delete(notes.get(deleted.uid))
+    new = notes.create("new")
+    home.sync()
+    versions = {note.uid: note.version for note in notes}
+    waiting = notes.create("not even sent")
+    home.restore()
+    report = replica.sync()
+    assert report.conflicts == []
+    assert home.values() == [["after", "kept", "new", "not even sent"]]
+    assert replica.pending == 0
+    fresh = faces.client(f"http://127.0.0.1:{lone.port}")
+    fresh.login(home.email, PASSWORD)
+    seen = {note.uid: note for note in fresh.vault("v").collection("notes")}
+    assert sorted(note.value for note in seen.values()) == ["after", "kept", "new", "not even sent"]
+    assert seen[kept.uid].version == versions[kept.uid]
+    assert seen[changed.uid].version > versions[changed.uid]
+    assert seen[new.uid].version > versions[new.uid]
+    assert waiting.uid in seen
+    home.close()
+
+
+def test_every_device_agrees_after_a_restore(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """Devices that had seen different things meet again, and none takes another's repair for an attack."""
+    home = Restored(faces, lone, tmp_path, devices=2)
+    first, second = home.notes
+    note = first.create("one")
+    home.sync()
+    home.back_up()
+    first.replace(first.get(note.uid), "two")
+    home.replicas[0].sync()
+    home.replicas[1].sync()
+    second.replace(second.get(note.uid), "three")
+    home.replicas[1].sync()  # the first has seen version 2, the second version 3
+    home.restore()
+    home.sync(resolver=keep_both)
+    home.sync(resolver=keep_both)
+    assert home.values()[0] == home.values()[1]
+    assert "three" in home.values()[0]
+    home.close()
+
+
+def test_where_both_went_on_it_is_a_conflict(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """A device that was away wrote after the restore, without knowing what was lost: neither text is dropped."""
+    home = Restored(faces, lone, tmp_path, devices=2)
+    first, second = home.notes
+    note = first.create("base")
+    home.sync()
+    home.back_up()
+    first.replace(first.get(note.uid), "before the restore")
+    home.replicas[0].sync()
+    home.restore()
+    second.replace(second.get(note.uid), "after the restore")
+    home.replicas[1].sync()
+    [conflict] = home.replicas[0].sync().conflicts
+    assert (conflict.mine.value, conflict.theirs.value) == ("before the restore", "after the restore")
+    conflict.resolve(keep_both)
+    home.sync()
+    assert home.values() == [["after the restore", "before the restore"]] * 2
+    home.close()
+
+
+def test_a_vault_that_was_forgotten_comes_back(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """A vault that is younger than the backup is made again, with everything in it."""
+    home = Restored(faces, lone, tmp_path)
+    home.back_up()
+    young = home.clients[0].vault("young", create=True)
+    young.collection("notes").create("in a young vault")
+    home.sync()
+    home.restore()
+    assert home.replicas[0].sync().conflicts == []
+    fresh = faces.client(f"http://127.0.0.1:{lone.port}")
+    fresh.login(home.email, PASSWORD)
+    assert sorted(vault.name for vault in fresh.vaults()) == ["v", "young"]
+    assert [note.value for note in fresh.vault("young").collection("notes")] == ["in a young vault"]
+    home.close()
+
+
+def test_a_plain_client_believes_no_restore(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """Whoever has no copy to bring anything back from is told that the server has gone back."""
+    home = Restored(faces, lone, tmp_path)
+    notes = home.clients[0].vault("v").collection("notes")
+    note = notes.create("before")
+    home.back_up()
+    notes.replace(note, "after")
+    home.restore()
+    with pytest.raises(RolledBack):
+        notes.get(note.uid)
+    home.close()

@@ -1,0 +1,117 @@
+"""Tokens: an agent opens what its token was made for, and nothing else, whatever it tries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from strongroom import errors
+from strongroom.client import Locked, Tampered
+from strongroom.client.keys import VaultKey
+from strongroom.client.tokens import read
+from tests.client.faces import Faces
+
+
+def test_a_token_of_a_collection(faces: Faces) -> None:
+    """It reads and writes there, and the owner sees what it wrote."""
+    vault = faces.person().vault("v", create=True)
+    notes = vault.collection("notes")
+    notes.create("by the owner")
+    vault.collection("secrets").create("not for agents")
+    agent = faces.with_token(notes.token("agent"))
+    place = agent.collection()
+    assert place.name == "notes"
+    made = place.create("by the agent")
+    place.replace(made, "by the agent, twice")
+    assert sorted(note.value for note in notes) == ["by the agent, twice", "by the owner"]
+    place.delete(place.get(made.uid))
+    assert [note.value for note in place] == ["by the owner"]
+
+
+def test_a_token_of_a_collection_leads_nowhere_else(faces: Faces) -> None:
+    """Neither the server nor the keys let it out."""
+    owner = faces.person()
+    vault = owner.vault("v", create=True)
+    secret = vault.collection("secrets").create("not for agents")
+    token = vault.collection("notes").token("agent")
+    agent = faces.with_token(token)
+    for attempt in (
+        lambda: agent.vault("v"),
+        agent.vault,
+        agent.vaults,
+        lambda: agent.vault("new", create=True),
+        lambda: agent.change_password("a password", "another password"),
+    ):
+        with pytest.raises((Locked, errors.Refusal)):
+            attempt()
+    with pytest.raises(errors.DocumentNotFound):
+        agent.collection().get(secret.uid)
+    for refused in (agent.sessions, agent.api_keys):
+        with pytest.raises(errors.InsufficientScope):
+            refused()
+    opened = read(token)
+    assert not isinstance(opened.keys, VaultKey)
+    with pytest.raises(Locked):
+        opened.collection("secrets")
+
+
+def test_a_token_of_a_vault(faces: Faces) -> None:
+    """It opens every collection and the blob of that vault, by its name or without."""
+    owner = faces.person()
+    vault = owner.vault("v", create=True)
+    other = owner.vault("other", create=True)
+    vault.collection("notes").create("n")
+    vault.blob.put("settings")
+    agent = faces.with_token(vault.token("agent"))
+    seen = agent.vault()
+    assert (seen.name, seen.uid) == ("v", vault.uid)
+    assert [note.value for note in agent.vault("v")] == ["n"]
+    assert seen.blob.get().value == "settings"
+    seen.collection("tasks").create("t")
+    assert {note.collection for note in vault} == {"notes", "tasks"}
+    with pytest.raises(errors.VaultNotFound):
+        agent.vault("other")
+    with pytest.raises(Locked):
+        agent.collection()
+    with pytest.raises(errors.Refusal):
+        seen.delete()
+    assert other.uid in {found.uid for found in owner.vaults()}
+
+
+@pytest.mark.parametrize("allowed", [["read"], ["write"], ["read", "write"]])
+def test_a_token_may_do_what_it_was_allowed(faces: Faces, allowed: list[str]) -> None:
+    """The permissions of its API key hold."""
+    notes = faces.person().vault("v", create=True).collection("notes")
+    note = notes.create("n")
+    place = faces.with_token(notes.token("agent", permissions=allowed)).collection()
+
+    def allows(attempt: Any) -> bool:
+        try:
+            attempt()
+        except errors.InsufficientScope:
+            return False
+        return True
+
+    assert allows(lambda: place.get(note.uid)) == ("read" in allowed)
+    assert allows(lambda: place.create("m")) == ("write" in allowed)
+    assert not allows(lambda: place.delete(note))
+
+
+def test_a_revoked_token_is_dead(faces: Faces) -> None:
+    """Revoking its API key ends it."""
+    owner = faces.person()
+    notes = owner.vault("v", create=True).collection("notes")
+    agent = faces.with_token(notes.token("agent"))
+    assert list(agent.collection()) == []
+    owner.revoke_api_key(owner.api_keys()[0].uid)
+    with pytest.raises(errors.Unauthorized):
+        list(agent.collection())
+
+
+def test_a_token_with_a_slip_is_noticed(faces: Faces) -> None:
+    """Before anything is sent."""
+    token = faces.person().vault("v", create=True).token("agent")
+    for broken in (token[:-1], token[:-1] + ("A" if token[-1] != "A" else "B"), "srv_", "", token + "A"):
+        with pytest.raises((errors.Invalid, Tampered)):
+            faces.with_token(broken)

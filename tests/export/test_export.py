@@ -1,0 +1,211 @@
+"""An export: everything, in order, at one moment, with a trailer that tells a whole file from a cut one."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+from tests.conftest import Open, runs
+from tests.export.files import body, exported, furnish, lines
+
+
+@runs
+async def test_the_file_holds_everything_and_tells_so(house: Open) -> None:
+    """A header, each vault before what is in it, a trailer whose counts and checksum fit."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await furnish(ann)
+        answer = await ann("GET", "/auth/export")
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        assert answer.headers["content-disposition"] == 'attachment; filename="strongroom-export.ndjson"'
+        header, *rest, trailer = lines(answer.content)
+        epoch = (await h.http.get("/health")).json()["epoch"]
+        told = {
+            "kind": "header",
+            "format": "strongroom-export",
+            "version": 1,
+            "epoch": epoch,
+            "exportedAt": h.clock.now,
+        }
+        assert told.items() <= header.items()
+        assert header["clock"] == max(line["updatedAt"] for line in rest)
+        kinds = [line["kind"] for line in rest]
+        assert trailer["counts"] == {
+            "vaults": 2,
+            "documents": 12,
+            "versions": kinds.count("version"),
+            "blobVersions": kinds.count("blobVersion"),
+        }
+        before = b"".join(answer.content.splitlines(keepends=True)[:-1])
+        assert trailer["sha256"] == hashlib.sha256(before).hexdigest()
+        mine = [line for line in rest if vault["uid"] in {line["uid"], line.get("vaultUid")}]
+        order = ["vault", "document", "version", "blobVersion"]
+        assert [line["kind"] for line in mine] == sorted((line["kind"] for line in mine), key=order.index)
+        for kind in ("document", "version"):
+            times = [line["updatedAt"] for line in mine if line["kind"] == kind]
+            assert times == sorted(set(times))
+
+
+@runs
+async def test_documents_are_as_they_are_stored(house: Open) -> None:
+    """Every field of every document and vault is that of the API; null is absent."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await furnish(ann)
+        written = lines(await exported(ann))
+        listed = (await ann("GET", f"/vaults/{vault['uid']}/documents?since=0")).json()["documents"]
+        documents = [line for line in written if line["kind"] == "document"]
+        assert [{name: line.get(name) for name in listed[0]} for line in documents] == listed
+        [shown] = [line for line in written if line["kind"] == "vault" and line["uid"] == vault["uid"]]
+        stored = (await ann("GET", f"/vault/{vault['uid']}")).json()
+        assert {name: shown[name] for name in ("uid", "name", "version", "updatedAt", "data", "salt")}.items() <= (
+            stored.items()
+        )
+
+
+@runs
+async def test_nothing_of_others_and_no_secret_is_in_it(house: Open) -> None:
+    """Neither another account's things, nor an email, a password, a key, a session."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(bob)
+        key = await ann.key()
+        file = (await exported(ann)).decode()
+        assert [line["kind"] for line in lines(file.encode())] == ["header", "trailer"]
+        for secret in (ann.email, ann.id, ann.access, ann.refresh, key, "correct horse", bob.id):
+            assert secret not in file
+
+
+@runs
+async def test_the_log_tells_of_an_export(house: Open) -> None:
+    """Somebody who took everything along is noticed."""
+    async with house() as h:
+        ann = await h.person()
+        h.clock.pass_(1)
+        await exported(ann)
+        assert (await ann("GET", "/auth/events")).json()["events"][0]["type"] == "exported"
+        assert (await ann("HEAD", "/auth/export")).headers["content-type"] == "application/x-ndjson"
+        assert [line["type"] for line in (await ann("GET", "/auth/events")).json()["events"]].count("exported") == 1
+
+
+class Slow:
+    """A reader who takes one piece at a time, and may go away."""
+
+    def __init__(self, app: Any, token: str) -> None:
+        self.read = bytearray()
+        self._gone = asyncio.Event()
+        self._turns = asyncio.Semaphore(0)
+        self._had = asyncio.Event()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/auth/export",
+            "raw_path": b"/auth/export",
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(b"authorization", f"Bearer {token}".encode())],
+            "client": ("127.0.0.1", 5),
+        }
+        self.task = asyncio.ensure_future(app(scope, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self._turns.acquire()
+        self.read += message.get("body", b"")
+        self._had.set()
+
+    async def take(self, pieces: int) -> None:
+        """Read so many pieces."""
+        for _ in range(pieces):
+            self._had.clear()
+            self._turns.release()
+            await self._had.wait()
+
+    async def rest(self) -> bytes:
+        """Read to the end."""
+        for _ in range(1_000):
+            self._turns.release()
+        await self.task
+        return bytes(self.read)
+
+    async def go_away(self) -> None:
+        """Break the connection off."""
+        self._gone.set()
+        await asyncio.sleep(0)
+        for _ in range(10):
+            self._turns.release()
+        await self.task
+
+
+@runs
+async def test_the_file_is_one_moment(house: Open, monkeypatch: Any) -> None:
+    """What is written in any vault while the file is read is not in it, and the file is whole."""
+    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    async with house() as h:
+        ann = await h.person()
+        vaults = [await ann.vault() for _ in range(4)]
+        documents = [await ann.document(vault, data="A" * 1_500) for vault in vaults for _ in range(4)]
+        before = body(await exported(ann))
+        slow = Slow(h.server, ann.access)
+        await slow.take(2)
+        for vault, document in zip([vault for vault in vaults for _ in range(4)], documents, strict=True):
+            await ann.document(vault, data="B" * 1_500)
+            path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
+            assert (await ann("PUT", path, {"data": "CCCC", "version": 1})).status_code == 200
+        await ann.vault()
+        assert (await ann("DELETE", f"/vault/{vaults[3]['uid']}")).status_code == 200
+        file = await slow.rest()
+        assert body(file) == before
+        assert lines(file)[-1]["counts"]["documents"] == 16
+
+
+@runs
+async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monkeypatch: Any) -> None:
+    """No snapshot, no connection and no turn is kept."""
+    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    async with house(db_pool=2) as h:
+        ann = await h.person()
+        vault = await ann.vault()
+        for _ in range(16):
+            await ann.document(vault, data="A" * 1_500)
+        for _ in range(5):  # more than there are connections
+            slow = Slow(h.server, ann.access)
+            await slow.take(3)
+            await slow.go_away()
+        room = h.server._room
+        assert room.lists._taken == {}
+        pool = getattr(room.db, "_pool", None)
+        assert pool is None or pool._out == 0
+        assert getattr(room.db, "_lists", 0) == 0
+        assert len(lines(await exported(ann))) == 16 + 3
+
+
+@runs
+async def test_exports_take_turns_with_lists(house: Open, monkeypatch: Any) -> None:
+    """An account that has all its turns in use is told to wait."""
+    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    monkeypatch.setattr("strongroom.server.throttle.PATIENCE", 0.05)
+    async with house(db_pool=2) as h:
+        monkeypatch.setattr(h.server._room.lists, "_places", 1)
+        ann = await h.person()
+        vault = await ann.vault()
+        for _ in range(8):
+            await ann.document(vault, data="A" * 1_500)
+        slow = Slow(h.server, ann.access)
+        await slow.take(2)
+        refused = await ann("GET", "/auth/export")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert len(lines(await slow.rest())) == 8 + 3
+
+
+def test_the_lines_are_the_stored_rows() -> None:
+    """What an import reads of a line is field by field what an export writes of a row."""
+    from strongroom.wire import lines as shapes
+
+    for line in (shapes.VaultLine, shapes.DocumentLine, shapes.VersionLine, shapes.BlobLine):
+        assert line.__struct_fields__ == line.becomes.__struct_fields__
+        assert line.__struct_config__.tag == line.becomes.__struct_config__.tag

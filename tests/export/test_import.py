@@ -1,0 +1,613 @@
+"""An import: what one account kept, another has, to the letter; broken off and repeated, nothing is there twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.rules import DAY
+from strongroom.server import intake
+from tests.conftest import Clock, House, Open, Person, runs
+from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
+from tests.moving import Served
+from tests.postgres import postgres
+
+SMALL = 8  # lines in a batch, so that a short file has many
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let short files come in by several transactions."""
+    monkeypatch.setattr(intake, "BATCH_LINES", SMALL)
+
+
+async def usage(person: Person) -> Json:
+    shown: Json = (await person("GET", "/auth/me")).json()["usage"]
+    return shown
+
+
+async def counted(person: Person) -> Json:
+    """What a person has, counted row by row."""
+    found = {"documents": 0, "bytes": 0}
+    for vault in (await person("GET", "/vault")).json()["vaults"]:
+        listed = (await person("GET", f"/vaults/{vault['uid']}/documents")).json()["documents"]
+        size = sum(len((document["data"] + (document["hmac"] or "")).encode()) for document in listed)
+        size += len((vault.get("data", "") + vault.get("salt", "")).encode())
+        assert (vault["documents"], vault["bytes"]) == (len(listed), size)
+        found["documents"] += len(listed)
+        found["bytes"] += size
+    return found
+
+
+def refused(answer: Any, status: int, code: str) -> Json:
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
+    error: Json = answer.json()["error"]
+    return error
+
+
+async def state(h: House, person: Person) -> Any:
+    """The row of the person's import."""
+    from strongroom import store
+
+    return await h.server._room.db.read(store.imports.get, person.id)
+
+
+# A whole file
+
+
+@runs
+async def test_what_comes_in_is_what_went_out(house: Open) -> None:
+    """Uids, versions, times, tombstones, history and ciphertext are the same; so is an export of the import."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=30)
+        file = await exported(ann)
+        answer = await imported(bob, file)
+        assert (answer.status_code, answer.json()) == (200, came(file))
+        assert body(await exported(bob)) == body(file)
+        for vault in (await ann("GET", "/vault")).json()["vaults"]:
+            assert (await bob("GET", f"/vault/{vault['uid']}")).json() == vault
+            path = f"/vaults/{vault['uid']}/documents?since=0"
+            assert (await bob("GET", path)).json() == (await ann("GET", path)).json()
+        assert await usage(bob) == await usage(ann) == await counted(bob)
+
+
+@pytest.mark.parametrize("towards", ["postgres", "sqlite"])
+@runs
+async def test_from_one_engine_to_the_other(tmp_path: Path, clock: Clock, towards: str) -> None:
+    """A file of one engine comes in on the other, and out again the same."""
+    places = [str(tmp_path / "vault.db"), postgres().fresh()]
+    if towards == "sqlite":
+        places.reverse()
+    files: list[bytes] = []
+    for place in places:
+        async with Served(place, clock) as h:
+            person = await h.person()
+            if files:
+                assert (await imported(person, files[0])).status_code == 200
+            else:
+                await furnish(person, documents=20)
+            files.append(await exported(person))
+    assert body(files[0]) == body(files[1])
+
+
+@runs
+async def test_an_empty_account_moves_too(house: Open) -> None:
+    """A header and a trailer are a whole file; it brings nothing, and may come twice."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        file = await exported(ann)
+        for _ in range(2):
+            answer = await imported(bob, file)
+            assert (answer.status_code, answer.json()) == (200, dict.fromkeys(came(file), 0))
+        await bob.vault()
+
+
+@runs
+async def test_the_account_goes_on_after_all_that_came(house: Open) -> None:
+    """The next write is later than anything in the file, though the clock here is years behind; versions count on."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await furnish(ann)
+        file = await exported(ann)
+        h.clock.now //= 2
+        bob = await h.person()
+        assert (await imported(bob, file)).status_code == 200
+        path = f"/vaults/{vault['uid']}/documents"
+        known = (await bob("GET", f"{path}?since=0")).json()
+        document = next(item for item in known["documents"] if item["deletedAt"] is None)
+        put = (await bob("PUT", f"{path}/{document['uid']}", {"data": "DDDD", "version": document["version"]})).json()
+        assert put["version"] == document["version"] + 1
+        assert put["updatedAt"] > lines(file)[0]["clock"]
+        assert (await bob("GET", f"{path}?since={known['next']}")).json()["documents"] == [put]
+        revived = next(item for item in known["documents"] if item["deletedAt"] is not None)
+        again = await bob("PUT", f"{path}/{revived['uid']}", {"data": "EEEE", "version": revived["version"]})
+        assert again.json()["deletedAt"] is None
+        assert await usage(bob) == await counted(bob)
+
+
+@runs
+async def test_an_account_whose_clock_is_later_keeps_it(house: Open) -> None:
+    """Nothing that is written after an import is earlier than what was written before it."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann)
+        h.clock.pass_(100_000)
+        gone = await bob.vault()
+        assert (await bob("DELETE", f"/vault/{gone['uid']}")).status_code == 200
+        h.clock.pass_(-100_000)
+        assert (await imported(bob, await exported(ann))).status_code == 200
+        assert (await bob.vault())["updatedAt"] > gone["updatedAt"]
+
+
+@runs
+async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> None:
+    """Each vault that came in is a change of the account, at a moment of its own after everything else."""
+    from strongroom.store.db import Sql
+    from strongroom.store.ledgers import Drawn
+
+    changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann)
+        file = await exported(ann)
+        assert (await imported(bob, file)).status_code == 200
+
+        async def told(tx: Any) -> list[Drawn]:
+            return await tx.all(Drawn, changes, user_id=bob.id)  # type: ignore[no-any-return]
+
+        found = await h.server._room.db.read(told)
+        clock = lines(file)[0]["clock"]
+        assert [row.clock for row in found] == [clock + 1, clock + 2]
+        assert (await bob.vault())["updatedAt"] == clock + 3
+        assert (await bob("GET", "/auth/events")).json()["events"][0]["type"] in {"imported", "registered"}
+
+
+@runs
+async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
+    """MAX_BODY_BYTES bounds a line, IMPORT_MAX_BYTES the file; neither stands in the way of the other."""
+    async with house(max_body_bytes=2_048, import_max_bytes=100_000) as h:
+        ann, bob = await h.person(), await h.person()
+        vault = await ann.vault()
+        for _ in range(20):
+            await ann.document(vault, data="A" * 1_900)
+        file = await exported(ann)
+        assert len(file) > 20 * 1_900
+        assert (await imported(bob, file)).status_code == 200
+        header, *rest = lines(file)[:-1]
+        long = {**rest[-1], "data": "A" * (2_048 + intake.ENVELOPE)}
+        carol = await h.person()
+        error = refused(await imported(carol, sealed([header, *rest[:-1], long])), 400, "validation_error")
+        assert (error["details"]["line"], list(error["details"]["fields"])) == (22, ["line"])
+        dora = await h.person()
+        more = [{**rest[1], "uid": f"{n:08}{_D1[8:]}", "updatedAt": rest[-1]["updatedAt"] + n} for n in range(60)]
+        large = sealed([{**header, "clock": 2**50}, {**rest[0], "updatedAt": 2**50}, *more])
+        for content in (b"x" * 100_001, _in_pieces(large)):
+            refused(await imported(dora, content), 413, "payload_too_large")
+    async with house(max_body_bytes=2_048, import_max_bytes=0) as h:
+        assert (await imported(await h.person(), file)).status_code == 200
+
+
+async def _in_pieces(content: bytes) -> Any:
+    for at in range(0, len(content), 10_000):
+        yield content[at : at + 10_000]
+
+
+# What is refused
+
+
+@runs
+async def test_only_a_user_and_only_a_file(house: Open) -> None:
+    """No API key, no other type of content."""
+    async with house() as h:
+        ann = await h.person()
+        key = await ann.key()
+        for method, path in (("GET", "/auth/export"), ("POST", "/auth/import"), ("DELETE", "/auth/import")):
+            refused(await ann(method, path, bearer=key), 403, "insufficient_scope")
+        refused(await ann("POST", "/auth/import", {"kind": "header"}), 415, "unsupported_media_type")
+        refused(await ann("DELETE", "/auth/import"), 404, "import_not_found")
+        refused(await imported(ann, b""), 400, "validation_error")
+        await ann.vault()
+
+
+@runs
+async def test_an_account_with_vaults_takes_no_import(house: Open) -> None:
+    """Not even of its own export; an account that is emptied does."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await ann.vault()
+        file = await exported(ann)
+        refused(await imported(ann, file), 409, "account_not_empty")
+        assert (await ann("DELETE", f"/vault/{vault['uid']}")).status_code == 200
+        assert (await imported(ann, file)).status_code == 200
+        refused(await imported(ann, sealed(lines(file)[:-1])), 409, "account_not_empty")
+
+
+_HEADER: Json = {
+    "kind": "header",
+    "format": "strongroom-export",
+    "version": 1,
+    "id": "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6",
+    "epoch": "e",
+    "exportedAt": 9,
+    "clock": 1_000,
+}
+_V1, _V2 = "0192f0c1-0000-7000-8000-000000000001", "0192f0c1-0000-7000-8000-000000000002"
+_D1, _D2 = "0192f0c1-0000-7000-8000-0000000000d1", "0192f0c1-0000-7000-8000-0000000000d2"
+_VAULT: Json = {"kind": "vault", "uid": _V1, "name": "v", "version": 3, "createdAt": 1, "updatedAt": 900}
+_OTHER: Json = {**_VAULT, "uid": _V2, "name": "w"}
+_DOCUMENT: Json = {
+    "kind": "document", "uid": _D1, "vaultUid": _V1, "collection": "c", "version": 3, "createdAt": 10, "updatedAt": 100,
+    "data": "AAAA",
+}  # fmt: skip
+_VERSION: Json = {**_DOCUMENT, "kind": "version", "version": 2, "updatedAt": 50, "replacedAt": 100}
+_BLOB: Json = {
+    "kind": "blobVersion", "uid": _V1, "version": 1, "updatedAt": 1, "replacedAt": 5, "data": "x", "salt": "",
+}  # fmt: skip
+_TOMB: Json = {**_DOCUMENT, "uid": _D2, "updatedAt": 200, "deletedAt": 200}
+_GOOD = [_HEADER, _VAULT, _DOCUMENT, _TOMB, _VERSION, _BLOB, _OTHER]
+
+
+def _without(line: Json, *names: str) -> Json:
+    return {name: value for name, value in line.items() if name not in names}
+
+
+BAD: dict[str, tuple[list[Any], int, str]] = {
+    "no header": ([_VAULT], 1, "kind"),
+    "nothing but an empty line": ([b""], 1, "body"),
+    "no JSON": ([_HEADER, b"{"], 2, "body"),
+    "no object": ([_HEADER, b"[]"], 2, "body"),
+    "no UTF-8": ([_HEADER, b'{"kind": "vault", "x": "\xff"}'], 2, "body"),
+    "an unknown kind": ([_HEADER, {"kind": "session"}], 2, "kind"),
+    "a kind that is no text": ([_HEADER, {"kind": 1}], 2, "kind"),
+    "another format": ([{**_HEADER, "format": "zip"}], 1, "format"),
+    "a later version": ([{**_HEADER, "version": 2}], 1, "version"),
+    "an id that is none": ([{**_HEADER, "id": "x"}], 1, "id"),
+    "a clock beyond all times": ([{**_HEADER, "clock": 2**53}], 1, "clock"),
+    "two headers": ([_HEADER, _HEADER], 2, "kind"),
+    "a name with a line feed": ([_HEADER, {**_VAULT, "name": "a\n"}], 2, "name"),
+    "a blob without salt": ([_HEADER, {**_VAULT, "data": "x"}], 2, "salt"),
+    "a vault after the clock": ([_HEADER, {**_VAULT, "updatedAt": 1_001}], 2, "updatedAt"),
+    "a vault before its creation": ([_HEADER, {**_VAULT, "updatedAt": 0}], 2, "updatedAt"),
+    "a vault at version 0": ([_HEADER, {**_VAULT, "version": 0}], 2, "version"),
+    "a vault twice": ([_HEADER, _VAULT, {**_VAULT, "name": "w"}], 3, "uid"),
+    "a name twice": ([_HEADER, _VAULT, {**_OTHER, "name": "v"}], 3, "uid"),
+    "a document without a vault": ([_HEADER, _DOCUMENT], 2, "vaultUid"),
+    "a document of another vault": ([_HEADER, _OTHER, _DOCUMENT], 3, "vaultUid"),
+    "plaintext": ([_HEADER, _VAULT, {**_DOCUMENT, "data": "Dear diary"}], 3, "data"),
+    "a document without data": ([_HEADER, _VAULT, _without(_DOCUMENT, "data")], 3, "data"),
+    "a purged one with data": ([_HEADER, _VAULT, {**_TOMB, "purgedAt": 300}], 3, "data"),
+    "a purged one that lives": ([_HEADER, _VAULT, _without({**_DOCUMENT, "purgedAt": 300}, "data")], 3, "purgedAt"),
+    "a document of no collection": ([_HEADER, _VAULT, _without(_DOCUMENT, "collection")], 3, "collection"),
+    "a time that is no number": ([_HEADER, _VAULT, {**_DOCUMENT, "createdAt": "1"}], 3, "createdAt"),
+    "a document after its vault": ([_HEADER, _VAULT, {**_DOCUMENT, "updatedAt": 901}], 3, "updatedAt"),
+    "a document before its creation": ([_HEADER, _VAULT, {**_DOCUMENT, "updatedAt": 9}], 3, "updatedAt"),
+    "two documents at one time": ([_HEADER, _VAULT, _DOCUMENT, {**_TOMB, "updatedAt": 100}], 4, "updatedAt"),
+    "a document twice": ([_HEADER, _VAULT, _DOCUMENT, {**_DOCUMENT, "updatedAt": 101}], 4, "uid"),
+    "a document with a vault's uid": ([_HEADER, _VAULT, {**_DOCUMENT, "uid": _V1}], 3, "uid"),
+    "a vault with a document's uid": ([_HEADER, _VAULT, _DOCUMENT, {**_OTHER, "uid": _D1}], 4, "uid"),
+    "a document after versions": ([_HEADER, _VAULT, _DOCUMENT, _VERSION, _TOMB], 5, "kind"),
+    "a version of nothing": ([_HEADER, _VAULT, _VERSION], 3, "version"),
+    "a version that is not before": ([_HEADER, _VAULT, _DOCUMENT, {**_VERSION, "version": 3}], 4, "version"),
+    "a version twice": ([_HEADER, _VAULT, _DOCUMENT, _VERSION, {**_VERSION, "updatedAt": 51}], 5, "version"),
+    "versions out of order": ([_HEADER, _VAULT, _DOCUMENT, _VERSION, {**_VERSION, "version": 1}], 5, "updatedAt"),
+    "a version without data": ([_HEADER, _VAULT, _DOCUMENT, _without(_VERSION, "data")], 4, "data"),
+    "a blob of another vault": ([_HEADER, _VAULT, {**_BLOB, "uid": _V2}], 3, "uid"),
+    "a blob that is not before": ([_HEADER, _VAULT, {**_BLOB, "version": 3}], 3, "version"),
+    "a blob twice": ([_HEADER, _VAULT, _BLOB, _BLOB], 4, "version"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+@runs
+async def test_a_bad_line_is_refused_by_its_number(house: Open, fault: str) -> None:
+    """Each line keeps to the rules of single requests and to its place; the refusal says which and why."""
+    written, number, field = BAD[fault]
+    async with house() as h:
+        ann = await h.person()
+        error = refused(await imported(ann, sealed(written)), 400, "validation_error")
+        assert (error["details"]["line"], list(error["details"]["fields"])) == (number, [field])
+        assert error["message"].startswith(f"Line {number} of the file is not valid: ")
+        assert "Dear diary" not in json.dumps(error)
+        if await state(h, ann) is not None:
+            assert (await ann("DELETE", "/auth/import")).status_code == 200
+        assert (await imported(ann, sealed(_GOOD))).status_code == 200
+
+
+@pytest.mark.parametrize("fault", ["cut in a line", "cut at a line", "altered", "counts", "no sum", "goes on"])
+@runs
+async def test_a_file_that_is_not_whole_is_refused(house: Open, fault: str) -> None:
+    """A file that was cut off, altered or lengthened does not finish; the right one then does."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        rows = file.splitlines(keepends=True)
+        spoilt = {
+            "cut in a line": file[: len(file) - 30],
+            "cut at a line": b"".join(rows[:-1]),
+            "altered": file.replace(b'"BBBB', b'"BBBC', 1),
+            "counts": b"".join(rows[:-1]) + rows[-1].replace(b'"vaults":2', b'"vaults":3'),
+            "no sum": b"".join(rows[:-1]) + b'{"kind":"trailer","counts":{}}\n',
+            "goes on": file + rows[1],
+        }[fault]
+        assert spoilt != file
+        refused(await imported(bob, spoilt), 400, "validation_error")
+        assert (await state(h, bob)).state == "open"
+        refused(await bob("POST", "/vault", {"name": "x"}), 409, "import_unfinished")
+        again = await imported(bob, file)
+        if fault == "altered":  # what was altered is in already: only another beginning helps
+            refused(again, 409, "import_unfinished")
+            assert (await bob("DELETE", "/auth/import")).status_code == 200
+            again = await imported(bob, file)
+        assert again.status_code == 200
+        assert body(await exported(bob)) == body(file)
+        assert await usage(bob) == await counted(bob)
+
+
+@runs
+async def test_a_quota_holds_for_an_import(house: Open, where: str) -> None:
+    """507, with what is used by then; given up, the account has its room again."""
+    async with house() as h:
+        ann = await h.person()
+        await furnish(ann, documents=30)
+        file = await exported(ann)
+        whole = await usage(ann)
+    for limit in ({"quota_documents": 10}, {"quota_bytes": 500}):
+        async with house(**limit) as h:
+            bob = await h.person()
+            error = refused(await imported(bob, file), 507, "quota_exceeded")
+            assert error["details"]["usage"] == await usage(bob) == await counted(bob)
+            assert (await bob("DELETE", "/auth/import")).status_code == 200
+            assert await usage(bob) == {"documents": 0, "bytes": 0}
+    async with house(quota_documents=whole["documents"], quota_bytes=whole["bytes"]) as h:
+        assert (await imported(await h.person(), file)).status_code == 200
+    assert where
+
+
+# Broken off, and repeated
+
+
+@runs
+async def test_an_import_that_broke_off_goes_on(house: Open) -> None:
+    """Cut at every line in turn: what came in stays, the same file finishes it, nothing is there twice."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        rows = file.splitlines(keepends=True)
+        held = 0
+        for count in range(1, len(rows)):
+            upload = Upload(h.server, bob)
+            for row in rows[:count]:
+                await upload.piece(row)
+            await upload.vanish()
+            assert (await state(h, bob)).lines >= held
+            held = (await state(h, bob)).lines
+            assert await usage(bob) == await counted(bob)
+        assert held > len(rows) - SMALL - 2
+        answer = await imported(bob, file)
+        assert (answer.status_code, answer.json()) == (200, came(file))
+        assert body(await exported(bob)) == body(file)
+        assert await usage(bob) == await usage(ann)
+        again = await imported(bob, file)  # the answer was lost
+        assert (again.status_code, again.json()) == (200, answer.json())
+        assert body(await exported(bob)) == body(file)
+
+
+@runs
+async def test_what_was_due_while_an_import_was_broken_off_does_not_stand_in_its_way(house: Open) -> None:
+    """The trash is emptied between the tombstones and their versions: those are left out, and all else comes in."""
+    patient = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}
+    async with house(trash_days=3, **patient) as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        rows = lines(file)
+        upload = Upload(h.server, bob)
+        for row, line in zip(rows, file.splitlines(keepends=True), strict=True):
+            if row["kind"] == "version":
+                break
+            await upload.piece(line)
+        await upload.vanish()
+        h.clock.pass_(4 * DAY)
+        await h.chores()
+        answer = await imported(bob, file)
+        buried = {row["uid"] for row in rows if row["kind"] == "document" and "deletedAt" in row}
+        before = [row for row in rows if row["kind"] == "version" and row["uid"] in buried]
+        assert before
+        assert answer.status_code == 200, answer.text
+        assert 0 < answer.json()["leftOut"] <= len(before)
+        assert await usage(bob) == await counted(bob) == await usage(ann)
+        await h.chores()
+        assert body(await exported(bob)) == body(await exported(ann))
+
+
+@runs
+async def test_until_then_nothing_else_is_written(house: Open) -> None:
+    """No vault, no document, no batch of another file; reading goes on, and so does the account itself."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        vault = await furnish(ann, documents=20)
+        file = await exported(ann)
+        upload = Upload(h.server, bob)
+        await upload.piece(file[: len(file) * 3 // 4])
+        await upload.vanish()
+        path = f"/vaults/{vault['uid']}/documents"
+        document = (await bob("GET", path)).json()["documents"][0]
+        for method, target, content in (
+            ("POST", "/vault", {"name": "x"}),
+            ("PUT", f"/vault/{vault['uid']}", {"name": "x", "version": 3}),
+            ("DELETE", f"/vault/{vault['uid']}", None),
+            ("POST", path, {"collection": "c", "data": "AAAA"}),
+            ("PUT", f"{path}/{document['uid']}", {"data": "AAAA", "version": document["version"]}),
+            ("DELETE", f"{path}/{document['uid']}", None),
+        ):
+            refused(await bob(method, target, content), 409, "import_unfinished")
+        other = sealed([{**lines(file)[0], "id": _HEADER["id"]}, *lines(file)[1:-1]])
+        refused(await imported(bob, other), 409, "import_unfinished")
+        changed = sealed([lines(file)[0], {**lines(file)[1], "name": "another"}, *lines(file)[2:-1]])
+        error = refused(await imported(bob, changed), 409, "import_unfinished")
+        assert "not the file" in error["message"]
+        short = sealed(lines(file)[:3])
+        refused(await imported(bob, short), 409, "import_unfinished")
+        assert (await bob("GET", "/auth/export")).status_code == 200
+        assert (await imported(bob, file)).status_code == 200
+        assert body(await exported(bob)) == body(file)
+        await bob.vault()
+
+
+@runs
+async def test_given_up_the_account_is_empty_again(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is left, another file may come, and giving up twice does not touch what was made since."""
+    monkeypatch.setattr("strongroom.actions.imports.EMPTIED_AT_ONCE", 3)
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        upload = Upload(h.server, bob)
+        await upload.piece(file[:-10])
+        await upload.vanish()
+        first, second = await asyncio.gather(bob("DELETE", "/auth/import"), bob("DELETE", "/auth/import"))
+        assert 200 in {first.status_code, second.status_code} <= {200, 404}
+        assert (await bob("GET", "/vault")).json() == {"vaults": []}
+        assert await usage(bob) == {"documents": 0, "bytes": 0}
+        assert [line["kind"] for line in lines(await exported(bob))] == ["header", "trailer"]
+        await bob.vault()
+        refused(await bob("DELETE", "/auth/import"), 404, "import_not_found")
+        refused(await imported(bob, file), 409, "account_not_empty")
+        assert len((await bob("GET", "/vault")).json()["vaults"]) == 1
+
+
+@runs
+async def test_an_import_that_is_being_given_up_does_not_go_on(house: Open) -> None:
+    """A server that was ended in the middle of emptying: the file does not come in, giving up again finishes it."""
+    from strongroom.actions import imports
+    from strongroom.model import Actor
+
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        upload = Upload(h.server, bob)
+        await upload.piece(file[: len(file) // 2])
+        await h.server._room.db.write(imports.give_up, Actor(bob.id))
+        await upload.piece(file[len(file) // 2 :])
+        await upload.end()
+        assert upload.status == 409
+        refused(await imported(bob, file), 409, "import_unfinished")
+        assert (await bob("DELETE", "/auth/import")).status_code == 200
+        assert (await imported(bob, file)).status_code == 200
+        assert body(await exported(bob)) == body(file)
+
+
+@runs
+async def test_two_who_send_the_same_file_at_once(house: Open) -> None:
+    """At most one of them goes on; what comes of it is there once."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=30)
+        file = await exported(ann)
+        rows = file.splitlines(keepends=True)
+        uploads = [Upload(h.server, bob) for _ in range(3)]
+        for row in rows:
+            await asyncio.gather(*(upload.piece(row) for upload in uploads))
+        await asyncio.gather(*(upload.end() for upload in uploads))
+        assert sorted(upload.status for upload in uploads)[1:] == [409, 409]
+        answer = await imported(bob, file)
+        assert (answer.status_code, answer.json()) == (200, came(file))
+        assert body(await exported(bob)) == body(file)
+        assert await usage(bob) == await counted(bob)
+
+
+@runs
+async def test_an_ended_session_brings_nothing_more(house: Open) -> None:
+    """Logged out in the middle: 401, and no line more; an access token that expires on the way does not matter."""
+    async with house(jwt_access_expiry="60s") as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        half = len(file) // 2
+        upload = Upload(h.server, bob)
+        await upload.piece(file[:half])
+        held = (await state(h, bob)).lines
+        assert (await bob("POST", "/auth/logout")).status_code == 200
+        await upload.piece(file[half:])
+        await upload.end()
+        assert upload.status == 401
+        assert (await state(h, bob)).lines == held
+        signed_in = (await h.login(bob.email)).json()
+        bob = Person(h.http, bob.email, signed_in)
+        upload = Upload(h.server, bob)
+        await upload.piece(file[:half])
+        h.clock.pass_(61_000)
+        await upload.piece(file[half:])
+        await upload.end()
+        assert upload.status == 200
+
+
+@runs
+async def test_a_device_that_reads_meanwhile_misses_nothing(house: Open) -> None:
+    """Every vault fills in the order of its cursor: whoever follows `next`, or begins at the clock shown, gets all."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        vault = await furnish(ann, documents=30)
+        path = f"/vaults/{vault['uid']}/documents"
+        file = await exported(ann)
+        upload = Upload(h.server, bob)
+        since = 0
+        begun: list[int] = []
+        seen: list[Json] = []
+        for row in file.splitlines(keepends=True):
+            await upload.piece(row)
+            page = await bob("GET", f"{path}?since={since}")
+            if page.status_code == 200:
+                seen += page.json()["documents"]
+                since = page.json()["next"]
+                begun.append((await bob("GET", f"/vault/{vault['uid']}")).json()["updatedAt"])
+        await upload.end()
+        assert upload.status == 200
+        seen += (await bob("GET", f"{path}?since={since}")).json()["documents"]
+        whole = (await ann("GET", f"{path}?since=0")).json()["documents"]
+        assert seen == whole
+        assert begun == sorted(begun)
+        first_full = next(n for n, moment in enumerate(begun) if moment >= whole[-1]["updatedAt"])
+        assert first_full > 2
+        assert (await bob("GET", f"/vault/{vault['uid']}")).json()["updatedAt"] == (
+            (await ann("GET", f"/vault/{vault['uid']}")).json()["updatedAt"]
+        )
+
+
+@runs
+async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
+    house: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """408 after a silence; the time that storing takes does not count against the sender."""
+    monkeypatch.setattr(intake, "BODY_SECONDS", 0.2)
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        real = h.server._room.db.write_long
+
+        async def slow(*args: Any, **keywords: Any) -> Any:
+            await asyncio.sleep(0.15)
+            return await real(*args, **keywords)
+
+        monkeypatch.setattr(h.server._room.db, "write_long", slow)
+        assert (await imported(bob, file)).status_code == 200
+        monkeypatch.undo()
+        monkeypatch.setattr(intake, "BODY_SECONDS", 0.2)
+        upload = Upload(h.server, await h.person())
+        await upload.piece(file[:200])
+        assert (await upload.answer())["error"]["code"] == "request_timeout"
+        assert upload.status == 408
+
+
+def test_the_type_is_the_one_of_the_export() -> None:
+    """What comes out can be sent in as it is."""
+    assert intake.LINES == LINES

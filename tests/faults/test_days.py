@@ -1,0 +1,265 @@
+"""The first day, every day and the bad day of docs/operating.md, typed in command for command on real servers."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from strongroom.server.schedule import backups_in, name_at
+from tests.contract.harness import Server, launch, until
+from tests.moving import damage
+from tests.postgres import postgres
+from tests.test_documents import environment, fences, sections, text_of
+
+ADA, PASSWORD = "ada@example.com", "correct horse"
+PAGE = sections(text_of("docs/operating.md"), 2)
+STORIES = sections(PAGE["Bad day"], 3)
+
+
+class Typed(NamedTuple):
+    """A command, how it ended and what it said."""
+
+    command: str
+    code: int
+    said: str
+
+
+class Place(Server):
+    """A folder where a server runs, and where somebody types commands."""
+
+    def __init__(self, home: Path, engine: str) -> None:
+        super().__init__(home)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        where = {"DATABASE_URL": postgres().fresh()} if engine == "postgres" else {"DB_PATH": "data/vault.db"}
+        self.settings = {"PORT": str(port), "READY_FREE_BYTES": "1000000", **where}
+
+    def write_env(self, **settings: str) -> None:
+        """Write settings into .env."""
+        with (self.home / ".env").open("a") as file:
+            file.writelines(f"{name}={value}\n" for name, value in settings.items())
+        (self.home / ".env").chmod(0o600)
+
+    def type(self, script: str, faults: int = 0, **words: str) -> None:
+        """Type the commands of a block, one after the other. Each ends well, but so often the doctor finds a fault."""
+        done = []
+        for line in script.strip().splitlines():
+            command = line
+            for word, meant in words.items():
+                command = re.sub(rf"\b{word}\b", meant, command)
+            done.append(Typed(line, *self._typed(command)))
+        found = [one for one in done if one.command == "strongroom doctor" and one.code == 1]
+        assert [one for one in done if one.code and one not in found] == []
+        assert len(found) == faults, found
+
+    def _typed(self, command: str) -> tuple[int, str]:
+        match = re.fullmatch(r"systemctl (start|stop|reload) strongroom", command)
+        if match is None:
+            done = subprocess.run(
+                ["bash", "-c", command],
+                cwd=self.home,
+                env=environment(self.home, **self.settings),
+                input=f"{PASSWORD}\n",
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            return done.returncode, done.stdout + done.stderr
+        if match[1] == "start":
+            self.start()
+        elif match[1] == "stop":
+            assert self.end() == 0
+        else:
+            before = self.log().count("read anew")
+            self.process.send_signal(signal.SIGHUP)
+            until(lambda: self.log().count("read anew") > before, "a line in the log about it")
+        return 0, ""
+
+    def login(self, password: str = PASSWORD, email: str = ADA) -> Any:
+        """Try to log in."""
+        return self.connect().post("/auth/email/login", json={"email": email, "password": password})
+
+    def settle(self) -> str:
+        """Have an account with a vault, and a backup of it; the token."""
+        self.write_env(JWT_SECRET=uuid.uuid4().hex)
+        self.start()
+        self.type(f"strongroom users add {ADA}")
+        token: str = self.login().json()["accessToken"]
+        assert self.connect(token).post("/vault", json={"name": "first"}).status_code == 201
+        (self.home / "backups").mkdir(mode=0o700)
+        self.type(f"strongroom backup backups/{name_at(time.time_ns() // 1_000_000)}")
+        self.write_env(BACKUP_DIR="./backups")
+        return token
+
+    def vaults(self, token: str) -> list[str]:
+        """The names of the vaults that a token sees."""
+        return [vault["name"] for vault in self.connect(token).get("/vault").json()["vaults"]]
+
+
+Begin = Callable[..., Place]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Makes places, and leaves no server behind."""
+    made: list[Place] = []
+
+    def new(engine: str, name: str = "home") -> Place:
+        made.append(Place(tmp_path / name, engine))
+        return made[-1]
+
+    yield new
+    for place in made:
+        place.abandon()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest) -> str:
+    engine: str = request.param
+    return engine
+
+
+def blocks(text: str) -> list[str]:
+    """What is to be typed."""
+    return [body for language, body in fences(text) if language == "sh"]
+
+
+def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
+    """In an empty folder: a server that backs itself up, one account, no stranger; a rehearsal beside it."""
+    place = begin(engine)
+    [first], [look, by_hand] = blocks(PAGE["First day"]), blocks(PAGE["Every day"])
+    place.type(first)
+    token = place.login().json()["accessToken"]
+    assert place.connect(token).post("/vault", json={"name": "first"}).status_code == 201
+    stranger = {"email": "eve@example.com", "password": PASSWORD}
+    assert place.connect().post("/auth/email/register", json=stranger).status_code == 403
+    until(lambda: backups_in(place.home / "backups"), "the first backup", 60)
+    place.type(look)
+    place.type(by_hand)
+    assert (place.home / "before-the-change.backup").is_file()
+    assert not (place.home / "rehearsal").exists()
+    assert place.vaults(token) == ["first"]
+
+
+def test_something_is_gone(begin: Begin, engine: str) -> None:
+    """What was deleted after the backup is there again, under another epoch."""
+    place = begin(engine)
+    [script] = blocks(STORIES["Something is gone"])
+    token = place.settle()
+    http = place.connect(token)
+    [vault] = http.get("/vault").json()["vaults"]
+    assert http.delete(f"/vault/{vault['uid']}").status_code == 200
+    epoch = http.get("/health").json()["epoch"]
+    place.type(script)
+    assert place.vaults(token) == ["first"]
+    assert place.connect().get("/health").json()["epoch"] != epoch
+
+
+def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
+    """Every token is worth nothing at once, keys go on; then one person's sessions and key are ended."""
+    place = begin(engine)
+    everybody, one = blocks(STORIES["The secret has leaked"])
+    old = place.settle()
+    key = place.connect(old).post("/auth/api-keys", json={"name": "k"}).json()
+    assert place.connect(old).get("/vault").status_code == 200
+    place.type(everybody)
+    assert place.connect(old).get("/vault").status_code == 401
+    assert place.vaults(key["key"]) == ["first"]
+    token = place.login().json()["accessToken"]
+    assert place.vaults(token) == ["first"]
+    place.type(one, KEY=key["uid"])
+    assert place.connect(token).get("/vault").status_code == 401
+    assert place.connect(key["key"]).get("/vault").status_code == 401
+    assert place.login().status_code == 200
+
+
+def test_the_disk_is_full(begin: Begin) -> None:
+    """Writes are refused; with what lay beside the database gone, they are taken again, without a restart."""
+    place = begin("sqlite")
+    [script] = blocks(STORIES["The disk is full"])
+    data = place.home / "data"
+    data.mkdir(mode=0o700)
+    small = ["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "tmpfs", str(data)]
+    if subprocess.run(small, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        token = place.settle()
+        (data / "vault.db.before-20260301T060000Z").write_bytes(bytes(22 << 20))
+        http = place.connect(token)
+        [vault] = http.get("/vault").json()["vaults"]
+        body = {"collection": "c", "data": "A" * 100_000}
+
+        def write() -> int:
+            return http.post(f"/vaults/{vault['uid']}/documents", json=body).status_code
+
+        assert until(lambda: write() == 507, "a full disk", 60)
+        place.type(script, faults=1)
+        assert write() == 201
+        assert place.end() == 0
+    finally:
+        place.abandon()
+        subprocess.run(["umount", "--lazy", str(data)], check=False)
+
+
+def test_the_file_is_damaged(begin: Begin) -> None:
+    """The server refuses it and says what to do, the doctor names it, the restore mends it and keeps the old file."""
+    place = begin("sqlite")
+    [script] = blocks(STORIES["The file is damaged"])
+    token = place.settle()
+    assert place.end() == 0
+    damage(place.home / "data" / "vault.db")
+    assert launch(place.home, place.settings).wait(20) == 2
+    assert "is damaged" in place.log()
+    assert "'strongroom restore FILE'" in place.log()
+    place.type(script, faults=1)
+    assert place.vaults(token) == ["first"]
+    assert list((place.home / "data").glob("vault.db.before-*"))
+
+
+def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
+    """By wrong passwords, by a shut account, by a password that is forgotten."""
+    place = begin(engine)
+    throttled, shut, forgotten = blocks(STORIES["The owner is locked out"])
+    place.settle()
+    for _ in range(10):
+        assert place.login("wrong horse").status_code == 401
+    assert place.login().status_code == 429
+    place.type(throttled)
+    assert place.login().status_code == 200
+    place.type(f"strongroom users disable {ADA} --yes")
+    assert place.login().status_code == 403
+    place.type(shut)
+    assert place.login().status_code == 200
+    place.type(forgotten)
+    assert place.login(email="ada.again@example.com").status_code == 200
+
+
+def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
+    """On another machine, and on the other engine, with the old secret: who was signed in goes on."""
+    old = begin(engine)
+    [script] = blocks(STORIES["The machine is gone"])
+    token = old.settle()
+    assert old.end() == 0
+    new = begin({"sqlite": "postgres", "postgres": "sqlite"}[engine], "another")
+    shutil.copy(old.home / ".env", new.home / ".env")
+    shutil.copy(backups_in(old.home / "backups")[-1].path, new.home / "vault.backup")
+    new.type(script)
+    assert new.vaults(token) == ["first"]
+
+
+def test_every_story_is_told_here() -> None:
+    """A story that is added to the bad day needs a test above, by its name."""
+    tests = {name.removeprefix("test_").replace("_", " ") for name in globals() if name.startswith("test_")}
+    assert {story.lower() for story in STORIES} <= tests
+    assert len(STORIES) == 6

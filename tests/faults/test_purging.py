@@ -1,0 +1,93 @@
+"""Throwing away what was kept for long enough holds up nobody who writes."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+import uuid
+from typing import Any
+
+from strongroom import wire
+from strongroom.actions import documents, purging
+from strongroom.model import Actor, Expected, Terms
+from strongroom.rules import DAY
+from strongroom.store import Tx
+from tests.conftest import House, Open, Person, runs
+from tests.faults.crowd import rounds
+from tests.moving import rows_of
+
+STALL = 0.05  # seconds that a writer may have to wait for it
+PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}
+LARGE = rounds(1_000_000, 5_000_000)  # characters of the largest documents that lie in the trash
+ATTEMPTS = 6  # the machine has other things to do: what a step costs is the shortest time that it took
+
+
+async def throw(tx: Tx, actor: Actor, vault: str, sizes: list[int]) -> None:
+    """Documents that were replaced once and then deleted, of these sizes."""
+    for size in sizes:
+        uid = str(uuid.uuid4())
+        created = wire.CreateDocument(collection="c", data="A" * size, uid=uid)
+        await documents.create(tx, actor, Terms(), vault, created)
+        await documents.put(tx, actor, Terms(), vault, uid, wire.PutDocument(data="B" * size), Expected((1,)))
+        await documents.delete(tx, actor, Terms(), vault, uid, None)
+
+
+async def filled(home: House, person: Person, vault: dict[str, Any], count: int) -> None:
+    """So many documents in the trash, and a few as large as they come."""
+    sizes = [4_000] * count + [LARGE] * 3
+    for start in range(0, len(sizes), 100):
+        await home.server._room.db.write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
+
+
+async def steps(home: House) -> list[float]:
+    """Throw everything away: the time of each transaction, in which nobody else can write."""
+    took, more = [], True
+    while more:
+        began = time.monotonic()
+        more = await home.server._room.db.write_long(purging.step, home.server._room.keeping)
+        took.append(time.monotonic() - began)
+    return took
+
+
+@runs
+async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> None:
+    """Of thousands of documents, large ones among them."""
+    shortest: list[float] = []
+    async with house(trash_days=3, **PATIENT) as home:
+        person = await home.person()
+        vault = await person.vault()
+        for _ in range(ATTEMPTS):
+            await filled(home, person, vault, rounds(500, 10_000))
+            home.clock.pass_(4 * DAY)
+            took = await steps(home)
+            shortest = [min(pair) for pair in zip(shortest or took, took, strict=True)]
+            print(f"{len(took)} transactions, the longest {max(shortest) * 1000:.1f} ms")  # noqa: T201
+            if max(shortest) <= STALL:
+                break
+        assert len(shortest) > 10
+        assert max(shortest) <= STALL
+        tables = await rows_of(where)
+        assert not [row for row in tables["documents"] if row[9] is not None and row[4]]
+        assert tables["versions"] == []
+
+
+@runs
+async def test_those_who_write_go_on_beside_a_purge(house: Open) -> None:
+    """In the very vault in which it throws away: most of the time is theirs."""
+    async with house(trash_days=3, **PATIENT) as home:
+        person = await home.person()
+        vault = await person.vault()
+        await filled(home, person, vault, rounds(500, 10_000))
+        home.clock.pass_(4 * DAY)
+        purge = asyncio.create_task(home.chores())
+        waits = []
+        while not purge.done():
+            began = time.monotonic()
+            await person.document(vault)
+            waits.append(time.monotonic() - began)
+        await purge
+        median, slowest = statistics.median(waits), max(waits)
+        print(f"{len(waits)} writes: median {median * 1000:.1f} ms, longest {slowest * 1000:.1f} ms")  # noqa: T201
+        assert len(waits) > rounds(20, 200)
+        assert median <= STALL

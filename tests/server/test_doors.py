@@ -1,0 +1,246 @@
+"""Where a server listens: a socket in a file, TLS by files; and secrets that it reads anew on SIGHUP."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from strongroom.options import TABLE
+from tests.contract.harness import until
+
+PASSWORD = "correct horse"
+
+
+@contextmanager
+def running(home: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A server process, and what it says it listens on."""
+    hidden = {option.variable for option in TABLE}
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    env |= {"DB_PATH": str(home / "vault.db"), "PORT": "0", **settings}
+    with (home / "stdout").open("wb") as out, (home / "stderr").open("ab") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "strongroom", "serve", *options], cwd=home, env=env, stdout=out, stderr=err
+        )
+
+    def listens() -> str:
+        assert process.poll() is None, (home / "stderr").read_text()
+        said = (home / "stdout").read_text()
+        return said.split("\n")[0].rpartition(" ")[2] if "data" in said else ""
+
+    try:
+        yield process, until(listens, "the server's address")
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def logged(home: Path) -> list[str]:
+    lines = [line for line in (home / "stderr").read_text().splitlines() if line.startswith("{")]
+    return [entry["message"] for entry in map(json.loads, lines) if entry["event"] == "server"]
+
+
+def through(path: Path) -> httpx2.Client:
+    return httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path)), base_url="http://house")
+
+
+def test_a_socket_in_a_file(tmp_path: Path) -> None:
+    """For its owner and its group; the proxy's word about addresses counts only if it is trusted by name."""
+    path = tmp_path / "s.sock"
+    secret = {"JWT_SECRET": "x" * 32, "HOST": f"unix:{path}"}
+    for trusted, seen in (("unix", "198.51.100.7"), ("", "unix")):
+        with running(tmp_path, TRUSTED_PROXIES=trusted, **secret) as (process, where), through(path) as http:
+            assert where == f"unix:{path}"
+            assert stat.S_IMODE(path.stat().st_mode) == 0o660
+            email = f"ada{len(trusted)}@example.com"
+            made = http.post(
+                "/auth/email/register",
+                json={"email": email, "password": PASSWORD},
+                headers={"x-forwarded-for": "198.51.100.7"},
+            ).json()
+            log = http.get("/auth/sessions", headers={"authorization": f"Bearer {made['accessToken']}"}).json()
+            assert log["sessions"][0]["address"] == seen
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        assert not path.exists()
+
+
+def test_a_socket_that_a_dead_server_left_is_taken_and_a_living_ones_is_not(tmp_path: Path) -> None:
+    """A sentence, exit code 2; also for a file that is no socket."""
+    path = tmp_path / "s.sock"
+    secret = {"JWT_SECRET": "x" * 32, "HOST": f"unix:{path}"}
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with running(tmp_path, **secret), through(path) as http:
+        assert http.get("/health").status_code == 200
+        second = subprocess.run(
+            [sys.executable, "-m", "strongroom", "serve", "--host", f"unix:{path}"],
+            cwd=tmp_path,
+            env={**os.environ, **secret},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert second.returncode == 2
+        assert "another server listens there" in second.stderr
+        assert http.get("/health").status_code == 200
+
+
+def certificate(home: Path, name: str, days: float = 1) -> None:
+    """A certificate for localhost and its key, in files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=9))
+        .not_valid_after(now + dt.timedelta(days=days))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (home / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (home / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+
+
+def shown(home: Path, port: int) -> str:
+    """The name on the certificate that a server shows; it must be the one in the file, and TLS 1.2 or newer."""
+    context = ssl.create_default_context(cafile=str(home / "cert.pem"))
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as wrapped,
+    ):
+        wrapped.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert wrapped.recv(12) == b"HTTP/1.1 200"
+        told: Any = wrapped.getpeercert()
+        name: str = dict(part[0] for part in told["subject"])["commonName"]
+        return name
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_tls_by_files_and_a_new_certificate_without_a_restart(tmp_path: Path, workers: str) -> None:
+    """After SIGHUP whoever connects is shown the new one. One that cannot be read leaves the old one in place."""
+    certificate(tmp_path, "first")
+    files = {"TLS_CERT_FILE": str(tmp_path / "cert.pem"), "TLS_KEY_FILE": str(tmp_path / "key.pem")}
+    with running(tmp_path, JWT_SECRET="x" * 32, WORKERS=workers, **files) as (process, where):
+        assert where.startswith("https://127.0.0.1:")
+        port = int(where.rpartition(":")[2])
+        assert shown(tmp_path, port) == "first"
+        kept = (tmp_path / "cert.pem").read_bytes()
+        (tmp_path / "cert.pem").write_bytes(b"nonsense")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: len(logged(tmp_path)) == int(workers), "the refusal in the log")
+        assert all("Nothing was reloaded: Cannot use the certificate" in line for line in logged(tmp_path))
+        (tmp_path / "cert.pem").write_bytes(kept)
+        assert shown(tmp_path, port) == "first"
+        certificate(tmp_path, "second")
+        process.send_signal(signal.SIGHUP)
+        until(lambda: len(logged(tmp_path)) == 2 * int(workers), "the reload in the log")
+        assert {shown(tmp_path, port) for _ in range(8)} == {"second"}
+        assert "hunter" not in (tmp_path / "stderr").read_text()
+
+
+def anew(url: str, bearer: str) -> int:
+    """The status of a request on a connection of its own, so that any of the processes may take it."""
+    with httpx2.Client(verify=False, trust_env=False) as http:
+        return http.get(url, headers={"authorization": f"Bearer {bearer}"}).status_code
+
+
+def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    """One sentence, with the file's name."""
+    done = subprocess.run(
+        [sys.executable, "-m", "strongroom", "serve", "--tls-cert", "nowhere.pem", "--port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "JWT_SECRET": "x" * 32},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 2
+    assert "Cannot use the certificate nowhere.pem" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_secrets_are_read_anew_and_nobody_is_logged_out(tmp_path: Path, workers: str) -> None:
+    """The new secret signs, the previous one still opens; a file that is gone changes nothing."""
+    new, old, token = (tmp_path / name for name in ("secret", "previous", "token"))
+    new.write_text("first secret, long enough to sign with")
+    old.write_text("")
+    token.write_text("the-first-token-of-metrics")
+    options = ("--jwt-secret-file", "secret", "--jwt-secret-previous-file", "previous", "--metrics-token-file", "token")
+    with running(tmp_path, *options, WORKERS=workers) as (process, where), httpx2.Client(base_url=where) as http:
+        made = http.post("/auth/email/register", json={"email": "ada@example.com", "password": PASSWORD}).json()
+
+        def hang_up(times: int) -> None:
+            process.send_signal(signal.SIGHUP)
+            until(lambda: len(logged(tmp_path)) == times * int(workers), "word of the reload in the log")
+
+        old.write_text(new.read_text())
+        new.write_text("second secret, long enough to sign with")
+        token.write_text("the-second-token-of-metrics")
+        hang_up(1)
+        for _ in range(6):
+            assert anew(f"{where}/vault", made["accessToken"]) == 200
+            tokens = ("the-first-token-of-metrics", "the-second-token-of-metrics")
+            assert [anew(f"{where}/metrics", token) for token in tokens] == [401, 200]
+        pair = http.post("/auth/refresh", json={"refreshToken": made["refreshToken"]}).json()
+        old.write_text("")
+        hang_up(2)
+        for _ in range(6):
+            assert anew(f"{where}/vault", made["accessToken"]) == 401
+            assert anew(f"{where}/vault", pair["accessToken"]) == 200
+        new.unlink()
+        hang_up(3)
+        assert "Nothing was reloaded: Cannot read the file secret" in logged(tmp_path)[-1]
+        assert anew(f"{where}/vault", pair["accessToken"]) == 200
+        assert "long enough" not in (tmp_path / "stderr").read_text()
+
+
+def test_a_server_can_be_asked_whether_it_is_ready(tmp_path: Path) -> None:
+    """`strongroom ready`, as a container's health check: by address, by file, with TLS; 1 where nobody answers."""
+    certificate(tmp_path, "any")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    ways = (
+        {"HOST": "0.0.0.0", "PORT": port},
+        {"HOST": f"unix:{tmp_path}/s"},
+        {"PORT": port, "TLS_CERT_FILE": str(tmp_path / "cert.pem"), "TLS_KEY_FILE": str(tmp_path / "key.pem")},
+    )
+
+    def asked(way: dict[str, str]) -> int:
+        command = [sys.executable, "-m", "strongroom", "ready"]
+        return subprocess.run(
+            command, cwd=tmp_path, env={**os.environ, **way}, check=False, capture_output=True
+        ).returncode
+
+    for way in ways:
+        with running(tmp_path, JWT_SECRET="x" * 32, **way):
+            assert asked(way) == 0
+        assert asked(way) == 1
+    with running(tmp_path, JWT_SECRET="x" * 32, READY_FREE_BYTES="999999999999999", **ways[0]):
+        assert asked(ways[0]) == 1

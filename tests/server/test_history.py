@@ -1,0 +1,236 @@
+"""History: what a change replaced can be read for a while, and no more than a number of versions of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from strongroom.rules import DAY
+from tests.conftest import Open, Person, runs
+from tests.moving import rows_of
+
+PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
+
+
+async def put(person: Person, path: str, data: str, version: int) -> dict[str, Any]:
+    done = await person("PUT", path, {"data": data, "version": version, "hmac": f"of {data}"})
+    assert done.status_code == 200, done.text
+    body: dict[str, Any] = done.json()
+    return body
+
+
+async def kept(person: Person, path: str, **more: Any) -> list[int]:
+    """The numbers of the kept versions, as they are listed."""
+    answer = await person("GET", f"{path}/versions", **more)
+    assert answer.status_code == 200, answer.text
+    return [version["version"] for version in answer.json()["versions"]]
+
+
+@runs
+async def test_every_version_of_a_document_can_be_read(house: Open) -> None:
+    """Replaced, deleted and revived: newest first in the list, and word for word as each was answered."""
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault()
+        first = await person.document(vault, data="AAAA", hmac="é\0")
+        path = f"/vaults/{vault['uid']}/documents/{first['uid']}"
+        assert await kept(person, path) == []
+        home.clock.pass_(1_000)
+        second = await put(person, path, "BBBBBB", 1)
+        gone = (await person("DELETE", path)).json()
+        gone.pop("success")
+        fourth = await put(person, path, "CC", 3)
+        listed = (await person("GET", f"{path}/versions")).json()["versions"]
+        assert listed == [
+            {
+                "version": old["version"],
+                "updatedAt": old["updatedAt"],
+                "deletedAt": old["deletedAt"],
+                "replacedAt": new["updatedAt"],
+                "bytes": len(old["data"]) + len(old["hmac"].encode()),
+            }
+            for old, new in ((gone, fourth), (second, gone), (first, second))
+        ]
+        for one in (first, second, gone, fourth):
+            assert (await person("GET", f"{path}/versions/{one['version']}")).json() == one
+        also = await person("GET", f"/vault/{vault['uid']}/documents/{first['uid']}/versions/2")
+        assert also.json() == second
+        for unknown in ("0", "5", "x", "-1", "1.0", str(2**63), "9" * 400):
+            answer = await person("GET", f"{path}/versions/{unknown}")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (404, "version_not_found")
+
+
+@runs
+async def test_a_retry_keeps_nothing_and_a_refusal_neither(house: Open) -> None:
+    """Only what was replaced is in the history."""
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault()
+        document = await person.document(vault)
+        path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
+        await put(person, path, "BBBB", 1)
+        await put(person, path, "BBBB", 1)
+        assert (await person("PUT", path, {"data": "CCCC", "version": 1})).status_code == 409
+        assert (await person("DELETE", path, {"version": 1})).status_code == 409
+        operations = [
+            {"op": "put", "uid": document["uid"], "data": "DDDD", "version": 2},
+            {"op": "put", "uid": document["uid"], "data": "EEEE", "version": 9},
+        ]
+        assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": operations})).status_code == 409
+        assert await kept(person, path) == [1]
+
+
+@pytest.mark.parametrize("most", [1, 3])
+@runs
+async def test_no_more_than_so_many_are_kept(house: Open, most: int) -> None:
+    """The newest; of documents changed one by one, in a batch, and of blobs."""
+    async with house(history_versions=most) as home:
+        person = await home.person()
+        vault = await person.vault(data="0", salt="")
+        document = await person.document(vault)
+        path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
+        for version in range(1, 6):
+            await put(person, path, "B" * version, version)
+            await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
+            assert len(await kept(person, path)) == min(version, most)
+        assert await kept(person, path) == [5, 4, 3][:most]
+        assert await kept(person, f"/vault/{vault['uid']}") == [5, 4, 3][:most]
+        more = [{"op": "put", "uid": document["uid"], "data": "CC", "version": v} for v in range(6, 12)]
+        assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": more})).status_code == 200
+        assert await kept(person, path) == [11, 10, 9][:most]
+
+
+@runs
+async def test_history_can_be_off(house: Open, where: str) -> None:
+    """Then nothing is kept; the current version can be read by its number all the same."""
+    async with house(history_versions=0) as home:
+        person = await home.person()
+        vault = await person.vault(data="0", salt="")
+        document = await person.document(vault)
+        path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
+        await put(person, path, "BBBB", 1)
+        await person("DELETE", path)
+        await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
+        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        assert (await person("GET", f"{path}/versions/3")).status_code == 200
+        assert (await person("GET", f"{path}/versions/2")).status_code == 404
+        tables = await rows_of(where)
+        assert (tables["versions"], tables["blob_versions"]) == ([], [])
+
+
+@runs
+async def test_every_blob_can_be_read(house: Open) -> None:
+    """A rename replaces no blob, and a vault that never had one has none."""
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault(data="é", salt="AA")
+        path = f"/vault/{vault['uid']}"
+        await person.document(vault)
+        clock = (await person("GET", path)).json()["updatedAt"]
+        assert (await person("PUT", path, {"data": "two", "salt": "", "name": "other"} | {"version": 1})).is_success
+        assert (await person("PUT", path, {"name": "third", "version": 2})).is_success
+        last = (await person("PUT", path, {"data": "four", "salt": "BB"})).json()
+        listed = (await person("GET", f"{path}/versions")).json()["versions"]
+        assert [(one["version"], one["bytes"]) for one in listed] == [(3, 3), (1, 4)]
+        assert (listed[1]["updatedAt"], listed[0]["replacedAt"]) == (clock, last["updatedAt"])
+        shown = [(await person("GET", f"{path}/versions/{n}")).json() for n in (1, 3, 4)]
+        assert [(one["data"], one["salt"], one["version"]) for one in shown] == [
+            ("é", "AA", 1),
+            ("two", "", 3),
+            ("four", "BB", 4),
+        ]
+        assert {one["uid"] for one in shown} == {vault["uid"]}
+        assert (await person("GET", f"{path}/versions/2")).json()["error"]["code"] == "version_not_found"
+        plain = await person.vault()
+        assert await kept(person, f"/vault/{plain['uid']}") == []
+        assert (await person("GET", f"/vault/{plain['uid']}/versions/1")).status_code == 404
+        await person("PUT", f"/vault/{plain['uid']}", {"data": "first", "salt": ""})
+        assert await kept(person, f"/vault/{plain['uid']}") == []
+
+
+@runs
+async def test_history_is_kept_for_days(house: Open, where: str) -> None:
+    """Then it goes, of documents and of blobs, and the current version stays; changes of vaults go with it."""
+    async with house(history_days=10, **PATIENT) as home:
+        person = await home.person()
+        vault = await person.vault(data="0", salt="")
+        document = await person.document(vault)
+        path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
+        await put(person, path, "BBBB", 1)
+        await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
+        home.clock.pass_(5 * DAY)
+        await put(person, path, "CCCC", 2)
+        await person("PUT", f"/vault/{vault['uid']}", {"data": "2", "salt": ""})
+        await home.chores()
+        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2, 1], [2, 1])
+        home.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
+        await home.chores()
+        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2], [2])
+        assert len((await rows_of(where))["vault_changes"]) == 1
+        home.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
+        await home.chores()
+        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        assert (await person("GET", path)).json()["data"] == "CCCC"
+        assert (await rows_of(where))["vault_changes"] == []
+
+
+@runs
+async def test_changes_of_vaults_are_kept_for_a_week_at_least(house: Open, where: str) -> None:
+    """Whoever follows an account may be away for so long, however short the history is."""
+    async with house(history_days=1, **PATIENT) as home:
+        person = await home.person()
+        await person.vault()
+        home.clock.pass_(7 * DAY - 1)
+        await home.chores()
+        assert len((await rows_of(where))["vault_changes"]) == 1
+        home.clock.pass_(1)
+        await home.chores()
+        assert (await rows_of(where))["vault_changes"] == []
+
+
+@runs
+async def test_history_goes_with_the_vault(house: Open, where: str) -> None:
+    """Nothing is left of a deleted vault but the note that it was deleted."""
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault(data="0", salt="")
+        document = await person.document(vault)
+        await put(person, f"/vaults/{vault['uid']}/documents/{document['uid']}", "BBBB", 1)
+        await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
+        tables = await rows_of(where)
+        assert (len(tables["versions"]), len(tables["blob_versions"])) == (1, 1)
+        assert (await person("DELETE", f"/vault/{vault['uid']}")).status_code == 200
+        tables = await rows_of(where)
+        assert (tables["versions"], tables["blob_versions"], tables["documents"]) == ([], [], [])
+
+
+@runs
+async def test_a_key_sees_the_history_of_what_it_reaches(house: Open) -> None:
+    """Documents of its collections and vaults; the blobs of a vault only if it is not limited to collections."""
+    async with house() as home:
+        person = await home.person()
+        vault, other = await person.vault(data="0", salt=""), await person.vault()
+        inside, outside = await person.document(vault), await person.document(vault, collection="out")
+        documents = f"/vaults/{vault['uid']}/documents"
+        for document in (inside, outside):
+            await put(person, f"{documents}/{document['uid']}", "BBBB", 1)
+        await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
+        narrow = await person.key(collections=["c"])
+        assert await kept(person, f"{documents}/{inside['uid']}", bearer=narrow) == [1]
+        for tail in ("", "/1", "/2"):
+            hidden = await person("GET", f"{documents}/{outside['uid']}/versions{tail}", bearer=narrow)
+            assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "document_not_found")
+        assert await kept(person, f"/vault/{vault['uid']}", bearer=narrow) == []
+        for version in (1, 2):
+            hidden = await person("GET", f"/vault/{vault['uid']}/versions/{version}", bearer=narrow)
+            assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "version_not_found")
+        elsewhere = await person.key(vaultUids=[other["uid"]])
+        for path in (f"{documents}/{inside['uid']}", f"/vault/{vault['uid']}"):
+            for tail in ("", "/1"):
+                hidden = await person("GET", f"{path}/versions{tail}", bearer=elsewhere)
+                assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "vault_not_found")
+        writer = await person.key(permissions=["write"])
+        assert (await person("GET", f"/vault/{vault['uid']}/versions", bearer=writer)).status_code == 403
+        astray = await person("GET", f"/vaults/{other['uid']}/documents/{inside['uid']}/versions/1")
+        assert astray.json()["error"]["code"] == "document_not_found"

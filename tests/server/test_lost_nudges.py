@@ -1,0 +1,104 @@
+"""A nudge that is lost delays an event, and loses none."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from strongroom.server.live import channel, follower, hub
+from strongroom.store import notify
+from strongroom.store.notify import NotifyNudges
+from strongroom.store.nudges import FileNudges
+from tests.conftest import Clock, Open, Person, runs
+from tests.following import Follow, following
+from tests.moving import Served
+from tests.postgres import Postgres
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is heard from other processes; clocks are compared five times a second."""
+
+    async def drop(self: NotifyNudges, _: Any) -> None:
+        self._pending.clear()
+
+    monkeypatch.setattr(NotifyNudges, "_send", drop)
+    monkeypatch.setattr(FileNudges, "look", lambda _: None)
+    monkeypatch.setattr(hub, "SAFETY_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("deaf")
+@runs
+async def test_clocks_are_compared_all_the_same(house: Open, where: str, clock: Clock) -> None:
+    """Changes, vaults, long polls and the end of a session, all from another process that nobody hears."""
+    async with house() as h, Served(where, clock) as elsewhere:
+        ann = await h.person()
+        vault, there = await ann.vault(), Person.__new__(Person)
+        there.__dict__.update(ann.__dict__ | {"http": elsewhere.http})
+        other = (await h.login(ann.email)).json()
+        async with (
+            following(h, ann, f"/vaults/{vault['uid']}/events") as stream,
+            following(h, ann, "/events") as account,
+            following(h, ann, "/events", bearer=other["accessToken"]) as ending,
+        ):
+            made = await there.document(vault)
+            for one in (stream, account, ending):
+                assert (await one.next()).data["uid"] == made["uid"]
+            path = f"/vaults/{vault['uid']}/documents?since={made['updatedAt']}&wait=30"
+            waiting = asyncio.create_task(ann("GET", path))
+            second = await there.document(vault)
+            assert [one["uid"] for one in (await waiting).json()["documents"]] == [second["uid"]]
+            for one in (stream, account, ending):
+                assert (await one.next()).data["uid"] == second["uid"]
+            third = await there.vault()
+            assert (await account.next()).data["uid"] == (await ending.next()).data["uid"] == third["uid"]
+            await there("POST", "/auth/logout", bearer=other["accessToken"])
+            assert await ending.reason() == "session_revoked"
+            last = await there.document(vault)
+            assert (await stream.next()).data["uid"] == last["uid"]
+
+
+@runs
+async def test_a_database_that_goes_away_costs_no_stream(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL is killed and comes back: the stream goes on, with all that was committed."""
+    for module in (channel, follower):
+        monkeypatch.setattr(module, "AGAIN", 0.05)
+    monkeypatch.setattr(notify, "BACK_OFF", 0.05)
+    server = Postgres()
+    async with Served(server.fresh(), clock) as served:
+        ann = await served.person()
+        vault = await ann.vault()
+        async with Follow(served.server, f"/vaults/{vault['uid']}/events", ann.access) as stream:
+            await stream.ready()
+            for _ in range(2):
+                await asyncio.to_thread(server.crash)
+                await asyncio.to_thread(server.restart)
+                made = await ann.document(vault)
+                assert (await stream.next()).data["uid"] == made["uid"]
+    server.stop()
+
+
+@runs
+async def test_a_server_that_was_ended_and_started_is_followed_on(house: Open) -> None:
+    """The stream says that it ends; its last id leads on, over the restart and what was written meanwhile."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await ann.vault()
+        async with following(h, ann, "/events") as stream:
+            first = await ann.document(vault)
+            cursor = (await stream.next()).id
+            h.server.stopping()
+            assert await stream.reason() == "server_stopping"
+            between = await ann.document(vault)
+        async with Follow(h.server, "/events", ann.access) as late:
+            await late.ready()
+            assert await late.reason() == "server_stopping"
+    async with house() as again:
+        ann.http = again.http
+        async with Follow(again.server, "/events", ann.access, last_event_id=str(cursor)) as stream:
+            assert await stream.ready() == cursor == first["updatedAt"]
+            assert (await stream.next()).data["uid"] == between["uid"]
+            last = await ann.document(vault)
+            assert (await stream.next()).data["uid"] == last["uid"]

@@ -1,0 +1,122 @@
+"""Ready or not: what a balancer is told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import apsw
+import asyncpg
+import pytest
+
+from strongroom.server import ready
+from tests.conftest import House, Open, runs
+
+PATIENCE = 20.0
+_SET = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {}', current_database()); END $$"
+_CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+async def answer_of(h: House, status: int) -> dict[str, Any]:
+    """The answer, once it has this status."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        answer = await h.http.get("/ready")
+        if answer.status_code == status:
+            body: dict[str, Any] = answer.json()
+            return body
+        assert time.monotonic() < deadline, answer.text
+        await asyncio.sleep(0.05)
+
+
+async def meddle(where: str, *statements: str) -> None:
+    """Change the database behind the server's back."""
+    if "://" in where:
+        connection: Any = await asyncpg.connect(where)
+        for statement in statements:
+            await connection.execute(statement)
+        await connection.close()
+        return
+    file = apsw.Connection(where)
+    file.set_busy_timeout(5_000)
+    for statement in statements:
+        file.execute(statement).fetchall()
+    file.close()
+
+
+@runs
+async def test_a_server_that_can_work_is_ready(house: Open, where: str) -> None:
+    """Everything that it looked at is told; of the disk only where it can know."""
+    async with house() as h:
+        told = await answer_of(h, 200)
+        assert told["status"] == "ready"
+        assert told["checks"] == {"database": "ok", "schema": "ok"} | ({} if "://" in where else {"disk": "ok"})
+
+
+@runs
+async def test_however_many_ask_the_database_is_written_to_once(house: Open, where: str) -> None:
+    """A hundred probes in a second are one write, and the clock of that write stays in the database."""
+    async with house() as h:
+        writes = 0
+        db = h.http._transport.app._room.db
+        write = db.write
+
+        async def counted(*args: Any, **keywords: Any) -> Any:
+            nonlocal writes
+            writes += 1
+            return await write(*args, **keywords)
+
+        db.write = counted
+        began = time.monotonic()
+        answers = await asyncio.gather(*(h.http.get("/ready") for _ in range(100)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert 1 <= writes <= 1 + (time.monotonic() - began) / ready.LASTS
+        await meddle(where, "UPDATE lineage SET epoch = NULL WHERE probed_at IS NULL")  # which would fail
+
+
+@runs
+async def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(house: Open, where: str) -> None:
+    """Another process holds the lock; on PostgreSQL, the database is read only for now."""
+    async with house() as h:
+        await answer_of(h, 200)
+        if "://" in where:
+            await meddle(where, _SET.format("SET default_transaction_read_only = on"), _CUT)
+            assert (await answer_of(h, 503))["checks"]["database"] == "failed"
+            await meddle(where, "SET default_transaction_read_only = off", _SET.format("RESET ALL"), _CUT)
+        else:
+            holder = apsw.Connection(where)
+            holder.execute("BEGIN IMMEDIATE")
+            assert (await answer_of(h, 503))["checks"] == {"database": "failed", "schema": "failed", "disk": "ok"}
+            assert (await h.http.get("/health")).status_code == 200
+            holder.execute("ROLLBACK")
+            holder.close()
+        assert (await answer_of(h, 200))["status"] == "ready"
+
+
+@runs
+async def test_a_schema_that_lacks_a_step_is_not_ready(house: Open, where: str) -> None:
+    """As when an older copy was put in place under a running server. One that is newer is fine."""
+    async with house() as h:
+        await answer_of(h, 200)
+        await meddle(where, "UPDATE schema_migrations SET number = 0 WHERE number = 6")
+        told = await answer_of(h, 503)
+        assert told["status"] == "not ready"
+        assert told["checks"]["schema"] == "failed"
+        assert told["checks"]["database"] == "ok"
+        await meddle(where, "UPDATE schema_migrations SET number = 7 WHERE number = 0")
+        await answer_of(h, 200)
+
+
+@runs
+async def test_a_disk_below_the_floor_is_not_ready(house: Open, where: str) -> None:
+    """Before it is full: writes still work."""
+    if "://" in where:
+        pytest.skip("the disk is another machine's")
+    async with house(ready_free_bytes=10**15 - 1) as h:
+        told = await answer_of(h, 503)
+        assert told["checks"] == {"database": "ok", "schema": "ok", "disk": "failed"}
+        await h.person()

@@ -1,0 +1,101 @@
+"""Connections to PostgreSQL: whatever is broken off, none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import pytest
+
+from strongroom.store import open_database
+from strongroom.store.nudges import Nudge
+from strongroom.store.postgres import PostgresDatabase, connect
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+
+OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'strongroom'"
+
+
+async def until_none_is_open(where: str) -> None:
+    """PostgreSQL itself says how many there are."""
+    look = await asyncpg.connect(where)
+    try:
+        async with asyncio.timeout(10):
+            while await look.fetchval(OURS):  # noqa: ASYNC110 - it is another process that counts
+                await asyncio.sleep(0.01)
+    finally:
+        await look.close()
+
+
+@runs
+async def test_a_connection_that_nobody_waits_for_any_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked for it goes just when it is open and not yet furnished."""
+    where = postgres().fresh()
+    opening = asyncpg.connect
+
+    async def opened_and_given_up(*args: Any, **keywords: Any) -> Any:
+        connection = await opening(*args, **keywords)
+        asking.cancel()
+        return connection
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncpg, "connect", opened_and_given_up)
+        asking = asyncio.create_task(connect(where))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    await until_none_is_open(where)
+
+
+@runs
+async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked goes while it is asked whether a restore is at work."""
+    where = postgres().fresh()
+    db = open_database(where, clock)
+
+    async def opened_and_given_up(*args: Any, **keywords: Any) -> Any:
+        connection = await connect(*args, **keywords)
+        asking.cancel()
+        return connection
+
+    async def nothing(_tx: Any) -> None:
+        """Ask for nothing."""
+
+    with monkeypatch.context() as patched:
+        patched.setattr("strongroom.store.postgres.connect", opened_and_given_up)
+        asking = asyncio.create_task(db.read(nothing))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    await db.close()
+    await until_none_is_open(where)
+
+
+@runs
+async def test_what_is_out_when_the_database_closes_is_closed_when_it_comes_back(clock: Clock) -> None:
+    where = postgres().fresh()
+    db = open_database(where, clock)
+    assert isinstance(db, PostgresDatabase)
+    async with db.snapshot():
+        await db.close()
+    await until_none_is_open(where)
+
+
+@runs
+async def test_who_speaks_for_a_node_lets_go_however_it_ends(clock: Clock) -> None:
+    """Ended by force, in the middle of its work."""
+    where = postgres().fresh()
+    db = open_database(where, clock)
+    assert isinstance(db, PostgresDatabase)
+    db.nudges.committed({Nudge("somebody", "a vault")})
+    worker = db.nudges._worker
+    assert worker is not None
+    async with asyncio.timeout(10):
+        while db.nudges._connection is None:  # noqa: ASYNC110 - nobody is told
+            await asyncio.sleep(0.001)
+    worker.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await worker
+    await until_none_is_open(where)
+    await db.close()

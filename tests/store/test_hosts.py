@@ -1,0 +1,68 @@
+"""Several hosts in one address: whichever takes writes is found, and one that says nothing holds nobody up."""
+
+from __future__ import annotations
+
+import socket
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from strongroom import store
+from strongroom.store import hosts, open_database
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("postgresql://u:p%2Fw@a/d", ["postgresql://u:p%2Fw@a/d"]),
+        ("postgresql:///d?host=/run/pg", ["postgresql:///d?host=/run/pg"]),
+        ("postgresql://u:p%40w@a:1,b:2/d?x=y", ["postgresql://u:p%40w@a:1/d?x=y", "postgresql://u:p%40w@b:2/d?x=y"]),
+        ("postgresql://a,[::1]:2,c/d", ["postgresql://a/d", "postgresql://[::1]:2/d", "postgresql://c/d"]),
+        ("postgresql:///d?host=a,b&port=1,2", ["postgresql:///d?host=a&port=1", "postgresql:///d?host=b&port=2"]),
+        ("postgresql:///d?host=a,b&port=1", ["postgresql:///d?host=a&port=1", "postgresql:///d?host=b&port=1"]),
+        ("postgresql:///d?host=a,b", ["postgresql:///d?host=a", "postgresql:///d?host=b"]),
+    ],
+)
+def test_every_host_gets_an_address_of_its_own(url: str, addresses: list[str]) -> None:
+    """With user, password, database and all the rest as they were."""
+    assert hosts.each(url) == addresses
+
+
+def beside(where: str, *ports: int) -> str:
+    """The address of this database, with hosts before it."""
+    parts = urlsplit(where)
+    folder = parse_qs(parts.query)["host"][0]
+    named = ",".join([*("127.0.0.1" for _ in ports), folder])
+    numbers = ",".join([*(str(port) for port in ports), "5432"])
+    return f"postgresql://postgres@/{parts.path.strip('/')}?host={named}&port={numbers}"
+
+
+@runs
+async def test_a_host_that_says_nothing_holds_nobody_up(clock: Clock) -> None:
+    """One takes connections and is silent, as a machine that hangs; one refuses them; the third serves."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        where = beside(postgres().fresh(), silent.getsockname()[1], closed.getsockname()[1])
+        began = time.monotonic()
+        db = open_database(where, clock)
+        await db.write(store.accounts.insert, "u", "e@x", "hash")
+        assert time.monotonic() - began < 2.5  # less than the 3 s that one attempt may take
+        await db.close()
+
+
+def test_where_nobody_takes_writes_that_is_said(clock: Clock) -> None:
+    """A database that only reads is none to serve from, as long as there could be another."""
+    where = postgres().fresh()
+    name = urlsplit(where).path.strip("/")
+    postgres().sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        two = beside(where, closed.getsockname()[1])
+        with pytest.raises(store.CannotOpen, match="Cannot reach PostgreSQL"):
+            open_database(two, clock)
+    folder = parse_qs(urlsplit(where).query)["host"][0]
+    with pytest.raises(store.CannotOpen, match="none of the hosts takes writes"):
+        open_database(f"postgresql://postgres@/{name}?host={folder},{folder}", clock)

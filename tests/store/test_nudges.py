@@ -1,0 +1,202 @@
+"""Nudges: a process learns of its own commits at once, and of those of others through the engine."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from strongroom.store import Database, Nudge, Tx, accounts, notify, nudges, open_database, sessions
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+
+_numbers = itertools.count(1)
+
+
+class Ear:
+    """What one process hears."""
+
+    def __init__(self, where: str, clock: Clock) -> None:
+        self.db: Database = open_database(where, clock)
+        self.heard: list[Nudge] = []
+        self.doubts = 0
+        self.db.nudges.listen(self.heard.extend, self._doubt)
+
+    def _doubt(self) -> None:
+        self.doubts += 1
+
+    async def write(self, *, ends: str | None = None) -> None:
+        """Change something; if somebody's session ends, that is told."""
+        await self.db.write(_change, ends)
+
+
+async def _change(tx: Tx, ends: str | None) -> None:
+    name = str(next(_numbers))
+    await accounts.insert(tx, name, name, "x")
+    if ends is not None:
+        await sessions.end(tx, ends, "s")
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - what is heard comes from another connection
+            await asyncio.sleep(0.005)
+
+
+@runs
+async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> None:
+    """Before the one who wrote goes on; nothing is told of what was rolled back, or is nobody's concern."""
+    ear = Ear(where, clock)
+    await ear.write(ends="ann")
+    assert ear.heard == [("ann", None)]
+    await ear.write()
+
+    async def refuse(tx: Tx) -> None:
+        tx.tell("bob", "vault")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await ear.db.write(refuse)
+    assert [nudge for nudge in ear.heard if nudge.user_id != "ann"] in ([], [("bob", "vault")])
+    await ear.db.close()
+
+
+@runs
+async def test_what_another_process_commits_is_noticed(where: str, clock: Clock) -> None:
+    """On a file as a doubt, on PostgreSQL by name; one's own commits give no doubt."""
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)  # nobody knows what happened before
+    await here.write(ends="ann")
+    await here.write(ends="ann")
+    await there.write(ends="bob")
+    if "://" in where:
+        await until(lambda: ("bob", None) in here.heard)
+        assert here.doubts == 1
+    else:
+        await until(lambda: here.doubts == 2)
+    assert there.heard == [("bob", None)]
+    for ear in (here, there):
+        await ear.db.close()
+
+
+@runs
+async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: str, clock: Clock) -> None:
+    """The connection that writes is busy all the time, and is asked all the same."""
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)
+    stop = False
+
+    async def busy() -> None:
+        while not stop:
+            await here.write(ends="ann")
+
+    work = [asyncio.create_task(busy()) for _ in range(4)]
+    await there.write(ends="bob")
+    await until(lambda: here.doubts > 1 or ("bob", None) in here.heard)
+    stop = True
+    await asyncio.gather(*work)
+    for ear in (here, there):
+        await ear.db.close()
+
+
+@runs
+async def test_who_does_not_watch_does_not_look(where: str, clock: Clock) -> None:
+    """No timer, no listening."""
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)
+    here.db.nudges.watch(wanted=False)
+    await there.write(ends="bob")
+    await here.write(ends="ann")
+    await there.write(ends="bob")
+    assert here.doubts == 1
+    assert here.heard == [("ann", None)] or "://" in where
+    for ear in (here, there):
+        await ear.db.close()
+
+
+@runs
+async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> None:
+    """What is committed is committed."""
+    ear = Ear(where, clock)
+    seen: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: seen.append(context["exception"]))
+
+    def fail(_: Any) -> None:
+        raise LookupError
+
+    ear.db.nudges.listen(fail, ear._doubt)
+    await ear.write(ends="ann")
+    assert [type(error) for error in seen] == [LookupError]
+    await ear.db.close()
+
+
+@runs
+async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It doubts everything, because nobody knows what was said meanwhile, and hears again."""
+    monkeypatch.setattr(notify, "BACK_OFF", 0.05)
+    where = postgres().fresh()
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)
+    operator = await asyncpg.connect(where)
+    listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%'"
+    assert await operator.fetchval(listening)
+    await operator.close()
+    await until(lambda: here.doubts == 2)
+    await there.write(ends="bob")
+    await until(lambda: ("bob", None) in here.heard)
+    for ear in (here, there):
+        await ear.db.close()
+
+
+@runs
+async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of commits is a few notifications, however many accounts it names; none of them is lost."""
+    where = postgres().fresh()
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)
+    sent = 0
+    send = notify.NotifyNudges._send
+
+    async def counted(self: Any, connection: Any) -> None:
+        nonlocal sent
+        sent += 1
+        await send(self, connection)
+
+    monkeypatch.setattr(notify.NotifyNudges, "_send", counted)
+    names = {f"0192f0c1-2b3c-7d4e-8f90-{n:012}" for n in range(400)}
+    vault = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
+    there.db.nudges.committed({Nudge(name, vault) for name in names})
+    await until(lambda: set(here.heard) == {(name, vault) for name in names})
+    assert sent == 4
+    assert notify.MOST * 74 + 20 < 8_000  # what PostgreSQL takes
+    for ear in (here, there):
+        await ear.db.close()
+
+
+@runs
+async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock) -> None:
+    """A node that stops right after a commit still tells the others."""
+    where = postgres().fresh()
+    here, there = Ear(where, clock), Ear(where, clock)
+    here.db.nudges.watch(wanted=True)
+    await until(lambda: here.doubts == 1)
+    await there.write(ends="ann")
+    await until(lambda: here.heard)
+    await there.write(ends="bob")
+    await there.db.close()
+    await until(lambda: ("bob", None) in here.heard)
+    await here.db.close()
+
+
+def test_a_file_is_looked_at_often() -> None:
+    """Fifty times a second: an event of another process is not late."""
+    assert nudges.LOOK_SECONDS <= 0.02

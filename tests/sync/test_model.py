@@ -1,0 +1,44 @@
+"""Several devices, any interleaving: every one converges to the server, nothing is lost, nothing comes back."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.sync.machine import Restored, Sync
+from tests.sync.place import Place
+
+LONG = bool(os.environ.get("SOAK"))
+
+
+def examples(short: int, long: int) -> settings:
+    """How many, here and in `make soak`, where they are others each time."""
+    return settings(
+        max_examples=long if LONG else short,
+        stateful_step_count=60 if LONG else 40,
+        derandomize=not LONG,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+def play(machine: type[Sync], where: str, how: settings) -> None:
+    """Play many examples on one database."""
+    place = Place(where)
+    try:
+        run_state_machine_as_test(type("Here", (machine,), {"place": place}), settings=how)
+    finally:
+        place.close()
+
+
+def test_every_device_converges(where: str) -> None:
+    """Creates, puts, deletes, lost answers, retries, restarts, jumping clocks, syncs with any limits and filters."""
+    play(Sync, where, examples(15 if "://" in where else 50, 2_000))
+
+
+def test_a_restore_loses_nothing_that_a_device_holds(where: str) -> None:
+    """The same, and once the operator goes back to a backup: the new epoch lets every device bring back what it has."""
+    play(Restored, where, examples(6 if "://" in where else 30, 100 if "://" in where else 1_000))

@@ -1,0 +1,172 @@
+"""What lies in deploy/ agrees with the program: figures, settings, options, files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from strongroom.options import TABLE
+from strongroom.server.meters import FAMILIES
+from strongroom.server.settings import resolve
+from strongroom.store import migrations
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+
+
+def told() -> set[str]:
+    """The names of all samples."""
+    names = {name for name, _, _ in FAMILIES}
+    histograms = {name for name, kind, _ in FAMILIES if kind == "histogram"}
+    return names | {f"{name}{ending}" for name in histograms for ending in ("_bucket", "_sum", "_count")}
+
+
+def test_the_dashboard_shows_every_figure_and_no_other() -> None:
+    """A figure that was renamed would leave an empty panel, which looks like peace."""
+    dashboard = json.loads((DEPLOY / "grafana.json").read_text())
+    asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    asked += dashboard["templating"]["list"][1]["query"]
+    named = set(re.findall(r"strongroom_\w+", asked))
+    assert named <= told()
+    shown = {name for name, _, _ in FAMILIES if any(found.startswith(name) for found in named)}
+    assert shown == {name for name, _, _ in FAMILIES}
+
+
+def test_the_figures_are_explained() -> None:
+    """Every figure has a row in the operator's page, and every row is a figure."""
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `(strongroom_\w+)` \|", page, re.MULTILINE)) == {name for name, _, _ in FAMILIES}
+
+
+COMPOSED = sorted(DEPLOY.glob("compose*.yaml"))
+SETTINGS = {option.variable for option in TABLE}
+OPTIONS = {option.option for option in TABLE}
+
+
+def test_there_is_something_composed() -> None:
+    """The search for files finds them."""
+    assert [path.name for path in COMPOSED] == ["compose.caddy.yaml", "compose.postgres.yaml", "compose.yaml"]
+
+
+@pytest.mark.parametrize("path", COMPOSED, ids=lambda path: path.name)
+def test_a_composed_service_is_locked_in_and_knows_its_options(path: Path) -> None:
+    """No capabilities, no writable root; settings and options that exist, secrets that are declared, files there."""
+    text = path.read_text()
+    composed = yaml.safe_load(text)
+    assert set(composed) <= {"services", "networks", "volumes", "secrets"}
+    service = composed["services"]["strongroom"]
+    assert service["read_only"] is True
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert {part for part in service["command"] if part.startswith("--")} <= OPTIONS
+    given = {
+        name: re.sub(r"\$\{.*?\}", "vault.example.com", value) for name, value in service.get("environment", {}).items()
+    }
+    assert given.keys() <= SETTINGS
+    resolve({"JWT_SECRET": "a secret of the tests, 32 bytes or more", **given})
+    for each in composed["services"].values():
+        assert set(each.get("secrets", [])) <= composed["secrets"].keys()
+        named = [volume.partition(":")[0] for volume in each.get("volumes", [])]
+        assert {name for name in named if not name.startswith(".")} <= (composed.get("volumes") or {}).keys()
+        assert all((DEPLOY / name).exists() for name in named if name.startswith("."))
+        assert set(each.get("depends_on", {})) <= composed["services"].keys()
+        assert set(each.get("networks", [])) <= (composed.get("networks") or {}).keys()
+        for needed in each.get("depends_on", {}):
+            assert needed == "strongroom" or "healthcheck" in composed["services"][needed]
+    told = set(re.findall(r"/run/secrets/([a-z-]+)", text))
+    assert told == composed["secrets"].keys()
+    assert all(value == {"file": name} for name, value in composed["secrets"].items())
+    assert all(f"> {name}" in text or f"Make {name}" in text for name in told)
+
+
+def test_the_linter_finds_nothing_in_the_dockerfile(tmp_path: Path) -> None:
+    """hadolint, with no rule switched off; and it can find something."""
+    hadolint = Path(sys.executable).with_name("hadolint")
+
+    def found(path: Path) -> list[str]:
+        done = subprocess.run(
+            [hadolint, "--format", "json", "--no-color", path], capture_output=True, text=True, check=False
+        )
+        return [f"{one['code']} {one['message']}" for one in json.loads(done.stdout)]
+
+    assert found(ROOT / "Dockerfile") == []
+    assert "hadolint ignore" not in (ROOT / "Dockerfile").read_text()
+    bad = tmp_path / "Dockerfile"
+    bad.write_text("FROM python\nRUN cd /x && sudo pip install y\nUSER root\n")
+    assert len(found(bad)) > 3
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    """It knows every line, and finds little that is exposed."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
+    ).stdout
+    unit = tmp_path / "strongroom.service"
+    unit.write_text(printed)
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    told = [line for line in done.stderr.splitlines() if "strongroom.service" in line]
+    assert (done.returncode, told) == (0, [])
+    unit.write_text(printed.replace("ProtectClock", "ProtectWatch"))
+    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    assert "ProtectWatch" in done.stderr
+
+
+def test_the_image_is_made_of_what_is_there() -> None:
+    """Every file that is copied exists and is not ignored; settings exist; it does not run as root."""
+    text = (ROOT / "Dockerfile").read_text()
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    copied = [name for line in re.findall(r"^COPY ([^-].*)$", text, re.MULTILINE) for name in line.split()[:-1]]
+    assert copied
+    for name in copied:
+        assert (ROOT / name).exists()
+        assert f"!{name}" in ignored
+    env = text[text.index("\nENV ") :].partition("USER")[0]
+    assert set(re.findall(r"\b([A-Z_]+)=", env)) - {"PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"} <= SETTINGS
+    assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
+    assert 'CMD ["strongroom", "ready"]' in text
+    assert "--platform" not in text
+
+
+def test_the_lock_has_wheels_for_every_processor() -> None:
+    """A package with one hash would be a source that the image would have to compile, or be for one processor only."""
+    text = (ROOT / "requirements.lock").read_text()
+    for name in ("apsw", "asyncpg", "cryptography", "httptools", "msgspec", "uvloop"):
+        block = re.search(rf"^{name}==(?:.*\\\n)+", text, re.MULTILINE)
+        assert block is not None, name
+        assert block[0].count("--hash=") > 8
+
+
+def test_the_unit_starts_this_program_and_locks_it_in() -> None:
+    """Its options and settings exist, and a signal ends it in order."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
+    ).stdout
+    [start] = re.findall(r"^ExecStart=(.*)$", printed, re.MULTILINE)
+    assert Path(start.split()[0]).exists()
+    assert set(re.findall(r"--[a-z-]+", start)) <= OPTIONS
+    assert set(re.findall(r"^Environment=([A-Z_]+)=", printed, re.MULTILINE)) <= SETTINGS
+    for line in ("User=strongroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="):
+        assert f"\n{line}\n" in printed
+    assert "ExecReload=/bin/kill -HUP $MAINPID" in printed
+    assert "\nKillMode=mixed\n" in printed  # the one that watches ends the others
+
+
+def test_the_shards_are_those_of_the_schema() -> None:
+    """Every table is named once; what is distributed has the account first in its key."""
+    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
+    named = dict(re.findall(r"create_\w+_table\('(\w+)'(?:, '(\w+)')?", page))
+    schema = "".join(step.template for step in migrations.load())
+    keys = {}
+    for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL):
+        keyed = re.search(r"PRIMARY KEY \((\w+)|^    (\w+) .*PRIMARY KEY", body, re.MULTILINE)
+        keys[table] = keyed and (keyed[1] or keyed[2])
+    assert named.keys() == keys.keys()
+    assert all(keys[table] == "user_id" for table, by in named.items() if by)
+    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {"api_keys"}
