@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.client.replica import conflicts, pushing, reconciling, syncing, taking
+from strongroom.client.replica import conflicts, pushing, reconciling, taking
 from strongroom.client.replica.file import File
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -63,12 +63,6 @@ def theirs_is_dropped(patch: pytest.MonkeyPatch) -> None:
         real(local, at, entry, row, msgspec.structs.replace(resolution, kind=kind), conflict)
 
     patch.setattr(conflicts, "_settle", settle)
-
-
-def begins_in_the_middle(patch: pytest.MonkeyPatch) -> None:
-    """A first download that was cut off is taken for whole: what changed meanwhile is missed."""
-    real = syncing._kept
-    patch.setattr(syncing, "_kept", lambda row, cursor, _start: real(row, cursor, None))
 
 
 FAULTS: dict[str, Plant] = {

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from strongroom.client import Client
 from strongroom.client.driving import Driver
 from strongroom.client.replica.blocking import Replica
-from strongroom.client.steps import Answer, Lost, Meanwhile, Pause, Request, Step, Under
+from strongroom.client.steps import Answer, Lost, Meanwhile, Pause, Request, Step, Under, Work
 from tests.security.asking import ask
 from tests.sync.place import Place
 
@@ -56,7 +56,8 @@ class World(Driver):
                 return self._carry(step.request), result
             except Lost as none:
                 return none, result
-        return step.run()  # type: ignore[union-attr]
+        assert isinstance(step, Work), "a sync follows no events"
+        return step.run()
 
     def _carry(self, wanted: Request) -> Answer:
         fate = self.fates.pop(0) if self.fates else "good"
