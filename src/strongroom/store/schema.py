@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from strongroom.store.db import Tx
 
 _FROM = Sql("SELECT number FROM schema_migrations WHERE number >= :number ORDER BY number LIMIT 1")
-_TAKEN = Sql("SELECT number FROM schema_migrations WHERE applied_at = :now ORDER BY number")
+_TAKEN = Sql("SELECT number FROM schema_migrations WHERE number = :number AND applied_at = :now")
 
 
 @lru_cache
@@ -23,7 +23,8 @@ def newest() -> int:
 
 async def taken_at(tx: Tx, now: int) -> list[int]:
     """The steps that were taken at this moment."""
-    return await tx.all(int, _TAKEN, now=now)
+    found = [await tx.value(_TAKEN, number=step.number, now=now) for step in migrations.load()]
+    return [number for number in found if number is not None]
 
 
 async def is_current(tx: Tx) -> bool:
