@@ -27,13 +27,14 @@ from strongroom.credentials import Claims, Lifetime, Mint, Tokens
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
 from strongroom.store import accounts, documents, ledgers, migrations, sessions, vaults
+from strongroom.store.db import Sql
 from strongroom.store.sqlite import connect
 
 encode = msgspec.json.Encoder().encode
-GET, INSERT, REPLACE = documents._GET.sqlite, documents._INSERT.sqlite, documents._REPLACE.sqlite
-LIST = documents._list(0, documents.Show.LIVE).sqlite
-SINCE = documents._list(0, documents.Show.ALL).sqlite
-CLOCK, DRAW, BOOK = vaults._CLOCK.sqlite, ledgers._DRAW.sqlite, vaults._BOOK.sqlite
+GET, INSERT, REPLACE = documents._GET, documents._ADD, documents._REPLACE
+LIST = documents._list(0, documents.Show.LIVE)
+SINCE = documents._list(0, documents.Show.ALL)
+CLOCK, DRAW, BEGIN, BOOK = vaults._CLOCK, ledgers._DRAW, ledgers._BEGIN, vaults._BOOK
 ALL = 2**63 - 1
 JSON = (b"content-type", b"application/json")
 
@@ -63,6 +64,10 @@ read_create = msgspec.json.Decoder(Create).decode
 read_put = msgspec.json.Decoder(Put).decode
 read_account = msgspec.json.Decoder(Account).decode
 read_vault = msgspec.json.Decoder(NewVault).decode
+
+
+def run(connection: apsw.Connection, sql: Sql, parameters: dict[str, Any]) -> apsw.Cursor:
+    return connection.execute(sql.numbered, sql.values(parameters))
 
 
 def now_ms() -> int:
@@ -119,12 +124,13 @@ class Writer:
 
 def draw(connection: apsw.Connection, owner: str, now: int, documents: int, size: int) -> Any:
     parameters = {"user_id": owner, "now": now, "last": now, "moments": 1, "documents": documents, "bytes": size}
-    return connection.execute(DRAW, parameters).fetchall()[0][0]
+    drawn: Any = run(connection, DRAW, parameters).fetchall() or run(connection, BEGIN, parameters).fetchall()
+    return drawn[0][0]
 
 
 def book(connection: apsw.Connection, owner: str, vault: str, moment: int, documents: int, size: int) -> None:
     parameters = {"user_id": owner, "uid": vault, "moment": moment, "documents": documents, "bytes": size}
-    connection.execute(BOOK, parameters)
+    run(connection, BOOK, parameters)
 
 
 def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) -> Document | None:
@@ -141,7 +147,7 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
         "moment": moment,
     }
     try:
-        connection.execute(INSERT, parameters)
+        run(connection, INSERT, parameters)
     except apsw.ConstraintError:  # no such vault of this owner
         return None
     book(connection, owner, vault, moment, 1, size)
@@ -151,7 +157,7 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
 def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body: Put) -> Document | int:
     """The new document, or the status that says why there is none."""
     moment = draw(connection, owner, now_ms(), 0, 0)
-    rows: Any = connection.execute(GET, {"user_id": owner, "uid": uid, "vault_uid": vault}).fetchall()
+    rows: Any = run(connection, GET, {"user_id": owner, "uid": uid, "vault_uid": vault}).fetchall()
     if not rows:
         return 404
     parameters = {
@@ -163,7 +169,7 @@ def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body:
         "version": body.version,
         "moment": moment,
     }
-    connection.execute(REPLACE, parameters)
+    run(connection, REPLACE, parameters)
     if not connection.changes():
         return 409
     book(connection, owner, vault, moment, 0, 0)
@@ -176,27 +182,27 @@ def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: cred
     now = now_ms()
     session = {"user_id": user_id, "id": pair.session_id, "now": now, "expires_at": pair.session_expires_at}
     origin = {"address": "127.0.0.1", "user_agent": "bench"}
-    connection.execute(sessions._OPEN.sqlite, {**session, **origin, "password_hash": phc}).fetchall()
+    run(connection, sessions._OPEN, {**session, **origin, "password_hash": phc}).fetchall()
     token = {"user_id": user_id, "jti": pair.jti, "session_id": pair.session_id, "generation": 0, "now": now}
-    connection.execute(sessions._ADD_TOKEN.sqlite, {**token, "expires_at": pair.refresh_expires_at})
+    run(connection, sessions._ADD_TOKEN, {**token, "expires_at": pair.refresh_expires_at})
 
 
 def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pair: credentials.Pair) -> None:
     now = now_ms()
     parameters = {"id": user_id, "email": email, "password_hash": phc, "now": now}
-    connection.execute(accounts._INSERT.sqlite, parameters).fetchall()
+    run(connection, accounts._INSERT, parameters).fetchall()
     open_session(connection, user_id, phc, pair)
 
 
 def add_vault(connection: apsw.Connection, owner: str, uid: str, name: str) -> None:
     parameters = {"user_id": owner, "uid": uid, "name": name, "moment": now_ms(), "bytes": 0}
-    connection.execute(vaults._INSERT.sqlite, {**parameters, "data": None, "salt": None}).fetchall()
+    run(connection, vaults._INSERT, {**parameters, "data": None, "salt": None}).fetchall()
 
 
 class App:
     def __init__(self, path: Path, secret: bytes) -> None:
         self._writer = Writer(path)
-        self._read: Any = connect(path).execute
+        self._reader = connect(path)
         self._good: dict[bytes, Claims] = {}
         self._tokens = Tokens(secret, "floor")
         lifetime = Lifetime(6 * 3_600_000)
@@ -233,7 +239,7 @@ class App:
             return 201, encode({"uid": uid})
         if len(path) == 5:
             if method == "GET":
-                rows = self._read(GET, {"user_id": claims.sub, "uid": path[4], "vault_uid": path[2]}).fetchall()
+                rows = run(self._reader, GET, {"user_id": claims.sub, "uid": path[4], "vault_uid": path[2]}).fetchall()
                 return (200, encode(Document(*rows[0]))) if rows else (404, b"{}")
             new = await self._writer.run(replace, claims.sub, path[2], path[4], read_put((await receive())["body"]))
             return (new, b"{}") if isinstance(new, int) else (200, encode(new))
@@ -243,11 +249,11 @@ class App:
         return self._list(claims.sub, path[2], scope["query_string"])
 
     def _list(self, owner: str, vault: str, query: bytes) -> tuple[int, bytes]:
-        if not self._read(CLOCK, {"user_id": owner, "uid": vault}).fetchall():
+        if not run(self._reader, CLOCK, {"user_id": owner, "uid": vault}).fetchall():
             return 404, b"{}"
         since = int(query[6:]) if query.startswith(b"since=") else None
         parameters = {"user_id": owner, "vault_uid": vault, "since": since or 0, "limit": ALL}
-        rows = self._read(LIST if since is None else SINCE, parameters).fetchall()
+        rows = run(self._reader, LIST if since is None else SINCE, parameters).fetchall()
         last = rows[-1][7] if rows else since or 0
         return 200, encode({"documents": [Document(*row) for row in rows], "hasMore": False, "next": last})
 
@@ -259,7 +265,7 @@ class App:
             pair = self._mint.pair(user_id, new_uid(now_ms()), now_ms())
             await self._writer.run(add_user, user_id, given.email, phc, pair)
             return 201, _signed_in(user_id, given.email, pair)
-        rows = self._read(accounts._BY_EMAIL.sqlite, {"email": given.email}).fetchall()
+        rows = run(self._reader, accounts._BY_EMAIL, {"email": given.email}).fetchall()
         if not rows:
             return 401, b"{}"
         user_id, _, phc = rows[0]

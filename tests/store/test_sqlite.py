@@ -149,12 +149,12 @@ class _Slow:
 
     def __init__(self, db: SqliteDatabase) -> None:
         self.commits = 0
-        self._commit: Callable[[Any], None] = db._commit
+        self._commit: Callable[[Any], Any] = db._commit
         db._commit = self  # type: ignore[method-assign]
 
-    def __call__(self, jobs: Any) -> None:
+    def __call__(self, jobs: Any) -> Any:
         self.commits += 1
-        self._commit(jobs)
+        return self._commit(jobs)
 
 
 @runs

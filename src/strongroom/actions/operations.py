@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 async def create(writing: Writing, vault_uid: str, wanted: Sequence[CreateDocument]) -> list[Document | UidTaken]:
     """Add documents; the same one again, while it is unchanged, is answered as it is and changes nothing."""
     new = [_new(writing, vault_uid, one) for one in wanted]
+    own_uids = all(one.uid is None for one in wanted)
     try:
-        added = await store.documents.insert(writing.tx, writing.actor.user_id, new)
+        added = await store.documents.insert(writing.tx, writing.actor.user_id, new, own_uids=own_uids)
     except Orphan:
         raise VaultNotFound from None
     outcomes: list[Document | UidTaken] = []

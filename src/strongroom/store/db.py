@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from msgspec import Struct
@@ -47,19 +48,34 @@ class Undo(Exception):  # noqa: N818 - a way to leave a transaction
 class Sql:
     """A statement with `:name` parameters, in the dialect that both engines share.
 
-    A statement that truly needs a dialect says so: `Sql(sqlite=..., postgres=...)`.
+    A statement that truly needs a dialect says so: `Sql(sqlite=..., postgres=...)`. In SQLite's it may be two, with a
+    semicolon between them, where one and then the other costs less than RETURNING does.
     """
 
-    __slots__ = ("names", "postgres", "sqlite")
+    __slots__ = ("names", "numbered", "postgres", "sqlite", "values")
 
     def __init__(self, common: str = "", *, sqlite: str = "", postgres: str = "") -> None:
         self.sqlite = " ".join((sqlite or common).split())
-        text = " ".join((postgres or common).split())
-        self.names: list[str] = list(dict.fromkeys(_NAMED.findall(text)))
-        self.postgres = _NAMED.sub(lambda match: f"${self.names.index(match[1]) + 1}", text)
+        self.postgres, self.names = _numbered(" ".join((postgres or common).split()), "$")
+        parts = [_numbered(part, "?") for part in self.sqlite.split("; ")]  # numbers are bound quicker than names
+        self.numbered = "; ".join(text for text, _ in parts)
+        self.values = _picking([name for _, names in parts for name in names])
 
     def __repr__(self) -> str:
         return f"Sql({self.sqlite!r})"
+
+
+def _numbered(text: str, sign: str) -> tuple[str, list[str]]:
+    """The statement with numbers for its names, and the names in the order of their numbers."""
+    names = list(dict.fromkeys(_NAMED.findall(text)))
+    return _NAMED.sub(lambda match: f"{sign}{names.index(match[1]) + 1}", text), names
+
+
+def _picking(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Takes these out of a mapping, in this order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: tuple(given[name] for name in names)
 
 
 def columns(kind: type[Struct]) -> str:
@@ -107,6 +123,10 @@ class Database(Protocol):
     """A place to keep things, whichever engine is behind it."""
 
     @property
+    def waits(self) -> bool:
+        """Whether a read, too, is to be waited for; where it is not, it is done when the call returns."""
+
+    @property
     def nudges(self) -> Nudges:
         """How to learn of commits."""
 
@@ -134,6 +154,11 @@ class Database(Protocol):
 
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""
+
+    async def write_if(
+        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    ) -> R:
+        """The same, where the one who asks is still to be proven; refused before anything is written if he is not."""
 
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""

@@ -21,7 +21,13 @@ _COLUMNS = columns(Document)
 # well go through an index of the whole vault.
 _IN_VAULT = "vault_uid || '' = :vault_uid"
 
-# An owner's uids are unique over vaults and documents alike.
+# Under a uid that was made for it just now, and that nothing else can have.
+_ADD = Sql(f"""
+    INSERT INTO documents (user_id, {_COLUMNS})
+    VALUES (:user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :moment, :moment, NULL)
+    ON CONFLICT DO NOTHING
+""")
+# Under a uid that the client chose. An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
     SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :moment, :moment, NULL
@@ -86,10 +92,13 @@ def _any(collections: int, show: Show) -> Sql:
     return Sql(f"SELECT EXISTS ({_list(collections, show).sqlite})")
 
 
-async def insert(tx: Tx, user_id: str, documents: Sequence[Document]) -> list[bool]:
-    """Add new documents, each at its moment; False for one whose uid this owner uses already."""
+async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uids: bool) -> list[bool]:
+    """Add new documents, each at its moment; False for one whose uid this owner uses already.
+
+    With `own_uids` each was made by us for its document.
+    """
     return await tx.each(
-        _INSERT,
+        _ADD if own_uids else _INSERT,
         [
             {
                 "user_id": user_id,

@@ -23,14 +23,21 @@ class Drawn(Struct, frozen=True):
     bytes: int
 
 
-# Draws the next moments, books what is added, and takes the account's lock until commit, in one statement. Where an
-# import is unfinished it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
-_DRAW = Sql(f"""
-    INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
-    ON CONFLICT (user_id) DO UPDATE
+# Draws the next moments, books what is added, and takes the account's lock until commit. Where an import is unfinished
+# it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
+_DRAWN = """
        SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :moments END,
            documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes
-     WHERE ledgers.importing = 0
+"""
+_MINE = "WHERE user_id = :user_id AND importing = 0"
+_DRAW = Sql(
+    sqlite=f"UPDATE ledgers {_DRAWN} {_MINE}; SELECT {columns(Drawn)} FROM ledgers {_MINE}",
+    postgres=f"UPDATE ledgers {_DRAWN} {_MINE} RETURNING {columns(Drawn)}",
+)
+# The same for an account that has no ledger yet.
+_BEGIN = Sql(f"""
+    INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
+    ON CONFLICT (user_id) DO UPDATE {_DRAWN} WHERE ledgers.importing = 0
  RETURNING {columns(Drawn)}
 """)
 _CORRECT = Sql("""
@@ -43,16 +50,10 @@ _USAGE = Sql(f"SELECT {columns(Usage)} FROM ledgers WHERE user_id = :user_id")
 
 async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn | None:
     """Draw so many moments that follow each other, and book what they add; None while an import is unfinished."""
-    return await tx.one(
-        Drawn,
-        _DRAW,
-        user_id=user_id,
-        now=tx.now,
-        last=tx.now + moments - 1,
-        moments=moments,
-        documents=documents,
-        bytes=size,
-    )
+    now = tx.now
+    added = {"user_id": user_id, "now": now, "last": now + moments - 1, "moments": moments}
+    added |= {"documents": documents, "bytes": size}
+    return await tx.one(Drawn, _DRAW, **added) or await tx.one(Drawn, _BEGIN, **added)
 
 
 async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:

@@ -81,9 +81,8 @@ class _Tx(Telling):
         if proof is None or proof.made:
             rows = await self._rows(sql, parameters)
             return rows[0] if rows else None
-        text, first, second = together(proof.sql, sql)
-        values = [proof.parameters[name] for name in first] + [parameters[name] for name in second]
-        row = (await self._connection.fetch(text, *values))[0]
+        values = [proof.parameters[name] for name in proof.sql.names] + [parameters[name] for name in sql.names]
+        row = (await self._connection.fetch(together(proof.sql, sql).postgres, *values))[0]
         proof.make(row[0])
         return row[2:] if row[1] else None
 
@@ -325,6 +324,8 @@ def _text(raw: bytes) -> str:
 class PostgresDatabase:
     """One database, as many nodes as there are."""
 
+    waits = True
+
     def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
         try:
             where, database = place(url)
@@ -398,6 +399,12 @@ class PostgresDatabase:
                 self._sharing = Sharing(partial(self._attempts, self._transact))
             return await self._sharing.write(args[0].user_id, action, *args, **keywords)
         return await self._attempts(self._transact, action, args, keywords)
+
+    async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven, which comes first: those who share a transaction are."""
+        if not proof.made:
+            await self.read_if(proof, _nothing)
+        return await self.write(action, *args, **keywords)
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """The same, in a transaction that is shared with nobody."""
@@ -536,6 +543,10 @@ class PostgresDatabase:
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
+
+
+async def _nothing(_tx: _Tx) -> None:
+    """Nothing but the proof."""
 
 
 async def _size(tx: _Tx) -> Any:

@@ -1,4 +1,4 @@
-"""A look that rides along with another: on PostgreSQL, asking two things at once saves a round trip.
+"""A look that rides along with another: asked at once, two things cost PostgreSQL one round trip and SQLite one moment.
 
 The one who asks for a document must first be found to be who he is. Both are looked up in one statement, and nothing
 of the second is believed before the first is found.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strongroom.store.db import Sql
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_NUMBERED = re.compile(r"\$(\d+)")
+_NUMBERED = re.compile(r"([$?])(\d+)")
 
 
 class Proof:
@@ -37,13 +37,24 @@ class Proof:
         self.made = True
 
 
-@lru_cache(maxsize=256)
-def together(first: Sql, second: Sql) -> tuple[str, list[str], list[str]]:
-    """One statement for both: a row with the first's value, whether the second has a row, and that row.
+class Both(NamedTuple):
+    """One statement for two, in both dialects. It takes the parameters of the first, then those of the second.
 
-    With the names of the parameters of each, in their order.
+    It gives one row: the first's value, whether the second has a row, and that row.
     """
-    shifted = _NUMBERED.sub(lambda match: f"${int(match[1]) + len(first.names)}", second.postgres)
+
+    postgres: str
+    sqlite: str
+
+
+@lru_cache(maxsize=256)
+def together(first: Sql, second: Sql) -> Both:
+    """One statement for both."""
+    return Both(_joined(first.postgres, second.postgres), _joined(first.numbered, second.numbered))
+
+
+def _joined(first: str, second: str) -> str:
+    taken = max((int(match[2]) for match in _NUMBERED.finditer(first)), default=0)
+    shifted = _NUMBERED.sub(lambda match: f"{match[1]}{int(match[2]) + taken}", second)
     there = f"SELECT TRUE AS there, c.* FROM ({shifted}) AS c"
-    text = f"SELECT ({first.postgres}), b.* FROM (SELECT 1) AS a LEFT JOIN ({there}) AS b ON TRUE"
-    return text, first.names, second.names
+    return f"SELECT ({first}), b.* FROM (SELECT 1) AS a LEFT JOIN ({there}) AS b ON TRUE"

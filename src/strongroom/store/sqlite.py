@@ -1,9 +1,9 @@
 """The default engine: one SQLite file through apsw. WAL, synchronous=FULL, one writer, group commit.
 
-Statements run on the event loop's thread; only COMMIT, which waits for the disk, is handed to a thread of its own.
-Writes that arrive while a commit is under way share the next transaction, each behind a savepoint, so that the failure
-of one does not touch the others; every answer, a refusal included, waits for that COMMIT. Reads use connections of
-their own and are not held up by it.
+Statements run on the event loop's thread; COMMIT, which waits for the disk, is handed to a thread of its own, but for
+a single write on a disk that has been quick. Writes that arrive while a commit is under way share the next transaction,
+and the failure of one does not touch the others; every answer, a refusal included, waits for that COMMIT. Reads use
+connections of their own and are not held up by it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from strongroom.errors import Refusal, StorageFull, Unavailable
+from strongroom.errors import Unavailable
 from strongroom.store import migrations
-from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.db import CannotOpen
 from strongroom.store.disk import bytes_of, make_file, stop_process, write_anew
-from strongroom.store.nudges import FileNudges, Telling
+from strongroom.store.nudges import FileNudges
 from strongroom.store.pulse import Pulse
+from strongroom.store.sqlite_jobs import Job, passing
+from strongroom.store.sqlite_tx import Look, Tx, at_once
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from strongroom.store.riding import Proof
 
-PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
 BATCH: Final = 256  # writes that share one transaction at most
+CAREFUL: Final = 64  # rounds with savepoints after a write that failed
+CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
+QUICK_SECONDS: Final = 0.0005  # a commit that the loop may wait for: about as long as it takes to serve two requests
+QUICK_COMMITS: Final = 16  # so many in a row, before the next is trusted to be another
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
@@ -54,171 +59,27 @@ def has_wal_fault(version: str) -> bool:
     return fixed is None or patch < fixed
 
 
-class _Tx(Telling):
-    """A transaction on one connection. Every method runs its statement before it returns to the loop."""
-
-    __slots__ = ("_connection", "_execute", "_open", "now")
-
-    def __init__(self, connection: apsw.Connection, now: int) -> None:
-        super().__init__()
-        self._connection = connection
-        self._execute = connection.cursor().execute
-        self._open: list[apsw.Cursor] = []
-        self.now = now
-
-    def close(self) -> None:
-        """End what is still being read: an open statement would keep its moment alive for whoever comes next."""
-        for cursor in self._open:
-            cursor.close(force=True)
-
-    def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        try:
-            return self._execute(sql.sqlite, parameters).fetchall()
-        except apsw.ConstraintError as error:
-            gone = getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
-            raise (Orphan if gone else Duplicate)(str(error)) from None
-
-    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
-        rows = self._rows(sql, parameters)
-        return kind(*rows[0]) if rows else None
-
-    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
-        return [kind(*row) for row in self._rows(sql, parameters)]
-
-    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
-        rows = self._rows(sql, parameters)
-        return rows[0][0] if rows else None
-
-    async def run(self, sql: Sql, /, **parameters: Any) -> int:
-        self._rows(sql, parameters)
-        return self._connection.changes()
-
-    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
-        del by
-        return [await self.run(sql, **parameters) > 0 for parameters in rows]
-
-    async def pages(
-        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
-    ) -> AsyncIterator[list[Any]]:
-        """Pages of one open statement: it shows one moment by itself, and needs no key to go on."""
-        del after, by
-        heavy = kind.__struct_fields__.index("data")
-        cursor = self._connection.cursor()
-        self._open.append(cursor)
-        cursor.execute(sql.sqlite, parameters)
-        try:
-            while True:
-                page: list[Any] = []
-                size = 0
-                for row in cursor:
-                    page.append(kind(*row))
-                    size += 200 + len(row[heavy] or "")
-                    if size >= PAGE_BYTES:
-                        break
-                else:
-                    yield page
-                    return
-                yield page
-        finally:
-            cursor.close()
-
-
-class _Look(_Tx):
-    """What short reads share: nothing of it lasts from one to the next."""
-
-    __slots__ = ("_clock",)
-
-    def __init__(self, connection: apsw.Connection, clock: Callable[[], int]) -> None:
-        super().__init__(connection, 0)
-        self._clock = clock
-
-    @property
-    def now(self) -> int:
-        """The moment, asked for when it matters."""
-        return self._clock()
-
-    @now.setter
-    def now(self, _moment: int) -> None:
-        pass
-
-
-class _Job:
-    """One write that waits for its turn, and then for the disk."""
-
-    __slots__ = ("action", "args", "error", "future", "keywords", "long", "loop", "result")
-
-    def __init__(
-        self,
-        action: Callable[..., Awaitable[Any]] | None,
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
-        *,
-        long: bool,
-    ) -> None:
-        self.action = action
-        self.args = args
-        self.keywords = keywords
-        self.long = long
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    def run(self, tx: _Tx) -> None:
-        """Run the action; what comes of it is kept until the commit is done."""
-        try:
-            assert self.action is not None  # noqa: S101 - folding the log runs no action
-            self.result = _at_once(self.action(tx, *self.args, **self.keywords))
-        except Undo as undo:
-            self.result = undo.result
-            raise
-        except BaseException as error:
-            self.error = _passing(error) or error
-            raise
-
-    def settle(self) -> None:
-        """Tell the one who waits. A request that was cancelled meanwhile has nobody waiting."""
-        if self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
-
-def _passing(error: BaseException) -> Refusal | None:
-    """What to say of a fault that passes by itself; None for one that does not."""
-    if isinstance(error, apsw.FullError):
-        return StorageFull()
-    return Unavailable(1) if isinstance(error, apsw.BusyError) else None
-
-
-def _at_once(awaitable: Awaitable[Any]) -> Any:
-    """The result of an action that awaits nothing but its transaction, and so never suspends."""
-    coroutine: Coroutine[Any, Any, Any] = awaitable  # type: ignore[assignment]
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    coroutine.close()
-    raise RuntimeError("an action awaited something other than its transaction")
-
-
 class SqliteDatabase:
     """One file, one writer, many readers."""
+
+    waits = False
 
     def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = Path(path).expanduser().absolute()
         self._clock = clock
-        self._queue: deque[_Job] = deque()
+        self._queue: deque[Job] = deque()
         self._busy = False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
+        self._careful = 0  # rounds that are still to set savepoints
+        self._quick = 0  # commits in a row that took little time
+        self._logged = 0  # pages in the log after the last commit
+        self._copy_at = CHECKPOINT_PAGES
         self.pulse = Pulse()
         self.on_fatal: Callable[[BaseException], None] = stop_process
         if not migrate and not self._path.exists():
@@ -227,8 +88,9 @@ class SqliteDatabase:
             self._lock = make_file(self._path)
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock(), may=migrate)
+            self._writer.set_wal_hook(self._note_log)
             self._reader = self._connect(read_only=True)
-            self._look = _Look(self._reader, clock)
+            self._look = Look(self._reader, clock)
             self.nudges = FileNudges(self._writer, lambda: self._busy)
 
     @contextmanager
@@ -252,7 +114,7 @@ class SqliteDatabase:
         with self._opening():
             self._writer.execute(_BEGIN)
             try:
-                result = _at_once(action(_Tx(self._writer, self._clock())))
+                result = at_once(action(Tx(self._writer, self._clock())))
                 self._writer.execute(_COMMIT)
             except BaseException:
                 if self._writer.in_transaction:
@@ -297,16 +159,16 @@ class SqliteDatabase:
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a short read, here and now."""
-        return _at_once(action(self._look, *args, **keywords))
+        return at_once(action(self._look, *args, **keywords))
 
     async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """The same, for one who is still to be proven: a statement costs no round trip, so that comes first."""
-        if not proof.made:
-            proof.make(_at_once(self._look.value(proof.sql, **proof.parameters)))
-        return _at_once(action(self._look, *args, **keywords))
+        """The same, for one who is still to be proven."""
+        if proof.made:
+            return at_once(action(self._look, *args, **keywords))
+        return self._look.run_if(proof, action, args, keywords)
 
     @asynccontextmanager
-    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
         """One moment of the database, on a connection of its own, for a read that takes its time; always steady."""
         del steady
         if self._readers:
@@ -314,7 +176,7 @@ class SqliteDatabase:
         else:
             connection = self._connect(read_only=True, cache_kib=2_048 if self._lists < KEPT_READERS else 128)
         self._lists += 1
-        tx = _Tx(connection, self._clock())
+        tx = Tx(connection, self._clock())
         try:
             connection.execute("BEGIN")
             yield tx
@@ -332,17 +194,21 @@ class SqliteDatabase:
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a write; it is on disk when this returns."""
-        return await self._submit(_Job(action, args, keywords, long=False))
+        return await self._submit(Job(action, args, keywords))
+
+    async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven, within the same transaction."""
+        return await self._submit(Job(action, args, keywords, proof=proof))
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a write that may take long: its statements run on the writer's thread too."""
-        return await self._submit(_Job(action, args, keywords, long=True))
+        return await self._submit(Job(action, args, keywords, long=True))
 
     async def fold(self) -> None:
         """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other."""
-        await self._submit(_Job(None, (), {}, long=True))
+        await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
 
-    def _submit(self, job: _Job) -> asyncio.Future[Any]:
+    def _submit(self, job: Job) -> asyncio.Future[Any]:
         if self._broken:
             raise Unavailable(1)
         self._queue.append(job)
@@ -353,7 +219,7 @@ class SqliteDatabase:
 
     def _round(self) -> None:
         """Start the next transaction with all that waits, up to a long write, which has one to itself."""
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         while self._queue and len(jobs) < BATCH:
             if self._queue[0].long and jobs:
                 break
@@ -368,6 +234,9 @@ class SqliteDatabase:
         if jobs[0].long:
             self._hand_over(lambda: self._run_there(jobs))
             return
+        self._begin_here(jobs)
+
+    def _begin_here(self, jobs: list[Job]) -> None:
         self._writer.set_busy_timeout(0)
         try:
             self._writer.execute(_BEGIN)
@@ -379,20 +248,24 @@ class SqliteDatabase:
             return
         self._run_here(jobs)
 
-    def _run_here(self, jobs: list[_Job]) -> None:
+    def _run_here(self, jobs: list[Job]) -> None:
         self.nudges.look()
-        if self._run_all(jobs):
-            self._hand_over(lambda: self._commit(jobs))
+        if not self._run_all(jobs):
+            return
+        if len(jobs) == 1 and not self._queue and self._quick >= QUICK_COMMITS:
+            self._ended(jobs, self._tx, self._commit(jobs))
+        else:
+            self._hand_over(lambda: self._commit_there(jobs))
 
-    def _begin_there(self, jobs: list[_Job]) -> None:
+    def _begin_there(self, jobs: list[Job]) -> None:
         if self._begin_wait(jobs):
             _call(jobs, self._run_here, jobs)
 
-    def _run_there(self, jobs: list[_Job]) -> None:
+    def _run_there(self, jobs: list[Job]) -> None:
         if jobs[0].action is None:
             self._writer.set_busy_timeout(FOLD_MS)
             try:
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._writer.wal_checkpoint(mode=jobs[0].args[0])
             except (apsw.BusyError, apsw.FullError):
                 pass  # somebody reads from the log, or the file cannot grow: another time
             except apsw.Error as error:
@@ -401,9 +274,9 @@ class SqliteDatabase:
             _call(jobs, self._settle, jobs)
             return
         if self._begin_wait(jobs) and self._run_all(jobs):
-            self._commit(jobs)
+            self._commit_there(jobs)
 
-    def _begin_wait(self, jobs: list[_Job]) -> bool:
+    def _begin_wait(self, jobs: list[Job]) -> bool:
         try:
             self._writer.set_busy_timeout(BUSY_MS)
             self._writer.execute(_BEGIN)
@@ -412,45 +285,80 @@ class SqliteDatabase:
             return False
         return True
 
-    def _run_all(self, jobs: list[_Job]) -> bool:
-        """Run each job in the open transaction. False if SQLite has rolled all of it back."""
+    def _run_all(self, jobs: list[Job]) -> bool:
+        """Run each job in the open transaction. False if they are not to be committed: they failed, or begin again.
+
+        A savepoint costs a write a twentieth of its time, and hardly one fails. So none is set at first; if a job
+        fails that has written something, all of them are undone and run again, each behind a savepoint. The next
+        rounds have savepoints from the beginning: whoever fails on purpose does not make the others run twice.
+        """
         writer = self._writer
-        tx = self._tx = _Tx(writer, self._clock())
+        tx = self._tx = Tx(writer, self._clock())
         alone = len(jobs) == 1
+        careful = self._careful > 0 and not alone
+        self._careful -= careful
         for job in jobs:
-            if not alone:
+            if careful:
                 writer.execute("SAVEPOINT job")
+            before = writer.total_changes()
             try:
                 job.run(tx)
             except BaseException as error:  # noqa: BLE001 - kept for the one who waits
                 if not writer.in_transaction:  # a full disk or a failed read undoes the whole transaction
                     _call(jobs, self._fail, jobs, error)
                     return False
-                writer.execute(_ROLLBACK if alone else "ROLLBACK TO job")
-            if not alone:
+                if careful:
+                    writer.execute("ROLLBACK TO job")
+                elif alone:
+                    writer.execute(_ROLLBACK)
+                elif writer.total_changes() != before:
+                    writer.execute(_ROLLBACK)
+                    self._careful = CAREFUL
+                    self._begin_here(jobs)
+                    return False
+            if careful:
                 writer.execute("RELEASE job")
         return True
 
-    def _commit(self, jobs: list[_Job]) -> None:
+    def _commit_there(self, jobs: list[Job]) -> None:
         """On the writer's thread: wait for the disk, then let the answers go."""
+        error = self._commit(jobs)
+        _call(jobs, self._ended, jobs, self._tx, error)
+
+    def _commit(self, jobs: list[Job]) -> apsw.Error | None:
+        """Wait for the disk; what it said, if it failed."""
         try:
             if self._writer.in_transaction:
                 began = time.perf_counter()
                 self._writer.execute(_COMMIT)
-                self.pulse.committed(len(jobs), time.perf_counter() - began)
+                seconds = time.perf_counter() - began
+                self.pulse.committed(len(jobs), seconds)
+                self._quick = self._quick + 1 if seconds < QUICK_SECONDS else 0
         except apsw.Error as error:
             if self._writer.in_transaction:
                 with suppress(apsw.Error):
                     self._writer.execute(_ROLLBACK)
-            _call(jobs, self._fail, jobs, error)
-        else:
-            _call(jobs, self._committed, jobs, self._tx)
+            return error
+        return None
 
-    def _committed(self, jobs: list[_Job], tx: _Tx) -> None:
+    def _ended(self, jobs: list[Job], tx: Tx, error: apsw.Error | None) -> None:
+        if error is not None:
+            self._fail(jobs, error)
+            return
         self.nudges.committed(tx.told)  # before the answers leave
+        if self._logged >= self._copy_at:
+            self._copy_at = self._logged + CHECKPOINT_PAGES  # if somebody reads from there, it is not copied at once
+            self._queue.appendleft(Job(None, (apsw.SQLITE_CHECKPOINT_PASSIVE,), {}, long=True))
+        elif self._logged < CHECKPOINT_PAGES:
+            self._copy_at = CHECKPOINT_PAGES
         self._settle(jobs)
 
-    def _settle(self, jobs: list[_Job]) -> None:
+    def _note_log(self, _writer: apsw.Connection, _name: str, pages: int) -> int:
+        """Called with every commit. SQLite itself would copy the log within one, and whoever wrote would wait."""
+        self._logged = pages
+        return apsw.SQLITE_OK
+
+    def _settle(self, jobs: list[Job]) -> None:
         for job in jobs:
             job.settle()
         if self._queue:
@@ -458,9 +366,9 @@ class SqliteDatabase:
         else:
             self._busy = False
 
-    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+    def _fail(self, jobs: list[Job], error: BaseException) -> None:
         """None of these was written. A full disk and a busy file pass; anything else does not."""
-        refusal: BaseException = _passing(error) or error
+        refusal: BaseException = passing(error) or error
         if isinstance(refusal, apsw.Error):
             self._broken = True
             refusal = Unavailable(1)
@@ -503,7 +411,7 @@ class SqliteDatabase:
         try:
             await asyncio.to_thread(self._vacuum)
         except apsw.Error as error:
-            raise _passing(error) or error from None
+            raise passing(error) or error from None
 
     def _vacuum(self) -> None:
         connection = connect(self._path)
@@ -543,11 +451,12 @@ def connect(path: Path) -> apsw.Connection:
         "temp_store = MEMORY",
         "secure_delete = ON",
         f"journal_size_limit = {64 * 1024 * 1024}",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection
 
 
-def _call(jobs: Sequence[_Job], method: Callable[..., None], *args: Any) -> None:
+def _call(jobs: Sequence[Job], method: Callable[..., None], *args: Any) -> None:
     """Go on upon the event loop of those who wait."""
     jobs[0].loop.call_soon_threadsafe(method, *args)

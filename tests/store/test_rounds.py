@@ -1,0 +1,203 @@
+"""Rounds of the SQLite writer: many writes, one commit; and what one of them does to the others, which is nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from strongroom import store
+from strongroom.errors import Unauthorized, Unavailable
+from strongroom.store import Tx, sqlite
+from strongroom.store.db import Undo
+from strongroom.store.riding import Proof
+from strongroom.store.sessions import proof
+from strongroom.store.sqlite import SqliteDatabase
+from tests.conftest import Clock, runs
+
+
+class _Writers:
+    """Writers that count how often each is run; some fail after they have written."""
+
+    def __init__(self, db: SqliteDatabase) -> None:
+        self.db = db
+        self.runs: Counter[str] = Counter()
+
+    async def _add(self, tx: Tx, name: str, failure: BaseException | None) -> str:
+        self.runs[name] += 1
+        assert await store.accounts.insert(tx, name, f"{name}@x", "hash") is not None
+        if failure is not None:
+            raise failure
+        return name
+
+    async def together(self, names: list[str], failing: dict[str, BaseException] | None = None) -> list[Any]:
+        """All at once; what came of each."""
+        failures = failing or {}
+        asked = (self.db.write(self._add, name, failures.get(name)) for name in names)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    async def there(self) -> set[str]:
+        """Who is stored."""
+        async with self.db.snapshot() as tx:
+            return {account.id for account in await store.accounts.page(tx, "", 10_000)}
+
+
+@runs
+@pytest.mark.parametrize("failure", [ValueError("no"), Unavailable(1), Undo("kept")])
+async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock, failure: BaseException) -> None:
+    """Whatever it is and wherever in the round: what it wrote is gone, and the others' is there."""
+    writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
+    names = [f"n{number}" for number in range(9)]
+    for at in (0, 4, 8):
+        bad = f"{at}-{names[at]}"
+        mine = [f"{at}-{name}" for name in names]
+        outcomes = await writers.together(mine, {bad: failure})
+        good = [name for name in mine if name != bad]
+        assert [outcome for name, outcome in zip(mine, outcomes, strict=True) if name != bad] == good
+        told = outcomes[at]
+        assert told == "kept" if isinstance(failure, Undo) else told is failure
+        assert await writers.there() & set(mine) == set(good)
+    await writers.db.close()
+
+
+@runs
+async def test_who_fails_again_and_again_makes_the_others_run_twice_only_now_and_then(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """The first failure costs its round a second run; after that each round is careful from the beginning."""
+    writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
+    for turn in range(20):
+        await writers.together([f"{turn}a", f"{turn}b", f"{turn}c"], {f"{turn}b": ValueError("no")})
+    assert writers.runs["0a"] == 2
+    assert max(writers.runs[f"{turn}a"] for turn in range(1, 20)) == 1
+    assert await writers.there() == {f"{turn}{letter}" for turn in range(20) for letter in "ac"}
+    await writers.db.close()
+
+
+@runs
+async def test_a_refusal_that_wrote_nothing_costs_nobody_anything(tmp_path: Path, clock: Clock) -> None:
+    """Most refusals are found by looking: there is nothing to undo."""
+    writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
+
+    async def refuse(_tx: Tx) -> None:
+        raise Unauthorized
+
+    *outcomes, refused = await asyncio.gather(
+        *(writers.db.write(writers._add, name, None) for name in "abc"),
+        writers.db.write(refuse),
+        return_exceptions=True,
+    )
+    assert outcomes == ["a", "b", "c"]
+    assert isinstance(refused, Unauthorized)
+    assert set(writers.runs.values()) == {1}
+    await writers.db.close()
+
+
+@runs
+async def test_who_is_not_proven_writes_nothing(tmp_path: Path, clock: Clock) -> None:
+    """The proof is made in the transaction itself, and comes first; it is made anew when a round runs again."""
+    writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
+    judged: list[int | None] = []
+
+    def judge(found: int | None) -> int:
+        judged.append(found)
+        raise Unauthorized
+
+    def nobody() -> Proof:
+        return proof("nobody", "no session", judge)
+
+    with pytest.raises(Unauthorized):
+        await writers.db.write_if(nobody(), writers._add, "alone", None)
+    outcomes = await asyncio.gather(
+        writers.db.write(writers._add, "a", None),
+        writers.db.write(writers._add, "b", ValueError("no")),
+        writers.db.write_if(nobody(), writers._add, "c", None),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[2], Unauthorized)
+    assert await writers.there() == {"a"}
+    assert judged == [None, None]
+    assert writers.runs == {"a": 2, "b": 2}
+    await writers.db.close()
+
+
+class _Threads:
+    """Which thread each commit was made on."""
+
+    def __init__(self, db: SqliteDatabase) -> None:
+        self.on_the_loop: list[bool] = []
+        real: Callable[[Any], Any] = db._commit
+
+        def commit(jobs: Any) -> Any:
+            self.on_the_loop.append(threading.current_thread() is threading.main_thread())
+            return real(jobs)
+
+        db._commit = commit  # type: ignore[method-assign]
+
+
+async def _one_by_one(db: SqliteDatabase, first: int, many: int) -> None:
+    for number in range(first, first + many):
+        await db.write(store.accounts.insert, f"u{number}", f"e{number}@x", "hash")
+
+
+@runs
+async def test_the_loop_waits_for_a_quick_disk_only(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single write stays on its thread after so many quick commits, and leaves it after one that was not."""
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    threads = _Threads(db)
+    monkeypatch.setattr(sqlite, "QUICK_SECONDS", 60)
+    await _one_by_one(db, 0, sqlite.QUICK_COMMITS + 3)
+    assert threads.on_the_loop == [False] * sqlite.QUICK_COMMITS + [True] * 3
+    await asyncio.gather(*(_one_by_one(db, 1_000 * lane, 3) for lane in range(1, 4)))
+    assert not all(threads.on_the_loop[sqlite.QUICK_COMMITS + 3 :]), "several at once do not make the loop wait"
+    monkeypatch.setattr(sqlite, "QUICK_SECONDS", 0)
+    threads.on_the_loop.clear()
+    await _one_by_one(db, 100, 3)
+    assert not any(threads.on_the_loop[1:]), "the first of them showed that the disk is slow"
+    await db.close()
+
+
+@runs
+async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The short way has the same end."""
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    fatal: list[BaseException] = []
+    db.on_fatal = fatal.append
+    monkeypatch.setattr(sqlite, "QUICK_SECONDS", 60)
+    await _one_by_one(db, 0, sqlite.QUICK_COMMITS)
+    monkeypatch.setattr(sqlite, "_COMMIT", "COMMIT to a disk that is gone")
+    threads = _Threads(db)
+    with pytest.raises(Unavailable):
+        await db.write(store.accounts.insert, "x", "x@x", "hash")
+    assert threads.on_the_loop == [True]
+    assert [type(error) for error in fatal] == [apsw.SQLError]
+    with pytest.raises(Unavailable):
+        await db.write(store.accounts.insert, "y", "y@x", "hash")
+
+
+@runs
+async def test_the_log_does_not_grow_for_ever(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is copied into the file after a commit, and begun anew; a reader holds that up for as long as it reads."""
+    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 50)
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    log = tmp_path / "x.db-wal"
+    async with db.snapshot() as tx:
+        await store.accounts.page(tx, "", 1)
+        await _one_by_one(db, 0, 60)
+        held = log.stat().st_size
+        assert held > 150 * 4_096
+    await _one_by_one(db, 100, 60)
+    before = log.stat().st_size
+    await _one_by_one(db, 200, 200)
+    assert log.stat().st_size == before, "what is there is written over"
+    await db.close()
