@@ -128,6 +128,16 @@ def test_a_planted_import_is_caught(room: str, planted: str) -> None:
     assert faults_in(room, planted)
 
 
+_NEEDS_A_TASK = re.compile(r"asyncio\.(timeout|TaskGroup|timeout_at)\b")
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "server").rglob("*.py")), ids=lambda path: path.stem)
+def test_what_needs_a_task_asks_for_one(path: Path) -> None:
+    """A request is not always a task; asyncio's own limits would fail in one that is not."""
+    if path.name != "patience.py":
+        assert not _NEEDS_A_TASK.search(path.read_text())
+
+
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_the_store_speaks_sql(path: Path) -> None:
     """A statement outside store/ is a second way to the data. A replica is the client's own data, in one file."""

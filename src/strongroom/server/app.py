@@ -10,7 +10,7 @@ from strongroom import rules
 from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes, tracing
-from strongroom.server.authenticate import authenticate, settle
+from strongroom.server.authenticate import authenticate, recognised, settle
 from strongroom.server.cors import Cors
 from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
 from strongroom.server.schedule import Schedule
@@ -91,9 +91,10 @@ class App:
             endpoint, call.parts = self._table.find(call.method, call.path)
             call.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
-                actor = call.actor = await authenticate(call)
+                now = self.room.clock()
+                actor = call.actor = recognised(call, endpoint, now) or await authenticate(call)
                 call.recheck = authenticate
-                self.room.meter.count(actor.user_id, self.room.clock())
+                self.room.meter.count(actor.user_id, now)
                 if actor.key is not None:
                     _require(actor.key, endpoint)
             answer = await self._handled(call, endpoint)

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from strongroom.server.http import Call
+    from strongroom.server.table import Endpoint
+
+
+def recognised(call: Call, endpoint: Endpoint, now: int) -> Actor | None:
+    """The one whose token was found good before, where the endpoint itself will prove that its session is open."""
+    if not endpoint.proves:
+        return None
+    claims = call.room.tokens.remembered(call.given.get(b"authorization", b""), now)
+    if claims is None:
+        return None
+    call.proof = sessions.proof(claims)
+    return Actor(claims.sub, claims.sid)  # believed once it is proven: see settle
 
 
 async def authenticate(call: Call) -> Actor:
@@ -33,7 +45,7 @@ async def authenticate(call: Call) -> Actor:
         room.tokens.remember(header, claims)
     if call.endpoint is not None and call.endpoint.proves and call.proof is None:
         call.proof = sessions.proof(claims)
-        return Actor(claims.sub, claims.sid)  # believed once its first read has proven it: see settle
+        return Actor(claims.sub, claims.sid)
     actor = await room.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
         await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.server.http import Answer, Call, Gone, size_of
+from strongroom.server.http import NOTHING, Answer, Call, Gone, size_of
+from strongroom.server.patience import in_a_task
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from strongroom.server.app import App
+    from strongroom.server.desk import Desk
     from strongroom.server.transport import Connection
 
 HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
 _LINES: Final = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CLOSE: Final = b"connection: close\r\n"
+_END: Final = b"\r\n"
+_CLOSE: Final = b"connection: close\r\n\r\n"
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 
 class Exchange:
     """A request that has begun to arrive, until its answer is out."""
 
     __slots__ = (
+        "_answer",
         "_app",
         "_body",
         "_connection",
         "_continue",
+        "_desk",
         "_oldest",
+        "_pieces",
+        "_running",
         "_sent",
         "_waiter",
         "call",
@@ -38,10 +48,19 @@ class Exchange:
     )
 
     def __init__(
-        self, connection: Connection, app: App, call: Call, *, keep_alive: bool, oldest: bool, wants_continue: bool
+        self,
+        connection: Connection,
+        app: App,
+        desk: Desk,
+        call: Call,
+        *,
+        keep_alive: bool,
+        oldest: bool,
+        wants_continue: bool,
     ) -> None:
         self._connection = connection
         self._app = app
+        self._desk = desk
         self._body = b""
         self._waiter: asyncio.Future[None] | None = None
         self._continue = wants_continue
@@ -53,6 +72,9 @@ class Exchange:
         self.complete = False
         self.gone = False
         self.task: asyncio.Task[None] | None = None
+        self._running: Coroutine[Any, Any, None]
+        self._answer: Answer | None = None
+        self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
         call.body = self
 
     # The body
@@ -112,49 +134,90 @@ class Exchange:
 
     # The answer
 
-    async def run(self) -> None:
-        """Answer the request."""
-        call, answer = self.call, None
+    def begin(self) -> None:
+        """Answer the request, as far as it goes without waiting.
+
+        Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the request is
+        driven by what it waits for, and becomes a task when it asks to (`in_a_task`). Where the database is always to
+        be waited for, it is one from the beginning.
+        """
+        self._running = self.run()
+        if self._app.room.db.waits:
+            self._become_a_task()
+        else:
+            self._go_on()
+
+    def _go_on(self, _done: object = None) -> None:
         try:
-            answer = await self._app.answer(call)
+            awaited = self._running.send(None)
+        except (StopIteration, asyncio.CancelledError):
+            return
+        if awaited is None:
+            self._become_a_task()
+        else:
+            awaited._asyncio_future_blocking = False  # noqa: SLF001 - what asyncio asks of those who await by hand
+            awaited.add_done_callback(self._go_on)
+
+    def _become_a_task(self) -> None:
+        self.task = self._connection.task(self._running)
+
+    async def run(self) -> None:
+        """Make the answer: whole, to be sent at the desk, or streamed here."""
+        try:
+            answer = self._answer = await self._app.answer(self.call)
             if answer is None or self.gone:
                 return
             if answer.chunks is None:
                 self._sent = answer.size
-                self._whole(answer)
+                self._pieces = self._whole(answer)
             else:
                 await self._stream(answer)
         except Exception as error:  # noqa: BLE001 - a stream that broke off
-            self._app.room.log.fault(error, call.request_id)
+            self._app.room.log.fault(error, self.call.request_id)
         finally:
-            if not self.complete:
-                self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
-            if answer is None:
-                self._app.note(call, 499, 0)
-            else:
-                self._app.note(call, answer.status, self._sent, answer.ended)
+            self._desk.give(self)
 
-    def _whole(self, answer: Answer) -> None:
+    def send(self) -> None:
+        """Send the answer, unless that was done or nobody is there any more."""
+        if self._pieces is not None and not self.gone:
+            if isinstance(self._pieces, bytes):
+                self._connection.write(self._pieces)
+            else:
+                self._connection.write_all(self._pieces)
+            self._pieces = None
+            self._done()
+        if not self.complete:
+            self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
+
+    def note(self) -> None:
+        """Note what became of it."""
+        call, answer = self.call, self._answer
+        if answer is None:
+            self._app.note(call, 499, 0)
+        else:
+            self._app.note(call, answer.status, self._sent, answer.ended)
+        call.body = NOTHING  # the two would hold each other until somebody collects them
+
+    def _whole(self, answer: Answer) -> bytes | list[Any]:
         head, body = self._head(answer), answer.body
         if self.call.method == "HEAD":
-            self._connection.write(head)
-        elif isinstance(body, list):
-            self._connection.write_all([head, *body])
-        elif len(body) > HIGH_WATER:
-            self._connection.write_all((head, body))
-        else:
-            self._connection.write(head + body)
-        self._done()
+            return b"".join(head)
+        if isinstance(body, list):
+            return [*head, *body]
+        if len(body) > HIGH_WATER:
+            return [*head, body]
+        return b"".join((*head, body))
 
     async def _stream(self, answer: Answer) -> None:
         """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
         assert answer.chunks is not None  # noqa: S101
         bare = self.call.method == "HEAD"
+        await in_a_task()  # which is cancelled when the client goes away
         self.call.streaming = True
         try:
             if self._oldest:
                 self.keep_alive = False
-            self._connection.write(self._head(answer))
+            self._connection.write(b"".join(self._head(answer)))
             if not bare:
                 async for chunk in answer.chunks:
                     if self.gone:
@@ -171,15 +234,15 @@ class Exchange:
             self._connection.write(b"0\r\n\r\n")
         self._done()
 
-    def _head(self, answer: Answer) -> bytes:
-        head = _LINES[answer.status] + self._connection.date() + answer.head()
+    def _head(self, answer: Answer) -> tuple[bytes, ...]:
         if answer.closes:
             self.keep_alive = False
-        elif not self.keep_alive:
-            head += _CLOSE
+            end = _END
+        else:
+            end = _END if self.keep_alive else _CLOSE
         if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
-            head += b"transfer-encoding: chunked\r\n"
-        return head + b"\r\n"
+            end = _CHUNKED + end
+        return _LINES[answer.status], self._connection.date(), answer.head(), end
 
     def _done(self) -> None:
         self.complete = True

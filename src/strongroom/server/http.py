@@ -22,6 +22,7 @@ from strongroom.errors import (
 )
 from strongroom.model import Actor, Expected, Origin
 from strongroom.server.address import address_of
+from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from strongroom.server.room import Room
@@ -262,7 +263,7 @@ class Call:
         self.query_string = query_string
         self.given = given
         self.client = client
-        self.body: Body = _NOTHING
+        self.body: Body = NOTHING
         self.parts: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Call], Awaitable[object]] | None = None
@@ -278,6 +279,12 @@ class Call:
         if self.proof is None:
             return self.room.db.read(action, *args, **kw)
         return self.room.db.read_if(self.proof, action, *args, **kw)
+
+    def change(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
+        """Write what the caller asks for, if he is who he says; it is on disk when this returns."""
+        if self.proof is None:
+            return self.room.db.write(action, *args, **kw)
+        return self.room.db.write_if(self.proof, action, *args, **kw)
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
@@ -321,7 +328,7 @@ class Call:
         """The bytes of the body; it has a time to arrive, and more for each byte of it."""
         gathered, began = bytearray(), asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(BODY_SECONDS) as patience:
+            async with await patience(BODY_SECONDS) as limit_of_time:
                 while True:
                     piece, more = await self.body.more()
                     if len(gathered) + len(piece) > limit:
@@ -329,7 +336,7 @@ class Call:
                     if not more:
                         return bytes(gathered + piece) if gathered else piece
                     gathered += piece
-                    patience.reschedule(began + BODY_SECONDS + len(gathered) / BODY_RATE)
+                    limit_of_time.reschedule(began + BODY_SECONDS + len(gathered) / BODY_RATE)
         except TimeoutError:
             raise RequestTimeout from None
 
@@ -398,7 +405,7 @@ class _Nothing:
         await asyncio.get_running_loop().create_future()
 
 
-_NOTHING: Final = _Nothing()
+NOTHING: Final = _Nothing()
 NOBODY: Final = Actor("")
 _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
 BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it

@@ -21,6 +21,7 @@ from strongroom.errors import (
 )
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
 from strongroom.server.http import BODY_RATE, BODY_SECONDS
+from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from strongroom.server.http import Call
@@ -233,7 +234,7 @@ async def _pieces(call: Call) -> AsyncGenerator[bytes, None]:
     while more:
         began = loop.time()
         try:
-            async with asyncio.timeout(BODY_SECONDS + got / BODY_RATE - waited):
+            async with await patience(BODY_SECONDS + got / BODY_RATE - waited):
                 body, more = await call.body.more()
         except TimeoutError:
             raise RequestTimeout from None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
 from strongroom import __version__
 from strongroom.errors import Refusal
+from strongroom.server.patience import patience
 from strongroom.store.pulse import SECONDS, Histogram
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ async def exposition(room: Room) -> bytes:
     engine = "postgresql" if room.settings.database_url else "sqlite"
     samples["strongroom_info"] = {_labels(version=__version__, engine=engine, variant=room.variant.value): 1}
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with await patience(_PATIENCE):
             samples["strongroom_database_bytes"] = {"": await room.db.size()}
         free = room.db.free_bytes
         if free is not None:

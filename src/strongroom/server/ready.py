@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.actions import lineage
 from strongroom.errors import Refusal
+from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from strongroom.server.observe import Log
@@ -45,7 +46,7 @@ class Readiness:
     async def _probe(self) -> bool | None:
         """Write; whether the schema is current, or None where nothing can be written."""
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with await patience(_PATIENCE):
                 return await self._db.write(lineage.probe)
         except (Refusal, TimeoutError):
             return None

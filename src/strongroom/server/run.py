@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import threading
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from strongroom.server.listening import Doors
     from strongroom.server.settings import Settings
 
+_COLLECT: Final = 10_000  # objects that have gathered before somebody looks which of them are garbage
 _SPARE: Final = 16  # connections for those who watch, when all others are taken
 
 
@@ -103,6 +105,8 @@ class Runner:
             self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            _collect_rarely()
         self.started.set()
         self._on_started()
 
@@ -132,6 +136,13 @@ class Runner:
             return
         self._server.renew(settings)
         log.say("info", "Secrets and certificate were read anew.")
+
+
+def _collect_rarely() -> None:
+    """A request leaves no garbage that holds itself. What is here by now stays: it need not be looked through."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT, 20, 50)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

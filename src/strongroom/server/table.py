@@ -31,7 +31,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     summary: str
     access: Access = Access.ANY
     permission: Permission | None = None
-    proves: bool = False  # the first thing it does is `call.look`, which proves the caller's session along the way
+    proves: bool = False  # it reads by `call.look` or writes by `call.change`, which prove the caller's session
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
     reads: str = ""  # the media type of a body that is read as it arrives

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import RateLimited, Unavailable
+from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -122,7 +123,7 @@ class Turns:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append((name, turn))
             try:
-                async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                async with await patience(max(0.0, deadline - time.monotonic())):
                     await turn
             except TimeoutError:
                 raise Unavailable(1, "Too many lists are being read at the moment; try again shortly.") from None

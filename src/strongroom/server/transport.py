@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import httptools
 
 from strongroom import wire
+from strongroom.server.desk import Desk
 from strongroom.server.exchange import Exchange
 from strongroom.server.http import Call
 
@@ -59,12 +61,14 @@ class Connection(asyncio.Protocol):
 
     app: App
     most_connections = 0
+    desk: Desk | None = None
     write: Callable[[bytes | bytearray], None]  # the transport's own
     write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
 
     def __init__(self, *, server_state: ServerState, _loop: Any = None, **_: Any) -> None:
         self._state = server_state
         self._loop = _loop or asyncio.get_running_loop()
+        self._desk = self._desk_of(self._loop)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # we close by ourselves, after the answer
@@ -83,6 +87,13 @@ class Connection(asyncio.Protocol):
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._target = b""
         self._given: dict[bytes, bytes] = {}
+
+    @classmethod
+    def _desk_of(cls, loop: asyncio.AbstractEventLoop) -> Desk:
+        """All connections of a server have one desk."""
+        if cls.desk is None:
+            cls.desk = Desk(loop)
+        return cls.desk
 
     # The connection
 
@@ -150,7 +161,7 @@ class Connection(asyncio.Protocol):
             return
         if self._new is not None:
             exchange, self._new = self._new, None
-            self._start(exchange)
+            self._desk.take(exchange)
 
     def eof_received(self) -> None:
         """The client sends no more; it may still be waiting for its answer."""
@@ -199,6 +210,7 @@ class Connection(asyncio.Protocol):
         exchange = Exchange(
             self,
             self.app,
+            self._desk,
             Call(self.app.room, parser.get_method().decode(), path, query, given, self._client),
             keep_alive=not oldest and parser.should_keep_alive(),
             oldest=oldest,
@@ -210,7 +222,7 @@ class Connection(asyncio.Protocol):
         else:
             if self._new is not None:
                 earlier, self._new = self._new, None
-                self._start(earlier)
+                self._desk.take(earlier)
             self.pause_reading()
             self._queue.append(exchange)
 
@@ -239,11 +251,13 @@ class Connection(asyncio.Protocol):
 
     # Answers
 
-    def _start(self, exchange: Exchange) -> None:
-        task = exchange.task = self._loop.create_task(exchange.run())
+    def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task, which the server waits for before it ends."""
+        task = self._loop.create_task(running)
         tasks = self._state.tasks
         tasks.add(task)
         task.add_done_callback(tasks.discard)
+        return task
 
     def answered(self, exchange: Exchange) -> None:
         """An answer is out: the next request's turn, or the client's."""
@@ -254,7 +268,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if self._queue:
-            self._loop.call_soon(self._start, self._queue.popleft())
+            self._desk.take(self._queue.popleft())
             return
         self.go_on_reading()
         if exchange.more_body:  # a client that still sends the body has a little time to finish
@@ -270,7 +284,7 @@ class Connection(asyncio.Protocol):
     def date(self) -> bytes:
         """The Date header, which uvicorn's server renews every second."""
         headers = self._state.default_headers
-        return b"date: %b\r\n" % headers[0][1] if headers else b""
+        return _date_line(headers[0][1]) if headers else b""
 
     def pause_reading(self) -> None:
         """Let the client wait before it sends more."""
@@ -329,6 +343,11 @@ class Connection(asyncio.Protocol):
         retry = b"retry-after: 1\r\n" if status == 503 else b""
         self._transport.write(head % (status, _STATUS[status], len(body)) + retry + b"\r\n" + body)
         self._transport.close()
+
+
+@lru_cache(maxsize=2)
+def _date_line(date: bytes) -> bytes:
+    return b"date: %b\r\n" % date
 
 
 def _split(target: bytes) -> tuple[bytes, bytes]:

@@ -11,6 +11,7 @@ from strongroom.actions import following
 from strongroom.errors import Refusal
 from strongroom.server.live import frames
 from strongroom.server.live.reading import TooFar
+from strongroom.server.patience import patience
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Channel:
         left = self._rest_until - time.monotonic()
         if left > 0:
             with suppress(TimeoutError):
-                async with asyncio.timeout(left):
+                async with await patience(left):
                     await self._hurry.wait()
         self._hurry.clear()
 

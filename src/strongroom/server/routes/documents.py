@@ -31,9 +31,7 @@ def _answer(call: Call, document: Document, status: int = 200) -> Answer:
 async def create(call: Call) -> Answer:
     """Add a document."""
     wanted = await call.read(wire.CreateDocument)
-    document, new = await call.room.db.write(
-        documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted
-    )
+    document, new = await call.change(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
     return _answer(call, document, 201 if new else 200)
 
 
@@ -49,7 +47,7 @@ async def put(call: Call) -> Answer:
     expected = call.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
-    document = await call.room.db.write(
+    document = await call.change(
         documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
     )
     return _answer(call, document)
@@ -59,7 +57,7 @@ async def delete(call: Call) -> Answer:
     """Make a document a tombstone."""
     wanted = await call.read(wire.DeleteDocument)
     expected = call.expected(wanted.version)
-    tombstone = await call.room.db.write(
+    tombstone = await call.change(
         documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
     )
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
@@ -206,6 +204,7 @@ ENDPOINTS: Final = (
         also=(_ALSO,),
         handler=create,
         summary="Add a document",
+        proves=True,
         permission=Permission.WRITE,
         takes=wire.CreateDocument,
         answers=Document,
@@ -242,6 +241,7 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=put,
         summary="Replace a document at the version you last saw",
+        proves=True,
         permission=Permission.WRITE,
         takes=wire.PutDocument,
         answers=Document,
@@ -254,6 +254,7 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=delete,
         summary="Delete a document; a tombstone stays",
+        proves=True,
         permission=Permission.DELETE,
         takes=wire.DeleteDocument,
         answers=wire.Deleted,
