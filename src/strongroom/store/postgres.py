@@ -24,18 +24,20 @@ from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import hosts, migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.gathering import Gathering, Looks
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.nudges import Telling
 from strongroom.store.pulse import Pulse
-from strongroom.store.riding import Proof, together
 from strongroom.store.sharing import Apart, Sharing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 
+    from strongroom.store.riding import Proof
+
 R = TypeVar("R")
-PAGE_BYTES: Final = 128 * 1024
-PAGE_ROWS: Final = 256
+PAGE_BYTES: Final = 1280 * 1024
+PAGE_ROWS: Final = 2_048
 PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
 CONNECT_SECONDS: Final = 3.0
 STATEMENT_SECONDS: Final = 15
@@ -59,32 +61,18 @@ _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 class _Tx(Telling):
     """A transaction, or a look, on one connection."""
 
-    __slots__ = ("_connection", "_proof", "now", "writes")
+    __slots__ = ("_connection", "now", "writes")
 
-    def __init__(self, connection: Connection, now: int, proof: Proof | None = None) -> None:
+    def __init__(self, connection: Connection, now: int) -> None:
         super().__init__()
         self._connection = connection
-        self._proof = proof
         self.now = now
         self.writes = 1  # how many share it
 
-    async def prove(self) -> None:
-        """Look for what must be there, unless it was found along with something else."""
-        proof = self._proof
-        if proof is not None and not proof.made:
-            rows = await self._connection.fetch(proof.sql.postgres, *[proof.parameters[n] for n in proof.sql.names])
-            proof.make(rows[0][0] if rows else None)
-
     async def _row(self, sql: Sql, parameters: dict[str, Any]) -> Any:
         """The first row, or None."""
-        proof = self._proof
-        if proof is None or proof.made:
-            rows = await self._rows(sql, parameters)
-            return rows[0] if rows else None
-        values = [proof.parameters[name] for name in proof.sql.names] + [parameters[name] for name in sql.names]
-        row = (await self._connection.fetch(together(proof.sql, sql).postgres, *values))[0]
-        proof.make(row[0])
-        return row[2:] if row[1] else None
+        rows = await self._rows(sql, parameters)
+        return rows[0] if rows else None
 
     async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
         with _in_words():
@@ -96,7 +84,6 @@ class _Tx(Telling):
         return None if row is None else kind(*row)
 
     async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
-        await self.prove()
         return [kind(*row) for row in await self._rows(sql, parameters)]
 
     async def value(self, sql: Sql, /, **parameters: Any) -> Any:
@@ -337,6 +324,7 @@ class PostgresDatabase:
         self._size = pool_size
         self._pool: _Pool | None = None
         self._sharing: Sharing | None = None
+        self._gathering: Gathering | None = None
         self.nudges = NotifyNudges(lambda: connect(url))
         self.pulse = Pulse()
         _elsewhere(partial(self._prepare, migrate))
@@ -389,8 +377,14 @@ class PostgresDatabase:
         return await self._attempts(self._look, action, args, keywords)
 
     async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """The same, for one who is still to be proven: both are asked at once."""
-        return await self._attempts(partial(self._look, proof=proof), action, args, keywords)
+        """The same, for one who is still to be proven: both are asked at once, and with those of others."""
+        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
+            self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
+        looks = Looks(self._gathering, proof, self._clock(), self.read)
+        try:
+            return await action(looks, *args, **keywords)
+        finally:
+            await looks.prove()  # whatever came of it, the one who is not proven learns nothing but that
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""
@@ -441,7 +435,7 @@ class PostgresDatabase:
     async def _attempts(
         self,
         way: Callable[..., Awaitable[Any]],
-        action: Callable[..., Awaitable[Any]],
+        action: Callable[..., Awaitable[Any]] | str,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
     ) -> Any:
@@ -478,14 +472,8 @@ class PostgresDatabase:
                 raise Unavailable(1)
             await asyncio.sleep(0.02)
 
-    async def _look(
-        self, connection: Connection, action: Any, args: Any, keywords: Any, proof: Proof | None = None
-    ) -> Any:
-        tx = _Tx(connection, self._clock(), proof)
-        try:
-            return await action(tx, *args, **keywords)
-        finally:
-            await tx.prove()  # whatever came of it, the one who is not proven learns nothing but that
+    async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+        return await action(_Tx(connection, self._clock()), *args, **keywords)
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")
@@ -543,6 +531,10 @@ class PostgresDatabase:
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
     """COMMIT was sent and no answer came."""
+
+
+async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:
+    return await connection.fetch(text, *values)
 
 
 async def _nothing(_tx: _Tx) -> None:

@@ -1,0 +1,152 @@
+"""Looks that are asked for together, on a real PostgreSQL: each gets its own answer, and its own failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from strongroom import store
+from strongroom.errors import Unauthorized, Unavailable
+from strongroom.model import Login
+from strongroom.store import Tx, open_database
+from strongroom.store.accounts import _BY_EMAIL, _WITH_HASH
+from strongroom.store.db import Sql
+from strongroom.store.gathering import MOST, Gathering
+from strongroom.store.riding import Proof
+from tests.conftest import Clock, runs
+from tests.postgres import postgres
+
+PEOPLE = [f"p{number:03}" for number in range(150)]
+
+
+class _Asked:
+    """A database that counts its questions."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+        self._turn = asyncio.Lock()
+        self.questions: list[str] = []
+
+    async def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
+        async with self._turn:
+            self.questions.append(text)
+            rows: list[Any] = await self._connection.fetch(text, *values)
+            return rows
+
+
+@asynccontextmanager
+async def _people() -> AsyncIterator[_Asked]:
+    """A database with people in it."""
+    url = postgres().fresh()
+    await open_database(url, lambda: 1).close()
+    connection: Any = await asyncpg.connect(url)
+    try:
+        await connection.executemany(
+            "INSERT INTO users (id, email, password_hash, created_at, updated_at) VALUES ($1, $2, $3, 1, 1)",
+            [(name, f"{name}@x", f"hash of {name}") for name in PEOPLE],
+        )
+        yield _Asked(connection)
+    finally:
+        await connection.close()
+
+
+@runs
+async def test_many_looks_are_few_questions_and_each_has_its_own_answer() -> None:
+    """Those who are there, those who are not, and the same one twice."""
+    async with _people() as asked:
+        gathering = Gathering(asked.fetch)
+        names = [*PEOPLE, "nobody", *PEOPLE[:7]]
+        rows = await asyncio.gather(*(gathering.row(_WITH_HASH.postgres, [name]) for name in names))
+        assert [row and Login(*row).password_hash for row in rows] == [
+            None if name == "nobody" else f"hash of {name}" for name in names
+        ]
+        assert len(asked.questions) == -(-len(names) // MOST)
+
+
+@runs
+async def test_different_statements_do_not_mix() -> None:
+    """One question for each statement."""
+    async with _people() as asked:
+        gathering = Gathering(asked.fetch)
+        asks = [gathering.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:5]]
+        asks += [gathering.row(_BY_EMAIL.postgres, [f"{name}@x"]) for name in PEOPLE[:5]]
+        asks.append(gathering.row("SELECT $1::bigint + 1", [41]))
+        rows = await asyncio.gather(*asks)
+        assert [row[0] for row in rows] == [*PEOPLE[:5], *PEOPLE[:5], 42]
+        assert len(asked.questions) == 3
+
+
+@runs
+async def test_one_that_cannot_be_asked_fails_alone() -> None:
+    """PostgreSQL takes no NUL: whoever sends one is refused, and the others are answered."""
+    async with _people() as asked:
+        gathering = Gathering(asked.fetch)
+        names = [*PEOPLE[:3], "p\0", *PEOPLE[3:6]]
+        rows = await asyncio.gather(
+            *(gathering.row(_WITH_HASH.postgres, [name]) for name in names), return_exceptions=True
+        )
+        assert isinstance(rows.pop(3), asyncpg.PostgresError)
+        assert [Login(*row).id for row in rows if not isinstance(row, BaseException)] == PEOPLE[:6]
+
+
+@runs
+async def test_a_database_that_is_away_is_away_for_all() -> None:
+    """Nobody waits for it a second time."""
+    asked = 0
+
+    async def away(_text: str, _values: Sequence[Any]) -> list[Any]:
+        nonlocal asked
+        asked += 1
+        raise Unavailable(1)
+
+    gathering = Gathering(away)
+    outcomes = await asyncio.gather(*(gathering.row("SELECT $1", [name]) for name in "abc"), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+    assert asked == 1
+
+
+@runs
+async def test_one_who_has_left_keeps_nobody_waiting() -> None:
+    """A look that was given up is answered to nobody."""
+    async with _people() as asked:
+        gathering = Gathering(asked.fetch)
+        left, stayed = (gathering.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:2])
+        left.cancel()
+        assert Login(*await stayed).id == PEOPLE[1]
+
+
+@runs
+async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: Clock) -> None:
+    """Proofs and what they are for are asked together, and judged one by one."""
+    db = open_database(postgres().fresh(), clock)
+    for name in PEOPLE[:4]:
+        await db.write(store.accounts.insert, name, f"{name}@x", f"hash of {name}")
+    seen: list[str] = []
+
+    def judge(found: str | None) -> str:
+        if found is None:
+            raise Unauthorized
+        return found
+
+    def proof(name: str) -> Proof:
+        return Proof(Sql("SELECT email FROM users WHERE id = :id"), judge, id=name)
+
+    async def look(tx: Tx, name: str) -> str:
+        login = await store.accounts.with_hash(tx, name)
+        assert login is not None
+        seen.append(name)
+        return login.id
+
+    outcomes = await asyncio.gather(
+        *(db.read_if(proof(name), look, name) for name in PEOPLE[:3]),
+        db.read_if(proof("stranger"), look, PEOPLE[3]),
+        return_exceptions=True,
+    )
+    assert outcomes[:3] == PEOPLE[:3]
+    assert isinstance(outcomes[3], Unauthorized)
+    assert PEOPLE[3] not in seen
+    await db.close()
