@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
 
 import strongroom
+from strongroom.server.http import Answer
 from tests.conftest import SECRET
 from tests.contract.harness import until
 
@@ -174,3 +176,26 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_is_noted_and_forgotten(
     until(lambda: not runner._uvicorn.server_state.tasks, "the end of what nobody waits for")
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
         assert http.get("/health").status_code == 200
+
+
+def test_an_answer_that_is_out_is_not_kept(port: int) -> None:
+    """A connection may be kept for long after it, and an answer may be a megabyte."""
+    with connected(port) as wire:
+        wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        [(status, _, _)] = answers(wire, 1)
+        assert status == 200
+        until(lambda: not any(isinstance(thing, Answer) for thing in gc.get_objects()), "the answer's end")
+
+
+def test_one_that_waits_holds_up_none_that_came_with_it(port: int) -> None:
+    """A registration takes its time; those who ask at the same moment on other connections do not wait for it."""
+    body = json.dumps({"email": "beside@example.com", "password": "correct horse"}).encode()
+    slow = b"POST /auth/email/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    with ExitStack() as stack:
+        wires = [stack.enter_context(connected(port)) for _ in range(40)]
+        first, *others = wires
+        first.sendall(slow + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        for wire in others:
+            wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert {status for wire in others for status, _, _ in answers(wire, 1)} == {200}
+        assert [status for status, _, _ in answers(first, 1)] == [201]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from strongroom.server.exchange import Exchange
 
 TOGETHER: Final = 32  # answers that wait for each other, at most
+BYTES: Final = 256 * 1024  # of answers that wait
 
 
 class Desk:
@@ -24,6 +25,7 @@ class Desk:
         self._loop = loop
         self._arrived: list[Exchange] = []
         self._answered: list[Exchange] = []
+        self._bytes = 0
 
     def take(self, exchange: Exchange) -> None:
         """A request is here: it is answered once all that came with it are here."""
@@ -31,13 +33,14 @@ class Desk:
         if len(self._arrived) == 1:
             self._loop.call_soon(self._answer)
 
-    def give(self, exchange: Exchange) -> None:
-        """An answer is ready: it is sent once all are ready that can be without waiting, or many are."""
+    def give(self, exchange: Exchange, size: int) -> None:
+        """An answer is ready: it is sent once all are ready that can be without waiting, or enough to be sent."""
         self._answered.append(exchange)
-        if len(self._answered) == 1:
-            self._loop.call_soon(self._send)
-        elif len(self._answered) == TOGETHER:
+        self._bytes += size
+        if self._bytes >= BYTES or len(self._answered) == TOGETHER:
             self._send()
+        elif len(self._answered) == 1:
+            self._loop.call_soon(self._send)
 
     def _answer(self) -> None:
         arrived, self._arrived = self._arrived, []
@@ -46,7 +49,7 @@ class Desk:
         self._send()
 
     def _send(self) -> None:
-        answered, self._answered = self._answered, []
+        answered, self._answered, self._bytes = self._answered, [], 0
         for exchange in answered:
             exchange.send()
         for exchange in answered:

@@ -175,7 +175,7 @@ class Exchange:
         except Exception as error:  # noqa: BLE001 - a stream that broke off
             self._app.room.log.fault(error, self.call.request_id)
         finally:
-            self._desk.give(self)
+            self._desk.give(self, self._sent)
 
     def send(self) -> None:
         """Send the answer, unless that was done or nobody is there any more."""
@@ -191,7 +191,7 @@ class Exchange:
 
     def note(self) -> None:
         """Note what became of it."""
-        call, answer = self.call, self._answer
+        call, answer, self._answer = self.call, self._answer, None  # which may be large, and is out
         if answer is None:
             self._app.note(call, 499, 0)
         else:

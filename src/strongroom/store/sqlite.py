@@ -42,6 +42,7 @@ QUICK_COMMITS: Final = 16  # so many in a row, before the next is trusted to be 
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
+READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
@@ -89,7 +90,7 @@ class SqliteDatabase:
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock(), may=migrate)
             self._writer.set_wal_hook(self._note_log)
-            self._reader = self._connect(read_only=True)
+            self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
             self._look = Look(self._reader, clock)
             self.nudges = FileNudges(self._writer, lambda: self._busy)
 
@@ -148,7 +149,7 @@ class SqliteDatabase:
         """Where the data lies."""
         return str(self._path)
 
-    def _connect(self, *, read_only: bool = False, cache_kib: int = 4_096) -> apsw.Connection:
+    def _connect(self, *, read_only: bool = False, cache_kib: int = 2_048) -> apsw.Connection:
         connection = connect(self._path)
         if read_only:
             connection.execute("PRAGMA query_only = ON")
