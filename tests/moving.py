@@ -14,7 +14,7 @@ import httpx2
 
 from strongroom import create_server
 from strongroom.store.copy import LEFT_OUT
-from strongroom.store.postgres import connect
+from strongroom.store.pool import connect
 from tests.conftest import SECRET, House
 
 Rows = dict[str, list[tuple[Any, ...]]]

@@ -23,7 +23,7 @@ from strongroom import wire
 from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
-from strongroom.server.http import STATUS
+from strongroom.server.answers import STATUS
 from strongroom.server.table import Access, Endpoint
 
 ROOT = Path(__file__).parent.parent

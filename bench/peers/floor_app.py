@@ -28,7 +28,7 @@ from strongroom.identifiers import new_uid
 from strongroom.model import Document
 from strongroom.store import accounts, documents, ledgers, migrations, sessions, vaults
 from strongroom.store.db import Sql
-from strongroom.store.sqlite import connect
+from strongroom.store.disk import connect
 
 encode = msgspec.json.Encoder().encode
 GET, INSERT, REPLACE = documents._GET, documents._ADD, documents._REPLACE

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 import strongroom
-from strongroom.server.http import Answer
+from strongroom.server.answers import Answer
 from tests.conftest import SECRET
 from tests.contract.harness import until
 

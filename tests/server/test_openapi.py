@@ -10,7 +10,7 @@ import pytest
 from strongroom import wire
 from strongroom.model import Variant
 from strongroom.server import examples, openapi, pages, routes
-from strongroom.server.http import STATUS
+from strongroom.server.answers import STATUS
 from tests.conftest import Open, runs
 
 

@@ -19,7 +19,7 @@ from strongroom.model import Keep
 from strongroom.server.schedule import Kept, backups_in, expired, is_due, name_at
 from strongroom.server.settings import BadSetting, resolve
 from strongroom.store import open_database, turns
-from strongroom.store.postgres import connect
+from strongroom.store.pool import connect
 from strongroom.store.turns import FileLock
 from tests.conftest import runs
 from tests.contract.harness import Server, until

@@ -11,7 +11,7 @@ from strongroom.actions import documents, purging, vaults
 from strongroom.model import Actor, Expected, Keeping, Terms
 from strongroom.rules import DAY
 from strongroom.store import Tx, open_database
-from strongroom.store.postgres import connect
+from strongroom.store.pool import connect
 from tests.conftest import Clock, Open, Person, runs
 from tests.moving import rows_of
 from tests.postgres import postgres

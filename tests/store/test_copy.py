@@ -15,7 +15,7 @@ import pytest
 from strongroom.store import CannotOpen, migrations, open_database, sides
 from strongroom.store.copy import LEFT_OUT, CannotCopy, Tally, copy, tables
 from strongroom.store.migrations import Migration
-from strongroom.store.postgres import connect
+from strongroom.store.pool import connect
 from tests.conftest import Clock, runs
 from tests.moving import LARGE, ODD, USERS, Belongings, Served, alter, copied_rows_of, fill, live_in, rows_of
 from tests.postgres import postgres

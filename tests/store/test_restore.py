@@ -20,7 +20,7 @@ from strongroom.archive import BadArchive, Reader, Writer
 from strongroom.errors import Unavailable
 from strongroom.store import CannotOpen, lineage, migrations, open_database, restore, sides, turns
 from strongroom.store.backup import Busy, backup, verify
-from strongroom.store.postgres import connect
+from strongroom.store.pool import connect
 from strongroom.store.sides import CannotCopy
 from tests.conftest import SECRET, START, Clock, runs
 from tests.moving import Rows, Served, alter, copied_rows_of, live_in, rows_of

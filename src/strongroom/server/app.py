@@ -10,9 +10,10 @@ from strongroom import rules
 from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
 from strongroom.server import routes, tracing
+from strongroom.server.answers import Answer, Header, refusal_answer
 from strongroom.server.authenticate import authenticate, recognised, settle
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Answer, Call, Gone, Header, refusal_answer
+from strongroom.server.http import NOBODY, Call, Gone
 from strongroom.server.schedule import Schedule
 from strongroom.server.table import Access, Endpoint, Table
 from strongroom.store import Orphan

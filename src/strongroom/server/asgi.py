@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server.http import Answer, Call, Chunk, Gone, joined, size_of
+from strongroom.server.answers import Answer, Chunk, size_of
+from strongroom.server.http import Call, Gone, joined
 
 if TYPE_CHECKING:
     from strongroom.server.app import App

@@ -6,7 +6,8 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.server.http import NOTHING, Answer, Call, Gone, size_of
+from strongroom.server.answers import Answer, size_of
+from strongroom.server.http import NOTHING, Call, Gone
 from strongroom.server.patience import in_a_task
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from strongroom import __version__, errors, wire
 from strongroom.errors import Refusal
 from strongroom.model import Variant
 from strongroom.server import examples, routes
-from strongroom.server.http import STATUS
+from strongroom.server.answers import STATUS
 from strongroom.server.table import Access, Endpoint
 
 _REF: Final = "#/components/schemas/{name}"

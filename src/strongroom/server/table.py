@@ -11,7 +11,8 @@ from msgspec import Struct
 from strongroom import wire
 from strongroom.errors import MethodNotAllowed, NotFound, Refusal
 from strongroom.model import Permission
-from strongroom.server.http import Answer, Call
+from strongroom.server.answers import Answer
+from strongroom.server.http import Call
 
 
 class Access(Enum):

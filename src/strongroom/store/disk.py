@@ -1,10 +1,10 @@
-"""The file under a SQLite database: how it is made, and what to do when the disk fails."""
+"""The file under a SQLite database: how it is made and opened, and what to do when the disk fails."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import apsw
 
@@ -12,6 +12,22 @@ from strongroom.store import turns
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
+CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
+
+# SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
+_FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
+
+
+def has_wal_fault(version: str) -> bool:
+    """Whether this version of SQLite can corrupt a database in WAL mode."""
+    major, minor, patch = (int(part) for part in [*version.split("."), "0", "0"][:3])
+    if (major, minor) >= (3, 53):
+        return False
+    fixed = _FIXED.get((major, minor))
+    return fixed is None or patch < fixed
 
 
 def make_file(path: Path) -> turns.FileLock:
@@ -38,6 +54,28 @@ def bytes_of(path: str) -> int:
         return os.stat(path).st_size  # noqa: PTH116 - a path made for one question
     except FileNotFoundError:
         return 0
+
+
+def connect(path: Path) -> apsw.Connection:
+    """A connection with every setting that durability and safety rest on."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    connection.set_busy_timeout(BUSY_MS)
+    # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "trusted_schema = OFF",
+        "cell_size_check = ON",
+        "mmap_size = 0",
+        "temp_store = MEMORY",
+        "secure_delete = ON",
+        f"journal_size_limit = {64 * 1024 * 1024}",
+        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
 
 
 def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import apsw
 
 from strongroom.model import fault, fine, warning
-from strongroom.store import migrations, sqlite, turns
+from strongroom.store import disk, migrations, turns
 from strongroom.store.copy import STEPS
 from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, opened, side, transaction
@@ -41,7 +41,7 @@ async def look(where: str, now: int) -> list[Finding]:
 
 def _version() -> list[Finding]:
     version = apsw.sqlite_lib_version()
-    if sqlite.has_wal_fault(version):
+    if disk.has_wal_fault(version):
         return [fault("sqlite", f"SQLite {version} can corrupt databases.", "install a newer apsw")]
     return [fine("sqlite", f"SQLite {version} has no known fault that loses data.")]
 

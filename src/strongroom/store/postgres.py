@@ -8,39 +8,33 @@ as long as its COMMIT was not sent; after that the outcome is unknown, and the c
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 import time
-from collections import deque
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
-from strongroom.store import hosts, migrations, turns
+from strongroom.store import migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 from strongroom.store.gathering import Gathering, Looks
 from strongroom.store.notify import NotifyNudges
-from strongroom.store.nudges import Telling
+from strongroom.store.pool import Pool, connect, place
+from strongroom.store.postgres_tx import Tx, moment
 from strongroom.store.pulse import Pulse
 from strongroom.store.sharing import Apart, Sharing
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
     from strongroom.store.riding import Proof
 
 R = TypeVar("R")
-PAGE_BYTES: Final = 1280 * 1024
-PAGE_ROWS: Final = 2_048
 PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
-CONNECT_SECONDS: Final = 3.0
-STATEMENT_SECONDS: Final = 15
 
 # The connection is gone, or leads to a server that does not take writes any more: another one may do.
 _LOST: Final = (
@@ -58,256 +52,6 @@ _LOST: Final = (
 _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
-class _Tx(Telling):
-    """A transaction, or a look, on one connection."""
-
-    __slots__ = ("_connection", "now", "writes")
-
-    def __init__(self, connection: Connection, now: int) -> None:
-        super().__init__()
-        self._connection = connection
-        self.now = now
-        self.writes = 1  # how many share it
-
-    async def _row(self, sql: Sql, parameters: dict[str, Any]) -> Any:
-        """The first row, or None."""
-        rows = await self._rows(sql, parameters)
-        return rows[0] if rows else None
-
-    async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
-        with _in_words():
-            rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
-        return rows
-
-    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
-        row = await self._row(sql, parameters)
-        return None if row is None else kind(*row)
-
-    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
-        return [kind(*row) for row in await self._rows(sql, parameters)]
-
-    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
-        row = await self._row(sql, parameters)
-        return None if row is None else row[0]
-
-    async def run(self, sql: Sql, /, **parameters: Any) -> int:
-        arguments = [parameters[name] for name in sql.names]
-        with _in_words():
-            done = await self._connection.execute(sql.postgres, *arguments)
-        count = done.rpartition(" ")[2]
-        return int(count) if count.isdigit() else 0
-
-    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
-        """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
-        if not rows:
-            return []
-        arguments = [[parameters[name] for name in sql.names] for parameters in rows]
-        with _in_words():
-            changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {by}", arguments)
-        told = deque(row[0] for row in changed)
-        outcomes = []
-        for parameters in rows:
-            outcomes.append(bool(told) and told[0] == parameters[by])
-            while told and told[0] == parameters[by]:
-                told.popleft()
-        return outcomes
-
-    async def pages(
-        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
-    ) -> AsyncIterator[list[Any]]:
-        """Pages by key. One that holds everything is one statement; more than one are read in one snapshot."""
-        page = await self._page(kind, sql, by, parameters)
-        if not _full(page, parameters["limit"]):
-            yield page
-            return
-        async with _moment(self._connection):
-            while True:
-                page = await self._page(kind, sql, by, parameters)
-                yield page
-                if not page:
-                    return
-                parameters = {
-                    **parameters,
-                    after: getattr(page[-1], by),
-                    "limit": parameters["limit"] - len(page),
-                }
-                if parameters["limit"] <= 0:
-                    return
-
-    async def _page(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any]) -> list[Any]:
-        """Rows up to a number of bytes: the running sum of sizes is PostgreSQL's work, so a page is never larger."""
-        arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
-        rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
-        return [kind(*row) for row in rows]
-
-
-def _moment(connection: Connection) -> Any:
-    """A transaction in which all that is read is of one moment; within another such one, a part of that."""
-    return connection.transaction(isolation="repeatable_read", readonly=True)
-
-
-@contextmanager
-def _in_words() -> Iterator[None]:
-    """Say in the store's words what a statement met."""
-    try:
-        yield
-    except asyncpg.UniqueViolationError as error:
-        raise Duplicate(error.constraint_name or "") from None
-    except asyncpg.ForeignKeyViolationError as error:
-        raise Orphan(error.constraint_name or "") from None
-
-
-def _full(page: list[Any], limit: int) -> bool:
-    """Whether there may be more rows than this page has."""
-    if len(page) >= limit:
-        return False
-    return len(page) >= PAGE_ROWS or sum(len((row.data or "").encode()) for row in page) >= PAGE_BYTES
-
-
-_statements: dict[tuple[type[Any], str], str] = {}
-
-
-def _bounded(kind: type[Any], sql: Sql, by: str) -> str:
-    statement = _statements.get((kind, sql.postgres))
-    if statement is None:
-        fields = ", ".join(kind.__struct_fields__)
-        statement = _statements[kind, sql.postgres] = (
-            f"SELECT {fields} FROM (SELECT *, sum(coalesce(octet_length(data), 0)) OVER (ORDER BY {by}"
-            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({sql.postgres}) AS listed) AS weighed"
-            f" WHERE before IS NULL OR before < {PAGE_BYTES} ORDER BY {by}"
-        )
-    return statement
-
-
-class _Pool:
-    """Connections that are kept, as many as allowed; whoever comes when all are out waits, but not for ever."""
-
-    def __init__(self, url: str, size: int) -> None:
-        self.loop = asyncio.get_running_loop()
-        self._url = url
-        self._size = size
-        self._out = 0
-        self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._closed = False
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for a connection."""
-        return len(self._waiting)
-
-    async def take(self, deadline: float) -> Connection:
-        """A connection of one's own, until it is given back."""
-        while self._out >= self._size:
-            turn = self.loop.create_future()
-            self._waiting.append(turn)
-            try:
-                await asyncio.wait_for(turn, max(0.0, deadline - time.monotonic()))
-            except BaseException as error:
-                if turn.done() and not turn.cancelled():
-                    self._wake()  # the turn came at the very end of our patience: it is the next one's
-                if isinstance(error, TimeoutError):
-                    raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
-                raise
-        self._out += 1
-        try:
-            while self._idle:
-                connection = self._idle.pop()
-                if not connection.is_closed():
-                    return connection
-            return await self._serving()
-        except BaseException:
-            self._back()
-            raise
-
-    async def _serving(self) -> Connection:
-        """A new connection, which keeps a restore away for as long as it lives."""
-        connection = await connect(self._url)
-        try:
-            free = await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING)
-        except BaseException:  # also where whoever asked for it has gone meanwhile
-            connection.terminate()
-            raise
-        if not free:
-            connection.terminate()
-            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
-        return connection
-
-    def give(self, connection: Connection, *, good: bool) -> None:
-        """Give it back; one that is not good is closed for good."""
-        if good and not connection.is_closed() and not self._closed:
-            self._idle.append(connection)
-        else:
-            connection.terminate()
-        self._back()
-
-    def _back(self) -> None:
-        self._out -= 1
-        self._wake()
-
-    def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-
-    async def close(self) -> None:
-        """Close what is idle now, and what is out when it comes back."""
-        self._closed = True
-        while self._idle:
-            with suppress(Exception):
-                await self._idle.pop().close(timeout=2)
-
-
-def place(url: str) -> tuple[str, str]:
-    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
-
-    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
-    """
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        named = parts.netloc.rpartition("@")[2]
-        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in named.split(","))
-        if good and not parts.fragment and "@" not in parts.path + parts.query:
-            where = ":".join(filter(None, (named or query.get("host"), query.get("port"))))
-            databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
-            return where, next(filter(None, databases), "default")
-    raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
-
-
-async def connect(url: str, *, patient: bool = False) -> Connection:
-    """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
-    connection = await hosts.reach(
-        url,
-        CONNECT_SECONDS,
-        command_timeout=None if patient else STATEMENT_SECONDS + 5,
-        statement_cache_size=512,
-        server_settings={
-            "application_name": "strongroom",
-            "statement_timeout": str(STATEMENT_SECONDS * 1000),
-            "idle_in_transaction_session_timeout": "300000",
-            "jit": "off",
-        },
-    )
-    try:
-        if await connection.fetchval("SHOW synchronous_commit") == "off":
-            await connection.execute("SET synchronous_commit = on")
-        # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
-        await connection.set_type_codec(
-            "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
-        )
-    except BaseException:  # whoever waited for it has gone: nobody else knows of it
-        connection.terminate()
-        raise
-    return connection
-
-
-def _text(raw: bytes) -> str:
-    return bytes(raw).decode()
-
-
 class PostgresDatabase:
     """One database, as many nodes as there are."""
 
@@ -322,7 +66,7 @@ class PostgresDatabase:
         self._url = url
         self._clock = clock
         self._size = pool_size
-        self._pool: _Pool | None = None
+        self._pool: Pool | None = None
         self._sharing: Sharing | None = None
         self._gathering: Gathering | None = None
         self.nudges = NotifyNudges(lambda: connect(url))
@@ -367,9 +111,9 @@ class PostgresDatabase:
         finally:
             await connection.close()
 
-    def _connections(self) -> _Pool:
+    def _connections(self) -> Pool:
         if self._pool is None or self._pool.loop is not asyncio.get_running_loop():
-            self._pool = _Pool(self._url, self._size)
+            self._pool = Pool(self._url, self._size)
         return self._pool
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
@@ -405,15 +149,15 @@ class PostgresDatabase:
         return await self._attempts(self._transact, action, args, keywords)
 
     @asynccontextmanager
-    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[_Tx]:
+    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
         """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
         pool = self._connections()
         deadline = time.monotonic() + PATIENCE
         connection = await self._taken(pool, deadline)
         good = False
         try:
-            async with _moment(connection) if steady else nullcontext():
-                yield _Tx(connection, self._clock())
+            async with moment(connection) if steady else nullcontext():
+                yield Tx(connection, self._clock())
             good = True
         except (Refusal, GeneratorExit):
             good = not connection.is_in_transaction()
@@ -423,7 +167,7 @@ class PostgresDatabase:
         finally:
             pool.give(connection, good=good)
 
-    async def _taken(self, pool: _Pool, deadline: float) -> Connection:
+    async def _taken(self, pool: Pool, deadline: float) -> Connection:
         while True:
             try:
                 return await pool.take(deadline)
@@ -473,11 +217,11 @@ class PostgresDatabase:
             await asyncio.sleep(0.02)
 
     async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
-        return await action(_Tx(connection, self._clock()), *args, **keywords)
+        return await action(Tx(connection, self._clock()), *args, **keywords)
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         await connection.execute("BEGIN")
-        tx = _Tx(connection, self._clock())
+        tx = Tx(connection, self._clock())
         try:
             result = await action(tx, *args, **keywords)
         except Undo as undo:
@@ -537,11 +281,11 @@ async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any)
     return await connection.fetch(text, *values)
 
 
-async def _nothing(_tx: _Tx) -> None:
+async def _nothing(_tx: Tx) -> None:
     """Nothing but the proof."""
 
 
-async def _size(tx: _Tx) -> Any:
+async def _size(tx: Tx) -> Any:
     return await tx.value(Sql("SELECT pg_database_size(current_database())"))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import migrations, postgres, sqlite
+from strongroom.store import disk, migrations, pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -112,13 +112,13 @@ class _SqliteSide:
         return self._path.is_file()
 
     async def open(self, *, to_fill: bool) -> None:
-        if sqlite.has_wal_fault(apsw.sqlite_lib_version()):
+        if disk.has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotCopy(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         if not self.exists:
             raise CannotCopy(f"{self.named} does not exist.")
         with in_words(self):
             if to_fill:
-                self._connection = sqlite.connect(self._path)
+                self._connection = disk.connect(self._path)
             else:
                 self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
                 self._connection.set_busy_timeout(LOCK_MS)
@@ -186,7 +186,7 @@ class _PostgresSide:
         self.role = role
         self._url = address
         try:
-            self._hosts, self._database = postgres.place(address)
+            self._hosts, self._database = pool.place(address)
         except ValueError as error:
             raise CannotCopy(f"The {role}'s address {error}.") from None
         self.identity = f"postgresql://{self._hosts}/{self._database}"
@@ -203,7 +203,7 @@ class _PostgresSide:
     async def open(self, *, to_fill: bool) -> None:
         del to_fill
         try:
-            self._connection = await postgres.connect(self._url)
+            self._connection = await pool.connect(self._url)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
             raise CannotCopy(f"{self.named} has an address that PostgreSQL does not take.") from None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:

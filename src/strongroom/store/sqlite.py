@@ -23,7 +23,16 @@ import apsw
 from strongroom.errors import Unavailable
 from strongroom.store import migrations
 from strongroom.store.db import CannotOpen
-from strongroom.store.disk import bytes_of, make_file, stop_process, write_anew
+from strongroom.store.disk import (
+    BUSY_MS,
+    CHECKPOINT_PAGES,
+    bytes_of,
+    connect,
+    has_wal_fault,
+    make_file,
+    stop_process,
+    write_anew,
+)
 from strongroom.store.nudges import FileNudges
 from strongroom.store.pulse import Pulse
 from strongroom.store.sqlite_jobs import Job, passing
@@ -36,28 +45,14 @@ if TYPE_CHECKING:
 
 BATCH: Final = 256  # writes that share one transaction at most
 CAREFUL: Final = 64  # rounds with savepoints after a write that failed
-CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
 QUICK_SECONDS: Final = 0.0005  # a commit that the loop may wait for: about as long as it takes to serve two requests
 QUICK_COMMITS: Final = 16  # so many in a row, before the next is trusted to be another
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
-BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
-# SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
-_FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
-
 _BEGIN, _COMMIT, _ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
-
-
-def has_wal_fault(version: str) -> bool:
-    """Whether this version of SQLite can corrupt a database in WAL mode."""
-    major, minor, patch = (int(part) for part in [*version.split("."), "0", "0"][:3])
-    if (major, minor) >= (3, 53):
-        return False
-    fixed = _FIXED.get((major, minor))
-    return fixed is None or patch < fixed
 
 
 class SqliteDatabase:
@@ -434,28 +429,6 @@ class SqliteDatabase:
             connection.close()
         self._readers.clear()
         self._lock.close()
-
-
-def connect(path: Path) -> apsw.Connection:
-    """A connection with every setting that durability and safety rest on."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
-    connection.set_busy_timeout(BUSY_MS)
-    # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    for pragma in (
-        "journal_mode = WAL",
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        "trusted_schema = OFF",
-        "cell_size_check = ON",
-        "mmap_size = 0",
-        "temp_store = MEMORY",
-        "secure_delete = ON",
-        f"journal_size_limit = {64 * 1024 * 1024}",
-        f"wal_autocheckpoint = {CHECKPOINT_PAGES}",
-    ):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-    return connection
 
 
 def _call(jobs: Sequence[Job], method: Callable[..., None], *args: Any) -> None:

@@ -8,8 +8,9 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, guessing
 from strongroom.errors import Invalid, SignupsClosed
 from strongroom.server.address import counted
+from strongroom.server.answers import Answer, answer
 from strongroom.server.authenticate import proven
-from strongroom.server.http import Answer, Call, answer, integer
+from strongroom.server.http import Call, integer
 from strongroom.server.table import Access, Endpoint
 
 MOST_EVENTS: Final = 1_000  # in one answer

@@ -11,11 +11,12 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.http import CHUNK, Answer, Call, Gone, answer, integer, items, streamed
+from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
+from strongroom.server.http import Call, Gone, integer
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Chunks, Pieces
+    from strongroom.server.answers import Chunks, Pieces
 
 _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds

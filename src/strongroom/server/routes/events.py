@@ -9,7 +9,8 @@ from strongroom.actions import following
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
-from strongroom.server.http import Answer, Call, integer
+from strongroom.server.answers import Answer
+from strongroom.server.http import Call, integer
 from strongroom.server.live import headers_only
 from strongroom.server.table import Endpoint
 

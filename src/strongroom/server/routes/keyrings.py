@@ -9,8 +9,9 @@ from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import guessing, keyrings
 from strongroom.errors import Invalid
 from strongroom.server.address import counted
+from strongroom.server.answers import Answer, answer
 from strongroom.server.authenticate import proven
-from strongroom.server.http import Answer, Call, answer
+from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
-from strongroom.server.http import Answer, Call, answer
+from strongroom.server.answers import Answer, answer
+from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint
 
 

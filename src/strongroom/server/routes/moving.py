@@ -11,12 +11,13 @@ from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
-from strongroom.server.http import CHUNK, Answer, Call, answer, streamed
+from strongroom.server.answers import CHUNK, Answer, answer, streamed
+from strongroom.server.http import Call
 from strongroom.server.intake import LINES, Intake
 from strongroom.server.table import Access, Endpoint
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Chunks
+    from strongroom.server.answers import Chunks
 
 
 async def export(call: Call) -> Answer:

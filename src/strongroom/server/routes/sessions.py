@@ -9,7 +9,8 @@ from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
 from strongroom.server.address import counted
-from strongroom.server.http import Answer, Call, answer
+from strongroom.server.answers import Answer, answer
+from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint
 
 

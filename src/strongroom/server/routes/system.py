@@ -12,7 +12,8 @@ from strongroom.actions import guessing
 from strongroom.errors import NotFound, Unauthorized
 from strongroom.server import meters, openapi, pages
 from strongroom.server.address import counted
-from strongroom.server.http import Answer, Call, answer
+from strongroom.server.answers import Answer, answer
+from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint
 
 

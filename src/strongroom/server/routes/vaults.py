@@ -9,11 +9,12 @@ from strongroom import errors, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.http import CHUNK, Answer, Call, answer, items, streamed
+from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
+from strongroom.server.http import Call
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Chunks, Pieces
+    from strongroom.server.answers import Chunks, Pieces
 
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
     Variant.BOTH: wire.CreateVault,

@@ -7,7 +7,8 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.http import Answer, Call, answer, integer
+from strongroom.server.answers import Answer, answer
+from strongroom.server.http import Call, integer
 from strongroom.server.table import Endpoint
 
 
