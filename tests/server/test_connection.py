@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -15,6 +15,7 @@ import pytest
 
 import strongroom
 from strongroom.server.answers import Answer
+from strongroom.server.exchange import Exchange
 from tests.conftest import SECRET
 from tests.contract.harness import until
 
@@ -199,3 +200,78 @@ def test_one_that_waits_holds_up_none_that_came_with_it(port: int) -> None:
             wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
         assert {status for wire in others for status, _, _ in answers(wire, 1)} == {200}
         assert [status for status, _, _ in answers(first, 1)] == [201]
+
+
+def _registration(email: str) -> bytes:
+    body = json.dumps({"email": email, "password": "correct horse"}).encode()
+    head = b"POST /auth/email/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def test_a_connection_that_ends_while_its_first_request_is_answered_is_no_fault(
+    server: strongroom.Server, port: int, faults: list[str]
+) -> None:
+    """A slow request, one behind it, and then what is not HTTP: the connection ends before the first answer is made."""
+    with connected(port) as wire:
+        wire.sendall(
+            _registration("first@example.com") + b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n" + b"\x00\x01\r\n\r\n"
+        )
+        assert rest(wire).startswith(b"HTTP/1.1 400 ")
+    runner = server._runner
+    assert runner is not None
+    until(lambda: not runner._uvicorn.server_state.tasks, "the end of what nobody waits for")
+    assert faults == []
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
+        again = http.post("/auth/email/register", json={"email": "first@example.com", "password": "correct horse"})
+        assert again.status_code == 409, "what was begun was finished"
+
+
+@pytest.mark.parametrize("step", ["begin", "send", "note"])
+def test_a_fault_in_one_request_is_not_the_others(
+    port: int, faults: list[str], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Forty come together, and one of them breaks in our own hands: its connection is cut, the others are answered."""
+    real = getattr(Exchange, step)
+
+    def breaks(exchange: Exchange) -> None:
+        if exchange.call.request_id == "bad":
+            raise RuntimeError("planted")
+        real(exchange)
+
+    monkeypatch.setattr(Exchange, step, breaks)
+    with ExitStack() as stack:
+        wires = [stack.enter_context(connected(port)) for _ in range(40)]
+        for number, wire in enumerate(wires):
+            name = b"bad" if number == 7 else b"good"
+            wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX-Request-Id: %b\r\n\r\n" % name)
+        bad = wires.pop(7)
+        assert {status for wire in wires for status, _, _ in answers(wire, 1)} == {200}
+        with suppress(ConnectionResetError):
+            assert rest(bad).startswith(b"HTTP/1.1 200 ") == (step == "note")
+    until(lambda: faults == ["RuntimeError"], "the fault in the log")
+
+
+def test_who_has_logged_out_is_not_asked_for_a_body(port: int) -> None:
+    """The refusal comes before the invitation, and before a byte of what would not be believed."""
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http, connected(port) as wire:
+        signed = http.post(
+            "/auth/email/register", json={"email": "left@example.com", "password": "correct horse"}
+        ).json()
+        http.headers["authorization"] = f"Bearer {signed['accessToken']}"
+        vault = http.post("/vault", json={"name": "v"}).json()["uid"]
+        assert http.get(f"/vaults/{vault}/documents").status_code == 200
+        assert http.post("/auth/logout", json={"refreshToken": signed["refreshToken"]}).status_code in {200, 204}
+        wire.sendall(
+            b"POST /vaults/%b/documents HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nExpect: 100-continue\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
+            % (vault.encode(), signed["accessToken"].encode())
+        )
+        assert answers(wire, 1)[0][0] == 401
+
+
+@pytest.fixture
+def faults(server: strongroom.Server, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the server notes as faults of its own."""
+    found: list[str] = []
+    monkeypatch.setattr(server.log, "fault", lambda error, _id: found.append(type(error).__name__))
+    return found

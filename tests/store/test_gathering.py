@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import pytest
 
 from strongroom import store
 from strongroom.errors import Unauthorized, Unavailable
@@ -149,4 +150,53 @@ async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: C
     assert outcomes[:3] == PEOPLE[:3]
     assert isinstance(outcomes[3], Unauthorized)
     assert PEOPLE[3] not in seen
+    await db.close()
+
+
+@runs
+@pytest.mark.parametrize("write", [False, True])
+async def test_a_database_that_is_away_is_asked_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, write: bool
+) -> None:
+    """Whoever waited for it in vain does not wait again only to be proven."""
+    db = open_database(postgres().fresh(), clock)
+    asked: list[object] = []
+
+    async def away(*about: object) -> None:
+        asked.append(about)
+        raise Unavailable(1)
+
+    async def look(tx: Tx) -> None:
+        await store.accounts.with_hash(tx, "p")
+
+    monkeypatch.setattr(db, "_attempts", away)
+    proof = Proof(Sql("SELECT email FROM users WHERE id = :id"), lambda found: found, id="p")
+    with pytest.raises(Unavailable):
+        await (db.write_if(proof, look) if write else db.read_if(proof, look))
+    assert len(asked) == 1
+    monkeypatch.undo()
+    await db.close()
+
+
+@runs
+async def test_one_who_was_refused_is_not_asked_about_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that failed has failed."""
+    db = open_database(postgres().fresh(), clock)
+    real, asked = db._attempts, []  # type: ignore[attr-defined]
+
+    async def counted(*about: Any) -> Any:
+        asked.append(about)
+        return await real(*about)
+
+    def refuse(_found: object) -> None:
+        raise Unauthorized
+
+    async def look(tx: Tx) -> None:
+        await store.accounts.with_hash(tx, "p")
+
+    monkeypatch.setattr(db, "_attempts", counted)
+    with pytest.raises(Unauthorized):
+        await db.read_if(Proof(Sql("SELECT email FROM users WHERE id = :id"), refuse, id="p"), look)
+    assert len(asked) == 1
+    monkeypatch.undo()
     await db.close()

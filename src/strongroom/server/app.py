@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import rules
 from strongroom.actions import purging, sessions
-from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized
+from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized, Unavailable
 from strongroom.server import routes, tracing
 from strongroom.server.answers import Answer, Header, refusal_answer
 from strongroom.server.authenticate import authenticate, recognised, settle
@@ -121,6 +121,8 @@ class App:
             return await endpoint.handler(call)
         try:
             answer = await endpoint.handler(call)
+        except Unavailable:
+            raise  # which tells nothing of what is stored, and would only be met again
         except Refusal:
             await settle(call)
             raise

@@ -57,9 +57,9 @@ async def settle(call: Call) -> None:
     proof, actor = call.proof, call.actor
     if proof is None or actor.session_id is None:
         return
-    if not proof.made:
+    if not proof.judged:
         await call.room.db.read_if(proof, sessions.proven)
-    if call.room.clock() - proof.found >= MINUTE:
+    if proof.made and call.room.clock() - proof.found >= MINUTE:
         proof.found = call.room.clock()
         await _note(call, sessions.touch, actor.user_id, actor.session_id, call.origin)
 
@@ -87,11 +87,13 @@ async def _by_key(call: Call, key: str) -> Actor:
 
 
 async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
-    """Note a use, once a minute at most; a disk that is full is no reason to refuse a read."""
+    """Note a use, once a minute at most; that it cannot be noted is no reason to refuse what was asked or is done."""
     try:
         await call.room.db.write(touch, *args)
     except (StorageFull, Unavailable):
         return
+    except Exception as error:  # noqa: BLE001
+        call.room.log.fault(error, call.request_id)
 
 
 @asynccontextmanager

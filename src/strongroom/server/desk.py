@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
     from strongroom.server.exchange import Exchange
 
@@ -45,12 +46,20 @@ class Desk:
     def _answer(self) -> None:
         arrived, self._arrived = self._arrived, []
         for exchange in arrived:
-            exchange.begin()
+            _do(exchange, exchange.begin)
         self._send()
 
     def _send(self) -> None:
         answered, self._answered, self._bytes = self._answered, [], 0
         for exchange in answered:
-            exchange.send()
+            _do(exchange, exchange.send)
         for exchange in answered:
-            exchange.note()
+            _do(exchange, exchange.note)
+
+
+def _do(exchange: Exchange, step: Callable[[], None]) -> None:
+    """One step for one request: whatever happens to it, the others' turn comes."""
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001
+        exchange.break_off(error)

@@ -31,10 +31,12 @@ class Exchange:
     __slots__ = (
         "_answer",
         "_app",
+        "_begun",
         "_body",
         "_connection",
         "_continue",
         "_desk",
+        "_ended",
         "_oldest",
         "_pieces",
         "_running",
@@ -73,8 +75,10 @@ class Exchange:
         self.complete = False
         self.gone = False
         self.task: asyncio.Task[None] | None = None
+        self._begun = False
         self._running: Coroutine[Any, Any, None]
         self._answer: Answer | None = None
+        self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
         self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
         call.body = self
 
@@ -126,12 +130,14 @@ class Exchange:
 
     def lost(self) -> None:
         """The client has gone: nobody is there to take the answer."""
-        if self.complete:
+        if self.complete or self.gone:
             return
         self.gone = True
         self.wake()
         if self.task is not None and self.call.streaming:
             self.task.cancel()
+        elif self._begun:
+            self._be_awaited()
 
     # The answer
 
@@ -142,7 +148,10 @@ class Exchange:
         driven by what it waits for, and becomes a task when it asks to (`in_a_task`). Where the database is always to
         be waited for, it is one from the beginning.
         """
+        self._begun = True
         self._running = self.run()
+        if self.gone:
+            self._be_awaited()
         if self._app.room.db.waits:
             self._become_a_task()
         else:
@@ -158,6 +167,11 @@ class Exchange:
         else:
             awaited._asyncio_future_blocking = False  # noqa: SLF001 - what asyncio asks of those who await by hand
             awaited.add_done_callback(self._go_on)
+
+    def _be_awaited(self) -> None:
+        """What was begun is finished before the server ends, even if nobody waits for the answer."""
+        if self.task is None:
+            self._ended = self._connection.awaited()
 
     def _become_a_task(self) -> None:
         self.task = self._connection.task(self._running)
@@ -180,15 +194,23 @@ class Exchange:
 
     def send(self) -> None:
         """Send the answer, unless that was done or nobody is there any more."""
-        if self._pieces is not None and not self.gone:
-            if isinstance(self._pieces, bytes):
-                self._connection.write(self._pieces)
+        pieces, self._pieces = self._pieces, None
+        if self._connection.is_closing:
+            return
+        if pieces is not None:
+            if isinstance(pieces, bytes):
+                self._connection.write(pieces)
             else:
-                self._connection.write_all(self._pieces)
-            self._pieces = None
+                self._connection.write_all(pieces)
             self._done()
         if not self.complete:
             self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
+
+    def break_off(self, error: Exception) -> None:
+        """Something of this request failed that must not: say so, and let its connection go."""
+        self._app.room.log.fault(error, self.call.request_id)
+        self._connection.abort()
+        self._end()
 
     def note(self) -> None:
         """Note what became of it."""
@@ -198,6 +220,11 @@ class Exchange:
         else:
             self._app.note(call, answer.status, self._sent, answer.ended)
         call.body = NOTHING  # the two would hold each other until somebody collects them
+        self._end()
+
+    def _end(self) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
 
     def _whole(self, answer: Answer) -> bytes | list[Any]:
         head, body = self._head(answer), answer.body
@@ -214,6 +241,9 @@ class Exchange:
         assert answer.chunks is not None  # noqa: S101
         bare = self.call.method == "HEAD"
         await in_a_task()  # which is cancelled when the client goes away
+        if self.gone:
+            await answer.chunks.aclose()
+            return
         self.call.streaming = True
         try:
             if self._oldest:

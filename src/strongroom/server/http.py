@@ -132,6 +132,8 @@ class Call:
         body = self.body.whole
         if body is None:
             began = time.monotonic()
+            if self.proof is not None and not self.proof.made and self.recheck is not None:
+                await self.recheck(self)  # who is not proven yet is not asked for a long body
             body = await self._gather(limit)
             if time.monotonic() - began > RECHECK_SECONDS and self.recheck is not None:
                 await self.recheck(self)  # who was good when the headers came may have been shut out since

@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # we close by ourselves, after the answer
         self._client: str | None = None
         self._exchange: Exchange | None = None  # the one that arrives, or arrived last
+        self._in_hand: Exchange | None = None  # the one that is answered, or was last
         self._queue: deque[Exchange] = deque()  # those that came before the answers ahead of them were out
         self._new: Exchange | None = None
         self._paused = False
@@ -116,7 +117,7 @@ class Connection(asyncio.Protocol):
         self._state.connections.discard(self)
         self.app.room.meters.connections -= 1
         self._due = _NEVER
-        for exchange in (self._exchange, *self._queue):
+        for exchange in (self._in_hand, self._exchange, *self._queue):
             if exchange is not None:
                 exchange.lost()
         self._queue.clear()
@@ -161,7 +162,7 @@ class Connection(asyncio.Protocol):
             return
         if self._new is not None:
             exchange, self._new = self._new, None
-            self._desk.take(exchange)
+            self._take(exchange)
 
     def eof_received(self) -> None:
         """The client sends no more; it may still be waiting for its answer."""
@@ -222,7 +223,7 @@ class Connection(asyncio.Protocol):
         else:
             if self._new is not None:
                 earlier, self._new = self._new, None
-                self._desk.take(earlier)
+                self._take(earlier)
             self.pause_reading()
             self._queue.append(exchange)
 
@@ -251,6 +252,23 @@ class Connection(asyncio.Protocol):
 
     # Answers
 
+    def _take(self, exchange: Exchange) -> None:
+        self._in_hand = exchange
+        self._desk.take(exchange)
+
+    def awaited(self) -> asyncio.Future[None]:
+        """Something that the server waits for before it ends, as it waits for tasks."""
+        future = self._loop.create_future()
+        tasks: set[Any] = self._state.tasks
+        tasks.add(future)
+        future.add_done_callback(tasks.discard)
+        return future
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._transport.is_closing()
+
     def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A task, which the server waits for before it ends."""
         task = self._loop.create_task(running)
@@ -268,7 +286,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         if self._queue:
-            self._desk.take(self._queue.popleft())
+            self._take(self._queue.popleft())
             return
         self.go_on_reading()
         if exchange.more_body:  # a client that still sends the body has a little time to finish

@@ -129,7 +129,7 @@ class Looks:
     async def prove(self) -> None:
         """Look for what must be there, unless it was found along with something else."""
         proof = self._proof
-        if not proof.made:
+        if not proof.judged:
             row = await self._gathering.row(proof.sql.postgres, [proof.parameters[name] for name in proof.sql.names])
             proof.make(None if row is None else row[0])
 

@@ -126,9 +126,14 @@ class PostgresDatabase:
             self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
         looks = Looks(self._gathering, proof, self._clock(), self.read)
         try:
-            return await action(looks, *args, **keywords)
-        finally:
+            result = await action(looks, *args, **keywords)
+        except Unavailable:
+            raise  # which tells nothing of what is stored, and would only be met again
+        except Exception:
             await looks.prove()  # whatever came of it, the one who is not proven learns nothing but that
+            raise
+        await looks.prove()
+        return result
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""

@@ -22,17 +22,19 @@ _NUMBERED = re.compile(r"([$?])(\d+)")
 class Proof:
     """A value that must stand before a judge, who refuses the request or says what it means."""
 
-    __slots__ = ("found", "judge", "made", "parameters", "sql")
+    __slots__ = ("found", "judge", "judged", "made", "parameters", "sql")
 
     def __init__(self, sql: Sql, judge: Callable[[Any], Any], **parameters: Any) -> None:
         self.sql = sql
         self.parameters = parameters
         self.judge = judge
+        self.judged = False
         self.made = False
         self.found: Any = None
 
     def make(self, found: Any) -> None:
         """Take note of what was found, or refuse."""
+        self.judged, self.made = True, False
         self.found = self.judge(found)
         self.made = True
 

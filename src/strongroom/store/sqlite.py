@@ -72,6 +72,7 @@ class SqliteDatabase:
         self._readers: list[apsw.Connection] = []
         self._lists = 0
         self._broken = False
+        self._closed = False
         self._careful = 0  # rounds that are still to set savepoints
         self._quick = 0  # commits in a row that took little time
         self._logged = 0  # pages in the log after the last commit
@@ -205,7 +206,7 @@ class SqliteDatabase:
         await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
 
     def _submit(self, job: Job) -> asyncio.Future[Any]:
-        if self._broken:
+        if self._broken or self._closed:
             raise Unavailable(1)
         self._queue.append(job)
         if not self._busy:
@@ -261,7 +262,9 @@ class SqliteDatabase:
         if jobs[0].action is None:
             self._writer.set_busy_timeout(FOLD_MS)
             try:
-                self._writer.wal_checkpoint(mode=jobs[0].args[0])
+                logged, copied = self._writer.wal_checkpoint(mode=jobs[0].args[0])
+                if copied < logged:  # somebody reads from there: soon again
+                    self._copy_at = logged + CHECKPOINT_PAGES // 16
             except (apsw.BusyError, apsw.FullError):
                 pass  # somebody reads from the log, or the file cannot grow: another time
             except apsw.Error as error:
@@ -343,7 +346,7 @@ class SqliteDatabase:
             return
         self.nudges.committed(tx.told)  # before the answers leave
         if self._logged >= self._copy_at:
-            self._copy_at = self._logged + CHECKPOINT_PAGES  # if somebody reads from there, it is not copied at once
+            self._copy_at = self._logged + CHECKPOINT_PAGES
             self._queue.appendleft(Job(None, (apsw.SQLITE_CHECKPOINT_PASSIVE,), {}, long=True))
         elif self._logged < CHECKPOINT_PAGES:
             self._copy_at = CHECKPOINT_PAGES
@@ -421,6 +424,7 @@ class SqliteDatabase:
         await self.nudges.close()
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
+        self._closed = True
         if self._thread is not None:
             self._inbox.put(None)
             self._thread.join()
