@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from strongroom.server.exchange import Exchange
 
-TOGETHER: Final = 32  # answers that wait for each other, at most
+TOGETHER: Final = 64  # answers that wait for each other, at most
 BYTES: Final = 256 * 1024  # of answers that wait
 
 
