@@ -182,10 +182,14 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_is_noted_and_forgotten(
 def test_an_answer_that_is_out_is_not_kept(port: int) -> None:
     """A connection may be kept for long after it, and an answer may be a megabyte."""
     with connected(port) as wire:
-        wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+        wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX-Request-Id: not-kept\r\n\r\n")
         [(status, _, _)] = answers(wire, 1)
         assert status == 200
-        until(lambda: not any(isinstance(thing, Answer) for thing in gc.get_objects()), "the answer's end")
+        until(lambda: not any(_is_answer(thing, "not-kept") for thing in gc.get_objects()), "the answer's end")
+
+
+def _is_answer(thing: object, request_id: str) -> bool:
+    return isinstance(thing, Answer) and thing.request_id == request_id
 
 
 def test_one_that_waits_holds_up_none_that_came_with_it(port: int) -> None:
