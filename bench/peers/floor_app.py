@@ -1,7 +1,8 @@
 """A bare ASGI application on uvicorn with strongroom's statements, schema and SQLite settings, and nothing else.
 
 It has the memory of verified tokens and group commit in its simplest form. It has no session look-up, no request ids,
-no log, no metrics, no routing table, no savepoints, no streaming, and it checks no more of a body than its JSON types.
+no log, no metrics, no routing table, no undoing of one write among many, no streaming, and it checks no more of a body
+than its JSON types.
 """
 # ruff: noqa: SLF001 - the very statements that strongroom runs
 
