@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import socket
@@ -14,8 +15,10 @@ import httpx2
 import pytest
 
 import strongroom
+from strongroom import store
 from strongroom.server.answers import Answer
 from strongroom.server.exchange import Exchange
+from strongroom.store import Database, open_database
 from tests.conftest import SECRET
 from tests.contract.harness import until
 
@@ -279,3 +282,27 @@ def faults(server: strongroom.Server, monkeypatch: pytest.MonkeyPatch) -> list[s
     found: list[str] = []
     monkeypatch.setattr(server.log, "fault", lambda error, _id: found.append(type(error).__name__))
     return found
+
+
+def test_what_was_begun_is_finished_before_the_server_ends(tmp_path: Path) -> None:
+    """Its client has left, and the server is told to stop: the account is there all the same."""
+    made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")
+    thread = threading.Thread(target=made.listen, args=(0,))
+    thread.start()
+    until(lambda: made._runner is not None and made._runner.started.is_set(), "the server's start")
+    runner = made._runner
+    assert runner is not None
+    with connected(int((made.url or "").rpartition(":")[2])) as wire:
+        wire.sendall(_registration("left@example.com"))
+    until(lambda: bool(runner._uvicorn.server_state.tasks), "the server's notice that the client has left")
+    made.close()
+    thread.join(40)
+    db = open_database(str(tmp_path / "vault.db"), lambda: 1)
+    assert asyncio.run(_login(db, "left@example.com")) is not None
+
+
+async def _login(db: Database, email: str) -> object:
+    try:
+        return await db.read(store.accounts.by_email, email)
+    finally:
+        await db.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from strongroom.rules import REUSE_GRACE
+import pytest
+
+from strongroom import store
+from strongroom.rules import MINUTE, REUSE_GRACE
 from tests.conftest import House, Open, Person, runs
 
 
@@ -144,3 +147,20 @@ async def test_an_address_is_bounded_over_all_accounts(house: Open) -> None:
 
 def _signed(person: Person) -> dict[str, object]:
     return {"accessToken": person.access, "refreshToken": person.refresh, "user": {"id": person.id}}
+
+
+@runs
+async def test_a_use_that_cannot_be_noted_spoils_nothing(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written is answered as written, and what was read as read: the note is ours, not theirs."""
+
+    async def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("planted")
+
+    async with house() as h:
+        person = await h.person()
+        vault = await person.vault()
+        h.clock.pass_(2 * MINUTE)
+        monkeypatch.setattr(store.sessions, "touch", fails)
+        document = await person.document(vault)
+        assert (await person("GET", f"/vaults/{vault['uid']}/documents/{document['uid']}")).status_code == 200
+        assert (await person("GET", "/auth/me")).status_code == 200
