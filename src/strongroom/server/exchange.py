@@ -91,7 +91,7 @@ class Exchange:
 
     async def more(self) -> tuple[bytes, bool]:
         """The next piece of the body, and whether there are more."""
-        if self._continue:
+        if self._continue and not self.gone:
             self._continue = False
             self._connection.write(_CONTINUE)
         while not self._body and self.more_body and not self.gone:
