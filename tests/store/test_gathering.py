@@ -17,6 +17,7 @@ from strongroom.store import Tx, open_database
 from strongroom.store.accounts import _BY_EMAIL, _WITH_HASH
 from strongroom.store.db import Sql
 from strongroom.store.gathering import MOST, Gathering
+from strongroom.store.postgres import PostgresDatabase
 from strongroom.store.riding import Proof
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
@@ -181,8 +182,9 @@ async def test_a_database_that_is_away_is_asked_once(
 @runs
 async def test_one_who_was_refused_is_not_asked_about_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proof that failed has failed."""
-    db = open_database(postgres().fresh(), clock)
-    real, asked = db._attempts, []  # type: ignore[attr-defined]
+    db = PostgresDatabase(postgres().fresh(), clock)
+    asked: list[object] = []
+    real = db._attempts
 
     async def counted(*about: Any) -> Any:
         asked.append(about)

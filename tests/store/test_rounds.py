@@ -130,7 +130,7 @@ async def test_who_is_not_proven_writes_nothing(tmp_path: Path, clock: Clock) ->
 class _Threads:
     """Which thread each commit was made on."""
 
-    def __init__(self, db: SqliteDatabase) -> None:
+    def __init__(self, db: SqliteDatabase, patch: pytest.MonkeyPatch) -> None:
         self.on_the_loop: list[bool] = []
         real: Callable[[Any], Any] = db._commit
 
@@ -138,7 +138,7 @@ class _Threads:
             self.on_the_loop.append(threading.current_thread() is threading.main_thread())
             return real(jobs)
 
-        db._commit = commit  # type: ignore[method-assign]
+        patch.setattr(db, "_commit", commit)
 
 
 async def _one_by_one(db: SqliteDatabase, first: int, many: int) -> None:
@@ -152,7 +152,7 @@ async def test_the_loop_waits_for_a_quick_disk_only(
 ) -> None:
     """A single write stays on its thread after so many quick commits, and leaves it after one that was not."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
-    threads = _Threads(db)
+    threads = _Threads(db, monkeypatch)
     monkeypatch.setattr(sqlite, "QUICK_SECONDS", 60)
     await _one_by_one(db, 0, sqlite.QUICK_COMMITS + 3)
     assert threads.on_the_loop == [False] * sqlite.QUICK_COMMITS + [True] * 3
@@ -176,7 +176,7 @@ async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
     monkeypatch.setattr(sqlite, "QUICK_SECONDS", 60)
     await _one_by_one(db, 0, sqlite.QUICK_COMMITS)
     monkeypatch.setattr(sqlite, "_COMMIT", "COMMIT to a disk that is gone")
-    threads = _Threads(db)
+    threads = _Threads(db, monkeypatch)
     with pytest.raises(Unavailable):
         await db.write(store.accounts.insert, "x", "x@x", "hash")
     assert threads.on_the_loop == [True]

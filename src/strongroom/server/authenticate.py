@@ -24,10 +24,13 @@ def recognised(call: Call, endpoint: Endpoint, now: int) -> Actor | None:
     if not endpoint.proves:
         return None
     claims = call.room.tokens.remembered(call.given.get(b"authorization", b""), now)
-    if claims is None:
-        return None
+    return None if claims is None else _to_be_proven(call, claims)
+
+
+def _to_be_proven(call: Call, claims: credentials.Claims) -> Actor:
+    """The one whom a good token names; believed once it is proven that its session is open: see settle."""
     call.proof = sessions.proof(claims)
-    return Actor(claims.sub, claims.sid)  # believed once it is proven: see settle
+    return Actor(claims.sub, claims.sid)
 
 
 async def authenticate(call: Call) -> Actor:
@@ -44,8 +47,7 @@ async def authenticate(call: Call) -> Actor:
             raise Unauthorized
         room.tokens.remember(header, claims)
     if call.endpoint is not None and call.endpoint.proves and call.proof is None:
-        call.proof = sessions.proof(claims)
-        return Actor(claims.sub, claims.sid)
+        return _to_be_proven(call, claims)
     actor = await room.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
         await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)

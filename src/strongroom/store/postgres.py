@@ -122,9 +122,7 @@ class PostgresDatabase:
 
     async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """The same, for one who is still to be proven: both are asked at once, and with those of others."""
-        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
-            self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
-        looks = Looks(self._gathering, proof, self._clock(), self.read)
+        looks = self._looks(proof)
         try:
             result = await action(looks, *args, **keywords)
         except Unavailable:
@@ -134,6 +132,11 @@ class PostgresDatabase:
             raise
         await looks.prove()
         return result
+
+    def _looks(self, proof: Proof) -> Looks:
+        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
+            self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
+        return Looks(self._gathering, proof, self._clock(), self.read)
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""
@@ -146,7 +149,7 @@ class PostgresDatabase:
     async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """The same, for one who is still to be proven, which comes first: those who share a transaction are."""
         if not proof.made:
-            await self.read_if(proof, _nothing)
+            await self._looks(proof).prove()
         return await self.write(action, *args, **keywords)
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
@@ -284,10 +287,6 @@ class _Unknown(Exception):  # noqa: N818 - not an error of ours
 
 async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:
     return await connection.fetch(text, *values)
-
-
-async def _nothing(_tx: Tx) -> None:
-    """Nothing but the proof."""
 
 
 async def _size(tx: Tx) -> Any:
