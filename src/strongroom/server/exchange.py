@@ -51,6 +51,7 @@ class Exchange:
         "keep_alive",
         "more_body",
         "task",
+        "written",
     )
 
     def __init__(
@@ -79,6 +80,7 @@ class Exchange:
         self.failed = False
         self.gone = False
         self.task: asyncio.Task[None] | None = None
+        self.written = 0  # bytes of the last write: they stay in memory until the client has taken nearly all of them
         self._begun = False
         self._running: Coroutine[Any, Any, None]
         self._answer: Answer | None = None
@@ -124,6 +126,11 @@ class Exchange:
     def is_full(self) -> bool:
         """Whether more of the body is here than should wait to be read."""
         return len(self._body) > HIGH_WATER and not self.complete
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the body are kept in memory."""
+        return 0 if self.complete else len(self._body) + self.call.buffered
 
     def fail(self) -> None:
         """The rest of the body will never come: what did is not HTTP."""
@@ -212,6 +219,7 @@ class Exchange:
         if self._connection.is_closing:
             return
         if pieces is not None:
+            self.written = self._sent
             if isinstance(pieces, bytes):
                 self._connection.write(pieces)
             else:
@@ -269,6 +277,7 @@ class Exchange:
                         return
                     length = size_of(chunk)
                     self._sent += length
+                    self.written = length
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()

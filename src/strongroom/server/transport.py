@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
 
     from strongroom.server.app import App
+    from strongroom.server.buffers import BufferBudget
+    from strongroom.server.observe import Log
 
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of its headers
 HEADER_BYTES: Final = 64 * 1024
@@ -36,6 +38,7 @@ LINGER_SECONDS: Final = 2.0  # to take the last answer while more is sent: closi
 PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: what bounds the requests that wait
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
+_WARN_SECONDS: Final = 60.0
 _UNFRAMED: Final = -1  # the body is chunked, or there is none
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
@@ -52,15 +55,24 @@ def protocol(app: App, most_connections: int) -> type[Connection]:
     return type("Limited", (Connection,), {"app": app, "most_connections": most_connections})
 
 
-async def sweep(connections: Iterable[object]) -> None:
-    """Look after all connections a few times a second: cheaper than a timer for each request."""
+async def sweep(connections: Iterable[object], buffers: BufferBudget, log: Log) -> None:
+    """Check the time limits of all connections, and their buffers, a few times a second."""
     loop = asyncio.get_running_loop()
+    cut, next_warning = 0, 0.0
     while True:
         await asyncio.sleep(_SWEEP_SECONDS)
         now = loop.time()
         for connection in list(connections):
             if isinstance(connection, Connection):
                 connection.late(now)
+        buffers.enforce()
+        if buffers.cut > cut and now >= next_warning:
+            log.say(
+                "warning",
+                f"Cut {buffers.cut - cut} connections whose answers were not taken or requests not finished: "
+                f"together they held more than {buffers.limit} bytes (BUFFER_BYTES).",
+            )
+            cut, next_warning = buffers.cut, now + _WARN_SECONDS
 
 
 class Connection(asyncio.Protocol):
@@ -118,6 +130,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else "unix"
         self._state.connections.add(self)  # type: ignore[arg-type]
+        self.app.room.buffers.add(self)
         self.app.room.meters.connections += 1
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
@@ -127,6 +140,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Tell those who still write to it, or read from it."""
         self._state.connections.discard(self)
+        self.app.room.buffers.remove(self)
         self.app.room.meters.connections -= 1
         self._due = _NEVER
         for exchange in (self._in_hand, self._exchange, *self._queue):
@@ -170,6 +184,7 @@ class Connection(asyncio.Protocol):
         while data and not self._last_is_here:
             if self._queue or self._drain is not None:
                 self._unparsed = data
+                self.app.room.buffers.grow(len(data))
                 break
             size = max(PARSE_AHEAD, self._body_left)
             piece, data = (data, b"") if len(data) <= size else (data[:size], data[size:])
@@ -230,6 +245,7 @@ class Connection(asyncio.Protocol):
         """The client does not read as fast as we send: nothing more is read from it, and nothing begun for it."""
         self._drain = self._loop.create_future()
         self._start_stall_timer()
+        self.app.room.buffers.grow(self._unsent if self._in_hand is None else self._in_hand.written)
         self.adjust_reading()
 
     def resume_writing(self) -> None:
@@ -265,7 +281,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, several of one name joined as HTTP says; what comes after the body under that name is none."""
         if self._head >= 0:
-            name = name.lower()
+            name, value = name.lower(), value.strip(b" \t")
             given = self._given
             if name not in given:
                 given[name] = value
@@ -332,6 +348,33 @@ class Connection(asyncio.Protocol):
     def _in_body(self, data: bytes) -> bool:
         """Whether the headers end within these bytes, so that what follows is a body."""
         return b"\r\n\r\n" in data[: max(0, HEADER_BYTES - (self._head - len(data))) + 4]
+
+    # What it holds
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes are kept in memory for it: a response that is not taken, requests that are not answered."""
+        if self._transport.is_closing():
+            return 0
+        held = self._transport.get_write_buffer_size() + len(self._unparsed)
+        exchange, running = self._exchange, self._in_hand
+        if self._drain is not None and running is not None:
+            held = max(held, running.written)
+        if exchange is not None:
+            held += exchange.held_bytes
+        return held if running is None or running is exchange else held + running.held_bytes
+
+    @property
+    def owner(self) -> str:
+        """The account, or else the address, that they are kept for."""
+        exchange = self._in_hand or self._exchange
+        return self._client or "" if exchange is None else exchange.call.owner
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its request is being carried out: to cut it would free nothing."""
+        running = self._in_hand
+        return running is not None and not running.complete and not running.more_body and not running.call.streaming
 
     # Answers
 
