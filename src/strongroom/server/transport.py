@@ -36,6 +36,7 @@ STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
 PARTING_SECONDS: Final = 2.0  # the same, while the server stops
 LINGER_SECONDS: Final = 2.0  # to take the last answer while more is sent: closing at once would reset the connection
 PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: what bounds the requests that wait
+PARSE_CHUNKS: Final = 16 * 1024  # the same within a body whose length is not known
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
 _WARN_SECONDS: Final = 60.0
@@ -187,7 +188,8 @@ class Connection(asyncio.Protocol):
                 self._unparsed = data
                 self.app.room.buffers.grow(len(data))
                 break
-            size = max(PARSE_AHEAD, self._body_left)
+            in_chunks = self._exchange is not None and self._exchange.more_body
+            size = max(PARSE_CHUNKS if in_chunks else PARSE_AHEAD, self._body_left)
             piece, data = (data, b"") if len(data) <= size else (data[:size], data[size:])
             if not self._feed(piece):
                 self._excess = True
