@@ -23,6 +23,7 @@ GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts an
 SESSIONS_PER_ACCOUNT: Final = 100
 EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
+EMAIL: Final = 254  # characters of an email
 KEYRING: Final = 262_144  # characters of a keyring
 KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 OPERATIONS: Final = 1_000  # in one batch
@@ -64,7 +65,7 @@ def normal_email(text: str) -> str:
 def is_email(text: str) -> bool:
     """Whether a normal email has an acceptable form."""
     before, _, after = text.partition("@")
-    return 3 <= len(text) <= 254 and bool(before and after) and "@" not in after and not has_control(text)
+    return 3 <= len(text) <= EMAIL and bool(before and after) and "@" not in after and not has_control(text)
 
 
 def may_read(actor: Actor) -> bool:
