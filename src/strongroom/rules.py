@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from strongroom.errors import InsufficientScope, VaultNotFound
-from strongroom.model import Permission
+from strongroom.model import Document, Permission, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from strongroom.model import Actor, ApiKey
+
+S = TypeVar("S", Vault, Document)
 
 MINUTE: Final = 60_000
 GUESS_WINDOW: Final = 15 * MINUTE
@@ -76,6 +80,21 @@ def may_read(actor: Actor) -> bool:
 def may_see_blobs(actor: Actor) -> bool:
     """Whether the actor may reach a vault's blob: it lies in no collection, so a key of some collections may not."""
     return actor.key is None or actor.key.collections is None
+
+
+def seen_by(actor: Actor, stored: S, sent: object = None) -> S:
+    """What an actor may see of a vault or a document: the one rule for every answer that holds something stored.
+
+    Ciphertext is shown to who may read it, or has `sent` it with this very request; the counts of a vault to who may
+    read all of it. Names, collections, versions and times are shown to whoever reaches the object.
+    """
+    if may_read(actor) and (isinstance(stored, Document) or may_see_blobs(actor)):
+        return stored
+    empty: dict[str, Any] = {"data": None, "salt": None} if isinstance(stored, Vault) else {"data": "", "hmac": None}
+    hidden = {name: value for name, value in empty.items() if getattr(sent, name, None) != getattr(stored, name)}
+    if isinstance(stored, Vault):
+        hidden |= {"documents": None, "bytes": None}
+    return msgspec.structs.replace(stored, **hidden)
 
 
 def is_narrow(actor: Actor) -> bool:
