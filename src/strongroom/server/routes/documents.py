@@ -22,18 +22,18 @@ _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
 
 
-def _answer(call: Call, document: Document, status: int = 200) -> Answer:
+def _answer(call: Call, document: Document, status: int = 200, sent: wire.Body | None = None) -> Answer:
     etag = str(document.version)
     if call.method in {"GET", "HEAD"} and call.unchanged(etag):
         return Answer(status=304, etag=etag)
-    return answer(document, status, etag=etag)
+    return answer(rules.seen_by(call.actor, document, sent), status, etag=etag)
 
 
 async def create(call: Call) -> Answer:
     """Add a document."""
     wanted = await call.read(wire.CreateDocument)
     document, new = await call.change(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
-    return _answer(call, document, 201 if new else 200)
+    return _answer(call, document, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
@@ -51,7 +51,7 @@ async def put(call: Call) -> Answer:
     document = await call.change(
         documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
     )
-    return _answer(call, document)
+    return _answer(call, document, sent=wanted)
 
 
 async def delete(call: Call) -> Answer:
@@ -61,6 +61,7 @@ async def delete(call: Call) -> Answer:
     tombstone = await call.change(
         documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
     )
+    tombstone = rules.seen_by(call.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
     return answer(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from strongroom import errors, wire
+from strongroom import errors, rules, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
@@ -28,15 +28,17 @@ _PUT: dict[Variant, type[wire.PutVault | wire.RenameVault | wire.PutBlob]] = {
 }
 
 
-def _answer(call: Call, vault: Vault, status: int = 200) -> Answer:
+def _answer(call: Call, vault: Vault, status: int = 200, sent: wire.Body | None = None) -> Answer:
     """A vault, with its ETag: it covers the vault's own version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
     if call.method in {"GET", "HEAD"} and call.unchanged(etag):
         return Answer(status=304, etag=etag)
-    return answer(_shown(call, vault), status, etag=etag)
+    return answer(_shown(call, vault, sent), status, etag=etag)
 
 
-def _shown(call: Call, vault: Vault) -> wire.Vault:
+def _shown(call: Call, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
+    """A vault as the caller may see it, who sent this with the request."""
+    vault = rules.seen_by(call.actor, stored, sent)
     blob = call.room.variant.has_blobs
     return wire.Vault(
         uid=vault.uid,
@@ -77,7 +79,7 @@ async def create(call: Call) -> Answer:
     """Make a vault."""
     wanted = await call.read(_CREATE[call.room.variant])
     vault, new = await call.room.db.write(vaults.create, call.actor, call.room.terms, wanted)
-    return _answer(call, vault, 201 if new else 200)
+    return _answer(call, vault, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
@@ -97,7 +99,7 @@ async def put(call: Call) -> Answer:
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
     vault = await call.room.db.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
-    return _answer(call, vault)
+    return _answer(call, vault, sent=wanted)
 
 
 async def delete(call: Call) -> Answer:
