@@ -163,6 +163,11 @@ class Database(Protocol):
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""
 
+    async def write_long_if(
+        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    ) -> R:
+        """A long write of one who is still to be proven."""
+
     def snapshot(self, *, steady: bool = False) -> AbstractAsyncContextManager[Tx]:
         """A transaction that only reads, and shows one moment for as long as it is open.
 

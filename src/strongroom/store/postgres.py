@@ -156,6 +156,14 @@ class PostgresDatabase:
         """The same, in a transaction that is shared with nobody."""
         return await self._attempts(self._transact, action, args, keywords)
 
+    async def write_long_if(
+        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
+        """The same, for one who is still to be proven, which comes first."""
+        if not proof.made:
+            await self._looks(proof).prove()
+        return await self.write_long(action, *args, **keywords)
+
     @asynccontextmanager
     async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
         """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""

@@ -201,6 +201,12 @@ class SqliteDatabase:
         """Run a write that may take long: its statements run on the writer's thread too."""
         return await self._submit(Job(action, args, keywords, long=True))
 
+    async def write_long_if(
+        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
+        """The same, for one who is still to be proven, within the same transaction."""
+        return await self._submit(Job(action, args, keywords, proof=proof, long=True))
+
     async def fold(self) -> None:
         """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other."""
         await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))

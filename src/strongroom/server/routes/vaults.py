@@ -78,7 +78,7 @@ async def _listed(call: Call) -> Chunks:
 async def create(call: Call) -> Answer:
     """Make a vault."""
     wanted = await call.read(_CREATE[call.room.variant])
-    vault, new = await call.room.db.write(vaults.create, call.actor, call.room.terms, wanted)
+    vault, new = await call.change(vaults.create, call.actor, call.room.terms, wanted)
     return _answer(call, vault, 201 if new else 200, wanted)
 
 
@@ -98,7 +98,7 @@ async def put(call: Call) -> Answer:
     expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.room.db.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
+    vault = await call.change(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
     return _answer(call, vault, sent=wanted)
 
 
