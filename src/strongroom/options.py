@@ -57,6 +57,13 @@ TABLE: Final = (
     Option(
         "IMPORT_MAX_BYTES", "--import-max-bytes", "10737418240", "Largest file of an import, in bytes; 0 does not limit"
     ),
+    Option(
+        "BUFFER_BYTES",
+        "--buffer-bytes",
+        "268435456",
+        "Bytes of unfinished requests and of answers not taken, of all clients of a process; "
+        "beyond it, those who hold the most are cut off",
+    ),
     Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
     Option("PUBLIC_URL", "--public-url", "", "The address that people use, like https://vault.example.com"),

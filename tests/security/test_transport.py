@@ -151,7 +151,7 @@ def test_a_body_that_comes_a_byte_at_a_time_is_cut_off(serve: Serve, path: str) 
     """A client may not hold a connection for as long as it likes by sending its body slowly."""
     with serve() as port, connected(port) as wire:
         wire.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode())
-        wire.sendall(b'Content-Length: 100000\r\n\r\n{"email": "')
+        wire.sendall(b'Content-Length: 60000\r\n\r\n{"email": "')
         answer = drip(wire, b"a")
         assert not answer or int(answer.split()[1]) in {401, 408}
         assert healthy(port)
@@ -185,9 +185,9 @@ def test_a_large_body_is_not_taken_for_headers(serve: Serve) -> None:
     """Headers and body in one piece, of 200 KB."""
     with serve() as port, connected(port) as wire:
         body = json.dumps({"email": "a" * 200_000, "password": "x"}).encode()
-        head = b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        wire.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        assert rest(wire).startswith(b"HTTP/1.1 401")
+        head = b"POST /auth/email/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        wire.sendall(head + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        assert rest(wire).startswith(b"HTTP/1.1 400")
 
 
 def test_more_connections_than_there_may_be_are_told_so(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

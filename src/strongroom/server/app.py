@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import rules
 from strongroom.actions import purging, sessions
 from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized, Unavailable
-from strongroom.server import routes, tracing
+from strongroom.server import memory, routes, tracing
 from strongroom.server.answers import Answer, Header, refusal_answer
 from strongroom.server.authenticate import authenticate, recognised, settle
 from strongroom.server.cors import Cors
@@ -43,7 +43,7 @@ class App:
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
         self._traces = tracing.begin(self.room.log)
-        self._chores = [asyncio.create_task(self._purge())]
+        self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(memory.return_free_memory())]
         if self.room.place is not None:
             self._chores.append(asyncio.create_task(self._tell(self.room.place)))
         if self.room.settings.backup_dir:

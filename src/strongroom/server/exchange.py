@@ -6,6 +6,7 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from strongroom.errors import Invalid
 from strongroom.server.answers import Answer, size_of
 from strongroom.server.http import NOTHING, Call, Gone
 from strongroom.server.patience import in_a_task
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from strongroom.server.transport import Connection
 
 HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
+NOT_HTTP: Final = "The request is not valid HTTP/1.1."
 _LINES: Final = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _END: Final = b"\r\n"
@@ -44,10 +46,12 @@ class Exchange:
         "_waiter",
         "call",
         "complete",
+        "failed",
         "gone",
         "keep_alive",
         "more_body",
         "task",
+        "written",
     )
 
     def __init__(
@@ -73,8 +77,10 @@ class Exchange:
         self.keep_alive = keep_alive
         self.more_body = True
         self.complete = False
+        self.failed = False
         self.gone = False
         self.task: asyncio.Task[None] | None = None
+        self.written = 0  # bytes of the last write: they stay in memory until the client has taken nearly all of them
         self._begun = False
         self._running: Coroutine[Any, Any, None]
         self._answer: Answer | None = None
@@ -94,12 +100,14 @@ class Exchange:
         if self._continue and not self.gone:
             self._continue = False
             self._connection.write(_CONTINUE)
-        while not self._body and self.more_body and not self.gone:
-            self._connection.go_on_reading()
+        while not self._body and self.more_body and not self.gone and not self.failed:
+            self._connection.adjust_reading()
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         if self.gone:
             raise Gone
+        if self.failed:
+            raise Invalid({}, NOT_HTTP)
         piece, self._body = self._body, b""
         return piece, self.more_body
 
@@ -112,8 +120,21 @@ class Exchange:
     def feed(self, piece: bytes) -> None:
         """A piece of the body has arrived."""
         self._body = self._body + piece if self._body else piece
-        if len(self._body) > HIGH_WATER:
-            self._connection.pause_reading()
+        self.wake()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more of the body is here than should wait to be read."""
+        return len(self._body) > HIGH_WATER and not self.complete
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the body are kept in memory."""
+        return 0 if self.complete else len(self._body) + self.call.buffered
+
+    def fail(self) -> None:
+        """The rest of the body will never come: what did is not HTTP."""
+        self.failed = True
         self.wake()
 
     def end(self) -> None:
@@ -198,6 +219,7 @@ class Exchange:
         if self._connection.is_closing:
             return
         if pieces is not None:
+            self.written = self._sent
             if isinstance(pieces, bytes):
                 self._connection.write(pieces)
             else:
@@ -255,6 +277,7 @@ class Exchange:
                         return
                     length = size_of(chunk)
                     self._sent += length
+                    self.written = length
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()
@@ -270,6 +293,8 @@ class Exchange:
             self.keep_alive = False
             end = _END
         else:
+            if self._continue and self.more_body:
+                self.keep_alive = False  # the client may never send the body that it announced and was not asked for
             end = _END if self.keep_alive else _CLOSE
         if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
             end = _CHUNKED + end
@@ -278,4 +303,5 @@ class Exchange:
     def _done(self) -> None:
         self.complete = True
         self._continue = False
+        self._body = b""
         self._connection.answered(self)

@@ -16,11 +16,13 @@ from strongroom.errors import (
     Invalid,
     PayloadTooLarge,
     RequestTimeout,
+    Unavailable,
     UnsupportedMediaType,
 )
 from strongroom.model import Actor, Expected, Origin
-from strongroom.server.address import address_of
+from strongroom.server.address import address_of, counted
 from strongroom.server.answers import JSON, Header
+from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class Call:
     __slots__ = (
         "actor",
         "body",
+        "buffered",
         "client",
         "endpoint",
         "given",
@@ -83,6 +86,7 @@ class Call:
         self.given = given
         self.client = client
         self.body: Body = NOTHING
+        self.buffered = 0  # bytes of the body that were read and are kept
         self.parts: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Call], Awaitable[object]] | None = None
@@ -119,9 +123,20 @@ class Call:
         """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
         return identifiers.canonical(self.parts[name]) or ""
 
+    @property
+    def owner(self) -> str:
+        """The account that calls, or else the address."""
+        return counted(self) if self.actor is NOBODY else self.actor.user_id
+
+    @property
+    def body_limit(self) -> int:
+        """The largest body that is read here."""
+        limit = self.room.settings.max_body_bytes
+        return limit if self.endpoint is None else min(limit, self.endpoint.body_limit or limit)
+
     async def read(self, kind: type[B]) -> B:
         """The body, checked. Its size is judged before its type, and both before its content."""
-        limit = self.room.settings.max_body_bytes
+        limit = self.body_limit
         length = self.given.get(b"content-length")
         declared = None if length is None else int(length)
         chunked = b"transfer-encoding" in self.given
@@ -157,9 +172,24 @@ class Call:
                     if not more:
                         return bytes(gathered + piece) if gathered else piece
                     gathered += piece
+                    self.buffer(len(gathered))
                     limit_of_time.reschedule(began + BODY_SECONDS + len(gathered) / BODY_RATE)
         except TimeoutError:
             raise RequestTimeout from None
+        finally:
+            if self.actor is NOBODY:
+                self.buffer(0)
+
+    def buffer(self, size: int) -> None:
+        """Account for so many bytes of the body being kept; refuse them where the memory for bodies is used up."""
+        buffers, size = self.room.buffers, max(0, size - FREE_BYTES)
+        added, self.buffered = size - self.buffered, size
+        if self.actor is NOBODY:
+            buffers.unauthenticated += added
+            if added > 0 and buffers.unauthenticated > UNAUTHENTICATED_BYTES:
+                raise Unavailable(1, "Too many requests without a token are unfinished; try again shortly.")
+        if added > 0:
+            buffers.reserve(added, self.owner)
 
     def _require_json(self) -> None:
         declared = self.given.get(b"content-type", b"")

@@ -218,6 +218,7 @@ async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
                 number += 1
                 end = pending.find(b"\n")
             seen = len(pending)
+            call.buffer(seen)
             if seen > longest:
                 raise wire.bad_line(number, {"line": f"is longer than {longest} bytes, the most that is taken here"})
             await asyncio.sleep(0)  # others get their turn

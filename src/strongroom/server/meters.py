@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from strongroom.server.board import Samples
+    from strongroom.server.buffers import BufferBudget
     from strongroom.server.room import Room
     from strongroom.server.table import Endpoint
     from strongroom.store import Database
@@ -29,6 +30,8 @@ FAMILIES: Final = (
     ("strongroom_commit_writes", "histogram", "Writes that shared one commit"),
     ("strongroom_commit_seconds", "histogram", "Time that a commit took until the database had it"),
     ("strongroom_connections", "gauge", "Open connections"),
+    ("strongroom_buffered_bytes", "gauge", "Bytes of unfinished requests and of answers that clients have not taken"),
+    ("strongroom_buffer_cuts_total", "counter", "Connections that were cut because buffers were over BUFFER_BYTES"),
     ("strongroom_event_streams", "gauge", "Clients that listen for events"),
     ("strongroom_queue_depth", "gauge", "How many wait: to write, for a password to be hashed, for a list"),
     ("strongroom_database_bytes", "gauge", "Bytes that the database takes, its log included"),
@@ -93,7 +96,7 @@ class Meters:
         """Count on from what another process counted: a counter never goes down while the server runs."""
         self._before = {name: dict(values) for name, values in before.items() if _KINDS.get(name) != "gauge"}
 
-    def samples(self, db: Database, waiting: Mapping[str, int], streams: int) -> Samples:
+    def samples(self, db: Database, waiting: Mapping[str, int], streams: int, buffers: BufferBudget) -> Samples:
         """This process's figures."""
         found: Samples = {
             "strongroom_requests_total": {},
@@ -106,6 +109,8 @@ class Meters:
             "strongroom_commit_writes": _histogram(db.pulse.writes),
             "strongroom_commit_seconds": _histogram(db.pulse.seconds),
             "strongroom_connections": {"": self.connections},
+            "strongroom_buffered_bytes": {"": buffers.held},
+            "strongroom_buffer_cuts_total": {"": buffers.cut},
             "strongroom_event_streams": {"": streams},
             "strongroom_queue_depth": {_labels(queue=name): count for name, count in waiting.items()},
             "strongroom_processes": {"": 1},

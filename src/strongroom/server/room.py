@@ -12,6 +12,7 @@ from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
 from strongroom.model import Keeping, Terms
+from strongroom.server.buffers import BufferBudget
 from strongroom.server.live import Hub
 from strongroom.server.meters import Meters
 from strongroom.server.ready import Readiness
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 LISTS_AT_ONCE: Final = 32
+BODIES_AT_ONCE: Final = 4  # of the largest size fit into the memory for buffers, whatever its setting
 MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody wait longer
 
 
@@ -60,6 +62,7 @@ class Room:
         self.meters = Meters()
         if place is not None:
             self.meters.go_on_from(place.before())
+        self.buffers = BufferBudget(max(settings.buffer_bytes, BODIES_AT_ONCE * settings.max_body_bytes))
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
         self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
@@ -75,7 +78,7 @@ class Room:
     def samples(self) -> Samples:
         """What this process has counted."""
         waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": self.lists.waiting}
-        return self.meters.samples(self.db, waiting, self.live.streams)
+        return self.meters.samples(self.db, waiting, self.live.streams, self.buffers)
 
     def last_backup(self) -> int | None:
         """When the newest of the backups that the server makes was begun, in milliseconds."""

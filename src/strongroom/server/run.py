@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from strongroom.server import listening, routes
+from strongroom.server import listening, memory, routes
 from strongroom.server.app import App
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
@@ -36,6 +36,7 @@ class _Uvicorn(uvicorn.Server):
     on_started: Any = None
     on_stopping: Any = None
     on_hangup: Any = None
+    sweep: Any = None
     watched: tuple[socket.socket, type[asyncio.Protocol]] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
@@ -54,7 +55,7 @@ class _Uvicorn(uvicorn.Server):
             self.servers.append(await loop.create_server(lambda: made(server_state=self.server_state), sock=bound))
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, self.on_hangup)
-        self.sweeping = asyncio.create_task(sweep(self.server_state.connections))
+        self.sweeping = asyncio.create_task(self.sweep(self.server_state.connections))
         if self.on_started is not None:
             self.on_started()
 
@@ -100,6 +101,8 @@ class Runner:
         self._uvicorn.on_started = self._started
         self._uvicorn.on_stopping = server.stopping
         self._uvicorn.on_hangup = self.reload
+        room = server.app.room
+        self._uvicorn.sweep = lambda connections: sweep(connections, room.buffers, room.log)
         if doors.metrics is not None:
             watching = App(server.app.room, routes.watching())
             self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
@@ -112,6 +115,7 @@ class Runner:
 
     def run(self) -> None:
         """Serve until told to stop."""
+        memory.configure()
         logger = logging.getLogger("uvicorn.error")
         logger.handlers = [Forward(self._server.log)]
         logger.propagate = False

@@ -152,6 +152,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "VAULT_VARIANT": _variant,
     "MAX_BODY_BYTES": _whole(1_024, 2**30),
     "IMPORT_MAX_BYTES": _whole(0, 10**15 - 1),
+    "BUFFER_BYTES": _whole(16 * 2**20, 10**15 - 1),
     "CORS_ORIGINS": _origins,
     "PUBLIC_URL": _public_url,
     "TRUSTED_PROXIES": _trusted,
@@ -197,6 +198,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     vault_variant: Variant
     max_body_bytes: int
     import_max_bytes: int
+    buffer_bytes: int
     cors_origins: tuple[str, ...]
     public_url: str
     trusted_proxies: tuple[Network | str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from enum import Enum
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -13,6 +14,8 @@ from strongroom.errors import MethodNotAllowed, NotFound, Refusal
 from strongroom.model import Permission
 from strongroom.server.answers import Answer
 from strongroom.server.http import Call
+
+UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, where no token is needed
 
 
 class Access(Enum):
@@ -35,6 +38,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     proves: bool = False  # it reads by `call.look` or writes by `call.change`, which prove the caller's session
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
+    body_bytes: int | None = None  # a limit of its own for the body
     reads: str = ""  # the media type of a body that is read as it arrives
     answers: type[Struct] | None = None
     streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
@@ -44,6 +48,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
     conditional: tuple[str, ...] = ()  # headers that it heeds
     also: tuple[str, ...] = ()  # other spellings of the path
+
+    @property
+    def body_limit(self) -> int | None:
+        """The largest body, where that is less than the server's limit: strangers may send little."""
+        return self.body_bytes or (UNAUTHENTICATED_BODY if self.access is Access.PUBLIC else None)
 
 
 class _Node:

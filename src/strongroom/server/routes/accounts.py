@@ -90,6 +90,7 @@ ENDPOINTS: Final = (
         summary="Register with an email and a password",
         access=Access.PUBLIC,
         takes=wire.Register,
+        body_bytes=512 * 1024,  # it carries a keyring
         answers=wire.SignedIn,
         status=201,
         refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),

@@ -1,0 +1,58 @@
+"""Memory that is free goes back to the system: at once where it was a large buffer, otherwise now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import gc
+import os
+from pathlib import Path
+from typing import Any, Final
+
+MIB: Final = 1024 * 1024
+_LARGE: Final = MIB  # an allocation of this size or more has pages of its own, which are unmapped when it is freed
+_SLACK: Final = 8 * MIB  # that may stay free at the top of the heap
+_ARENAS: Final = 2
+_LOOK_SECONDS: Final = 10.0
+_GROWTH: Final = 8 * MIB  # since memory was last returned, before it is tried again
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+
+
+def configure() -> None:
+    """Fix the thresholds of glibc's allocator.
+
+    Left alone, it raises them with the largest buffer that was ever freed, and one document of 4 MiB is enough for all
+    later ones to fragment the heap. With another C library nothing is changed.
+    """
+    mallopt = _function("mallopt")
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        mallopt(_M_TRIM_THRESHOLD, _SLACK)
+        mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+async def return_free_memory() -> None:
+    """Return free memory to the system, now and then, after the process has grown."""
+    trim, lowest = _function("malloc_trim"), _resident()
+    while trim is not None and lowest:
+        await asyncio.sleep(_LOOK_SECONDS)
+        if _resident() > lowest + _GROWTH:
+            gc.collect()
+            await asyncio.to_thread(trim, 0)  # ctypes lets others run meanwhile
+            lowest = _resident()
+        lowest = min(lowest, _resident())
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+def _function(name: str) -> Any:
+    try:
+        return getattr(ctypes.CDLL(None), name)
+    except (AttributeError, OSError, TypeError):
+        return None
