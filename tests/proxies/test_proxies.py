@@ -176,6 +176,6 @@ def test_the_page_shows_each_proxy_with_what_it_needs(name: str) -> None:
             "proxy_buffering off;",
             "proxy_read_timeout 1h;",
         ],
-        "haproxy": ["timeout server 75s", "http-request set-header X-Forwarded-For %[src]"],
+        "haproxy": ["option http-no-delay", "timeout server 75s", "http-request set-header X-Forwarded-For %[src]"],
     }
     assert [line for line in needed[name] if line not in text] == []

@@ -121,6 +121,8 @@ class Tricks:
             yield Trick(f"expect, {status}, chunks never sent", (chunked, 0.03))
             many = self._head(first, kind, "Expect: 100-continue", "Content-Length: 50")
             yield Trick(f"burst, {status}", (many,), 0.3, BURST, int(status))
+            many = self._head(first, kind, "Expect: 100-continue, x", "Content-Length: 50")
+            yield Trick(f"burst in a list, {status}", (many,), 0.3, BURST, int(status))
         large = self._head("POST /auth/email/login HTTP/1.1", "Expect: 100-continue", "Content-Length: 7000000")
         yield Trick("expect, 413, never sent", (large, 0.03))
         yield Trick("expect, 413, sent late", (large, 0.03, self._begun()))

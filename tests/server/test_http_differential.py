@@ -8,16 +8,18 @@ import secrets
 import socket
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from strongroom import create_server
+from strongroom.server import transport
 from tests.conftest import SECRET, runs
 from tests.contract.harness import until
-from tests.faults.crowd import rounds
+from tests.faults.crowd import LONG, rounds
 from tests.server.differential import (
     CORPUS,
     PROBE,
@@ -47,7 +49,7 @@ async def wrong_with(layer: Layer, stream: bytes, cuttings: list[tuple[list[byte
         ours = await layer.play(pieces, turns, methods)
         wrong = judge(reading, ours)
         first = first or ours
-        differs = agree(first, ours)
+        differs = agree(reading, first, ours)
         if differs is not None:
             wrong.append(differs)
         if wrong:
@@ -162,3 +164,131 @@ def test_the_generator_makes_every_kind_of_stream() -> None:
     assert min(ends[end] for end in ("open", "refused", "closed", "switched")) >= 15, ends
     whole = [reference(Generator(1, number).stream()) for number in range(500)]
     assert sum(len(reading.requests) > 2 for reading in whole if reading.end == "open") >= 60
+
+
+# Planted faults: each is put into the connection, and must be caught.
+
+
+def _keep(connection: Any) -> None:
+    connection._exchange.keep_alive = True
+    connection._last = False
+
+
+def _upgrades_go_on(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def on_headers_complete(self) -> None:
+            super().on_headers_complete()
+            if b"upgrade" in self._given or self._exchange.call.method == "CONNECT":
+                _keep(self)
+                self._upgrade_with_body = False
+
+    return Planted
+
+
+def _expectations_go_on(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def on_headers_complete(self) -> None:
+            super().on_headers_complete()
+            self._exchange._continue = False
+
+    return Planted
+
+
+def _close_goes_on(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def on_headers_complete(self) -> None:
+            super().on_headers_complete()
+            if self._given.get(b"connection", b"").lower() == b"close":
+                _keep(self)
+
+    return Planted
+
+
+def _bodies_are_forgotten(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def answered(self, exchange: Any) -> None:
+            if exchange.more_body and exchange.keep_alive:
+                self._parser = transport._parser(self)
+                self._head, self._body_left = 0, -1
+            super().answered(exchange)
+
+    return Planted
+
+
+def _pieces_are_lost(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def on_body(self, body: bytes) -> None:
+            super().on_body(body if not self._exchange._body else b"")
+
+    return Planted
+
+
+def _answers_overtake(kind: type[Any]) -> type[Any]:
+    class Last(deque[Any]):
+        popleft = deque.pop
+
+    class Planted(kind):  # type: ignore[misc]
+        def __init__(self, **more: Any) -> None:
+            super().__init__(**more)
+            self._queue = Last()
+
+    return Planted
+
+
+def _refusals_interrupt(kind: type[Any]) -> type[Any]:
+    class Planted(kind):  # type: ignore[misc]
+        def _refuse(self, status: int, code: str, message: str) -> None:
+            self._exchange = None
+            super()._refuse(status, code, message)
+
+    return Planted
+
+
+def _lenient(**leniencies: bool) -> Callable[[type[Any]], type[Any]]:
+    def wrap(kind: type[Any]) -> type[Any]:
+        class Planted(kind):  # type: ignore[misc]
+            def __init__(self, **more: Any) -> None:
+                super().__init__(**more)
+                self._parser.set_dangerous_leniencies(lenient_data_after_close=True, **leniencies)
+
+        return Planted
+
+    return wrap
+
+
+PLANTED: dict[str, tuple[Callable[[type[Any]], type[Any]], str]] = {  # with the stream of the corpus that catches it
+    "a connection goes on after an upgrade": (_upgrades_go_on, "upgrade"),
+    "a connection goes on after CONNECT": (_upgrades_go_on, "connect"),
+    "a connection goes on after a body that was never asked for": (_expectations_go_on, "expect and an early answer"),
+    "a connection goes on after Connection: close": (_close_goes_on, "close, and more"),
+    "the rest of a body is taken for a request": (_bodies_are_forgotten, "an early answer"),
+    "a piece of a body is lost": (_pieces_are_lost, "chunks"),
+    "a later answer overtakes": (_answers_overtake, "two requests"),
+    "a refusal stands in the place of an answer": (_refusals_interrupt, "garbage in a slow answer"),
+    "a chunk needs no end": (_lenient(lenient_optional_crlf_after_chunk=True), "a chunk without its end"),
+    "a line feed alone ends a line": (_lenient(lenient_optional_cr_before_lf=True), "a line feed in a chunk extension"),
+    "a header may hold anything": (_lenient(lenient_headers=True), "a NUL in a header"),
+}
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+@runs
+async def test_a_planted_fault_is_caught(fault: str, tmp_path: Path) -> None:
+    """By a stream of the corpus; and in the soak by the generated streams as well."""
+    wrap, name = PLANTED[fault]
+    async with layer(tmp_path, wrap) as broken:
+        assert await in_the_corpus(broken, name)
+        if LONG:
+            found = await generated(broken, SEED, STREAMS)
+            assert found is not None
+            print(f"{fault}: caught by stream {found[0]}")  # noqa: T201
+
+
+@runs
+async def test_checks_that_are_left_out_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of Host, of the version and of the transfer coding, which the parser does not make."""
+    monkeypatch.setattr(transport, "_check", lambda *_: None)
+    async with layer(tmp_path) as broken:
+        for name in ("no host", "gzip and chunked", "HTTP/2.0"):
+            assert await in_the_corpus(broken, name), name
+        assert await generated(broken, 1, 2_000)
