@@ -76,7 +76,7 @@ CHUNK: Final = 3 * 512 * 1024  # a list up to this size is one answer, a longer 
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
-    __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "request_id", "status")
+    __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "prepared", "request_id", "status")
 
     def __init__(
         self,
@@ -95,6 +95,7 @@ class Answer:
         self.etag = etag
         self.headers: Sequence[Header] = headers
         self.request_id = ""
+        self.prepared = 0  # bytes of the chunks that are made already
         self.ended: str | None = None  # why, where an answer is a stream without an end of its own
 
     @property
@@ -162,7 +163,9 @@ async def streamed(chunks: Chunks, **about: Any) -> Answer:
     second = await anext(chunks, None)
     if second is None:
         return Answer(first, **about)
-    return Answer(chunks=_chain((first, second), chunks), **about)
+    answer = Answer(chunks=_chain((first, second), chunks), **about)
+    answer.prepared = size_of(first) + size_of(second)
+    return answer
 
 
 async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:

@@ -80,7 +80,7 @@ class Exchange:
         self.failed = False
         self.gone = False
         self.task: asyncio.Task[None] | None = None
-        self.written = 0  # bytes of the last write: they stay in memory until the client has taken nearly all of them
+        self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
         self._begun = False
         self._running: Coroutine[Any, Any, None]
         self._answer: Answer | None = None
@@ -277,7 +277,8 @@ class Exchange:
                         return
                     length = size_of(chunk)
                     self._sent += length
-                    self.written = length
+                    self.written = max(length, answer.prepared)
+                    answer.prepared = max(0, answer.prepared - length)
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()

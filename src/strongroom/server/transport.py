@@ -36,9 +36,11 @@ STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
 PARTING_SECONDS: Final = 2.0  # the same, while the server stops
 LINGER_SECONDS: Final = 2.0  # to take the last answer while more is sent: closing at once would reset the connection
 PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: what bounds the requests that wait
+PARSE_CHUNKS: Final = 16 * 1024  # the same within a body whose length is not known
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
 _WARN_SECONDS: Final = 60.0
+_ENCODER_OVERHEAD: Final = 1.5  # times as much memory as it has bytes is taken by what the JSON encoder makes
 _UNFRAMED: Final = -1  # the body is chunked, or there is none
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
@@ -186,7 +188,8 @@ class Connection(asyncio.Protocol):
                 self._unparsed = data
                 self.app.room.buffers.grow(len(data))
                 break
-            size = max(PARSE_AHEAD, self._body_left)
+            in_chunks = self._exchange is not None and self._exchange.more_body
+            size = max(PARSE_CHUNKS if in_chunks else PARSE_AHEAD, self._body_left)
             piece, data = (data, b"") if len(data) <= size else (data[:size], data[size:])
             if not self._feed(piece):
                 self._excess = True
@@ -245,7 +248,9 @@ class Connection(asyncio.Protocol):
         """The client does not read as fast as we send: nothing more is read from it, and nothing begun for it."""
         self._drain = self._loop.create_future()
         self._start_stall_timer()
-        self.app.room.buffers.grow(self._unsent if self._in_hand is None else self._in_hand.written)
+        self.app.room.buffers.grow(
+            self._unsent if self._in_hand is None else int(self._in_hand.written * _ENCODER_OVERHEAD)
+        )
         self.adjust_reading()
 
     def resume_writing(self) -> None:
@@ -356,10 +361,11 @@ class Connection(asyncio.Protocol):
         """How many bytes are kept in memory for it: a response that is not taken, requests that are not answered."""
         if self._transport.is_closing():
             return 0
-        held = self._transport.get_write_buffer_size() + len(self._unparsed)
+        held = self._transport.get_write_buffer_size()
         exchange, running = self._exchange, self._in_hand
         if self._drain is not None and running is not None:
-            held = max(held, running.written)
+            held = max(held, int(running.written * _ENCODER_OVERHEAD))
+        held += len(self._unparsed)
         if exchange is not None:
             held += exchange.held_bytes
         return held if running is None or running is exchange else held + running.held_bytes
