@@ -43,8 +43,8 @@ class Tricks:
         r = self._random
         if r.random() < 0.1:
             generator = Generator(self._seed, self._number)
-            pieces, _ = generator.cut(generator.stream().replace(b"Host: x", b"Host: " + HOST.encode()))
-            return Trick("a generated stream", _apart(*pieces))
+            cut = generator.cut(generator.stream().replace(b"Host: x", b"Host: " + HOST.encode()))
+            return Trick("a generated stream", _apart(*cut.pieces))
         return r.choice(self._all)
 
     def by(self, name: str) -> list[Trick]:

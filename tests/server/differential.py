@@ -171,12 +171,29 @@ def _given(request_id: str) -> str:
     return "" if _OUR_ID.fullmatch(request_id) else request_id
 
 
-class RecordingTransport(asyncio.Transport):
-    """A transport that keeps what is written, and delivers nothing while reading is paused."""
+@dataclass(frozen=True)
+class Cut:
+    """A stream in pieces."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    pieces: Sequence[bytes]
+    turns: Sequence[bool]  # whether the loop turns after a piece until nothing moves
+    stalls: bool = False  # whether the client takes an answer only when all is sent
+
+    def __str__(self) -> str:
+        return f"cut as {[len(piece) for piece in self.pieces]}, turns {list(map(int, self.turns))}, {self.stalls=}"
+
+
+class RecordingTransport(asyncio.Transport):
+    """A transport that keeps what is written, and delivers nothing while reading is paused.
+
+    One that stalls is full after every write, until `drain`.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, stalls: bool) -> None:
         super().__init__()
         self._loop = loop
+        self.stalls = stalls
+        self.full = False
         self.writes: list[tuple[int, bytes]] = []
         self.fed = 0
         self.closing = False
@@ -190,6 +207,9 @@ class RecordingTransport(asyncio.Transport):
             raise RuntimeError("Cannot call write() after write_eof()")
         if not self.closing:
             self.writes.append((self.fed, bytes(data)))
+            if self.stalls and not self.full:
+                self.full = True
+                self.connection.pause_writing()
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
         self.write(b"".join(list_of_data))
@@ -226,6 +246,13 @@ class RecordingTransport(asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return ("127.0.0.1", 5) if name == "peername" else default
+
+    def drain(self) -> bool:
+        """Let the client take what was written; whether there was anything."""
+        was_full, self.full = self.full, False
+        if was_full and not self.closing:
+            self.connection.resume_writing()
+        return was_full
 
     def deliver(self) -> None:
         """Hand over what has come, as far as it is taken."""
@@ -306,21 +333,23 @@ class Layer:
         self._kind = wrap(kind) if wrap else kind
         self._loop: Any = asyncio.get_running_loop()
 
-    async def play(self, pieces: Sequence[bytes], turns: Sequence[bool], methods: Sequence[str]) -> Outcome:
-        """Feed a stream in these pieces; after a piece the loop turns until nothing moves, or goes on at once.
+    async def play(self, stream: Cut, methods: Sequence[str]) -> Outcome:
+        """Feed a stream as it is cut.
 
         `methods` are those of the requests as the reference reads them: an answer to HEAD has no body.
         """
-        wire = RecordingTransport(self._loop)
+        wire = RecordingTransport(self._loop, stalls=stream.stalls)
         self.app.carried_out, self.app.had_body = [], set()
         wire.connection = self._kind(server_state=self._state, _loop=self._loop)
         wire.connection.connection_made(wire)
-        for piece, turn in zip(pieces, turns, strict=True):
+        for piece, turn in zip(stream.pieces, stream.turns, strict=True):
             wire.pending.append(piece)
             wire.deliver()
             if turn:
                 await self._settle()
         await self._settle()
+        while wire.drain():
+            await self._settle()
         closed = wire.closing or wire.ended
         answers, rest, continued = read_answers(wire.writes, methods)
         done = self.app.carried_out, self.app.had_body
@@ -517,14 +546,16 @@ class Generator:
             parts.insert(r.randrange(len(parts) + 1), r.choice(_GARBAGE))
         if r.random() < 0.04:
             parts[-1] = parts[-1][: r.randrange(len(parts[-1]) + 1)]
+        if r.random() < 0.01:
+            parts[:1] = [self._request(0.0) for _ in range(r.randrange(20, 50))]  # more than is parsed ahead
         raw = b"".join(parts)
         if r.random() < 0.05 and raw:
             at = r.randrange(len(raw))
             raw = raw[:at] + r.choice((b"", b"\0", b"\r", b"\n", b" ", b"\t", b"\x80", b":", b"\x7f")) + raw[at + 1 :]
         return raw + PROBE
 
-    def cut(self, stream: bytes) -> tuple[list[bytes], list[bool]]:
-        """Pieces of a stream, and after which of them the loop turns."""
+    def cut(self, stream: bytes) -> Cut:
+        """A stream in pieces."""
         r = self._r
         places = sorted({r.randrange(1, len(stream)) for _ in range(r.choice((1, 1, 2, 3, 6)))})
         for mark in (b"\r\n\r\n", b"\r\n"):
@@ -533,7 +564,7 @@ class Generator:
                 places.append(at + r.randrange(len(mark) + 1))
         edges = [0, *sorted(set(places) - {0, len(stream)}), len(stream)]
         pieces = [stream[a:b] for a, b in itertools.pairwise(edges)]
-        return pieces, [r.random() < 0.8 for _ in pieces]
+        return Cut(pieces, [r.random() < 0.8 for _ in pieces], stalls=r.random() < 0.3)
 
     def _name(self, letter: str) -> bytes:
         self._id += 1

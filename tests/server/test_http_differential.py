@@ -23,6 +23,7 @@ from tests.faults.crowd import LONG, rounds
 from tests.server.differential import (
     CORPUS,
     PROBE,
+    Cut,
     Generator,
     Layer,
     Outcome,
@@ -40,20 +41,20 @@ STREAMS = rounds(2_000, 100_000)
 CUTTINGS = 3  # of each generated stream, besides the uncut one
 
 
-async def wrong_with(layer: Layer, stream: bytes, cuttings: list[tuple[list[bytes], list[bool]]]) -> list[str]:
+async def wrong_with(layer: Layer, stream: bytes, cuttings: list[Cut]) -> list[str]:
     """What is wrong with a stream: against the reference, uncut and cut, and between the cuttings."""
     reading = reference(stream)
     methods = [seen.method for seen in reading.requests]
     first: Outcome | None = None
-    for pieces, turns in [([stream], [True]), *cuttings]:
-        ours = await layer.play(pieces, turns, methods)
+    for cut in [Cut([stream], [True]), *cuttings]:
+        ours = await layer.play(cut, methods)
         wrong = judge(reading, ours)
         first = first or ours
         differs = agree(reading, first, ours)
         if differs is not None:
             wrong.append(differs)
         if wrong:
-            return [*wrong, f"cut as {[len(piece) for piece in pieces]}", f"turns {turns}"]
+            return [*wrong, str(cut)]
     return []
 
 
@@ -71,10 +72,10 @@ async def generated(layer: Layer, seed: int, streams: int) -> tuple[int, bytes, 
 async def in_the_corpus(layer: Layer, name: str) -> list[str]:
     """What is wrong with a stream of the corpus, cut in two at every place, and into single bytes."""
     stream = CORPUS[name] + PROBE
-    cuttings = [([stream[:at], stream[at:]], [True, True]) for at in range(1, len(stream))]
-    cuttings += [([stream[:at], stream[at:]], [False, True]) for at in range(1, len(stream), 7)]
+    cuttings = [Cut([stream[:at], stream[at:]], [True, True]) for at in range(1, len(stream))]
+    cuttings += [Cut([stream[:at], stream[at:]], [False, True], stalls=True) for at in range(1, len(stream), 7)]
     single = [stream[at : at + 1] for at in range(len(stream))]
-    return await wrong_with(layer, stream, [*cuttings, (single, [True] * len(single))])
+    return await wrong_with(layer, stream, [*cuttings, Cut(single, [True] * len(single))])
 
 
 @pytest.mark.parametrize("name", CORPUS)
@@ -105,7 +106,8 @@ async def _told(layer: Layer, number: int, stream: bytes, wrong: list[str]) -> s
 
     async def fails(shorter: bytes) -> bool:
         at = shorter.find(b"\r\n\r\n") + 4
-        return bool(await wrong_with(layer, shorter, [([shorter[:at], shorter[at:]], [True, True])]))
+        cuttings = [Cut([shorter[:at], shorter[at:]], [True, True], stalls) for stalls in (False, True)]
+        return bool(await wrong_with(layer, shorter, cuttings))
 
     shortest = await fewest(stream, fails) if await fails(stream) else b""
     return "\n".join([f"HTTP_SEED={SEED}, stream {number}:", *wrong, repr(stream), f"in short: {shortest!r}"])
@@ -131,7 +133,7 @@ async def test_a_real_socket_tells_the_same(name: str, listening: tuple[str, int
     stream = CORPUS[name] + PROBE
     methods = [seen.method for seen in reference(stream).requests]
     async with layer(tmp_path) as ours:
-        recorded = await ours.play([stream], [True], methods)
+        recorded = await ours.play(Cut([stream], [True]), methods)
     raw, closed = await asyncio.to_thread(_exchanged, listening, stream, recorded.size, recorded.closed)
     answers, rest, continued = read_answers([(0, raw)], methods)
     seen = Outcome(answers, [], set(), closed, rest, continued)
