@@ -90,7 +90,7 @@ def test_the_images_steps_make_a_server_that_serves(folder: Path) -> None:
     with said.open("wb") as stdout:
         server = subprocess.Popen(command("serve"), env=environment, stdout=stdout, stderr=subprocess.STDOUT)
     try:
-        [port] = until(lambda: re.findall(r"http://127\.0\.0\.1:(\d+)", said.read_text()), "the address", 60)
+        [port] = until(lambda: re.findall(r"listens on http://127\.0\.0\.1:(\d+)", said.read_text()), "the address", 60)
         url = f"http://127.0.0.1:{port}"
         body = {"email": "ann@example.com", "password": "correct horse"}
         assert httpx2.post(f"{url}/auth/email/register", json=body, trust_env=False).status_code == 201

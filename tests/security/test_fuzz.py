@@ -105,6 +105,7 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
         command = [TOOL, "run", f"http://127.0.0.1:{server.port}/openapi.json"]
         command += ["--checks", "not_a_server_error", "--max-examples", "200", "--exclude-path", "/auth/logout"]
         command += ["--exclude-path-regex", "/events$"]  # a stream has no end of its own
+        command += ["--exclude-path", "/auth/import"]  # the tool cannot write lines of JSON
         command += ["--header", f"Authorization: Bearer {person.access}"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1_800, check=False)
         assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]
