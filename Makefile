@@ -3,7 +3,7 @@
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
-#                 25 minutes); unpacks caddy, nginx and haproxy into .venv/proxies where they are not installed
+#                 30 minutes); unpacks caddy, nginx and haproxy into .venv/proxies where they are not installed
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
 #                 explained in bench/README.md

@@ -22,7 +22,7 @@ from tests.proxies.running import HOST, PROXIES, find, running, settings
 from tests.proxies.tricks import BURST, Tricks
 
 SEED = int(os.environ.get("PROXY_SEED", "0")) or secrets.randbelow(2**32)
-SECONDS = rounds(2, 90)  # of a run with every trick; one with bursts takes half of that
+SECONDS = rounds(2, 60)  # of a run with every trick; one with bursts takes half of that
 SILENCE = rounds(1, 60)  # seconds of a long poll in which nothing happens
 HONEST = 6
 ATTACKERS = 12
