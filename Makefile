@@ -2,7 +2,8 @@
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
-#   make soak     the long versions of the tests that kill, race, fuzz and fill disks (about 15 minutes)
+#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
+#                 30 minutes); unpacks caddy, nginx and haproxy into .venv/proxies where they are not installed
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
 #                 explained in bench/README.md
@@ -17,7 +18,7 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
 
-.PHONY: help serve test soak bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
+.PHONY: help serve test soak proxies bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -48,9 +49,13 @@ test: .venv/.dev
 	$(PYTHON) -m pip --python .venv/soak/bin/python --disable-pip-version-check --quiet install --require-hashes --requirement $<
 	@touch $@
 
-soak: .venv/.dev .venv/soak/.done
+# No mark of being done: it is quick where all are there, and tries again where one could not be had.
+proxies: .venv/.dev
+	$(BIN)/python -m tests.proxies.unpack
+
+soak: .venv/.dev .venv/soak/.done proxies
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python
