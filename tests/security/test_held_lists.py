@@ -19,6 +19,7 @@ import pytest
 
 import strongroom
 from strongroom.actions import operators
+from strongroom.errors import Refusal
 from strongroom.server import snapshots
 from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
@@ -341,7 +342,7 @@ async def test_a_continued_list_of_vaults_has_them_all(house: Open) -> None:
             assert documents_of(await slow.rest()) == whole
 
 
-@pytest.mark.parametrize("ending", ["logout", "disabled", "deleted", "vault", "vault again", "key"])
+@pytest.mark.parametrize("ending", ["logout", "disabled", "deleted", "vault", "vault again", "key", "expired key"])
 @pytest.mark.usefixtures("short")
 @runs
 async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: Open, ending: str) -> None:
@@ -349,8 +350,9 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
     async with house() as h:
         person, path, _ = await filled(h)
         vault = path.split("/")[2]
-        if ending == "key":
-            made = (await person("POST", "/auth/api-keys", {"name": "k"})).json()
+        if ending.endswith("key"):
+            expires = {"expiresAt": h.clock.now + 1_000} if ending == "expired key" else {}
+            made = (await person("POST", "/auth/api-keys", {"name": "k", **expires})).json()
             session, person.access = person.access, made["key"]
         async with slowly(h, person, path) as slow:
             match ending:
@@ -364,13 +366,46 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
                 case "key":
                     done = await person("DELETE", f"/auth/api-keys/{made['uid']}", bearer=session)
                     assert done.status_code == 200
+                case "expired key":
+                    h.clock.pass_(1_000)
                 case _:
                     assert (await person("DELETE", f"/vault/{vault}")).status_code == 200
                     if ending == "vault again":
                         await person.vault(uid=vault)
-            with pytest.raises(Exception):  # noqa: B017, PT011 - the stream breaks, whatever the reason
+            with pytest.raises(Refusal):
                 await slow.rest()
             assert b"hasMore" not in slow.read
+
+
+@pytest.mark.usefixtures("short")
+@runs
+async def test_an_access_token_may_expire_while_a_list_is_read(house: Open) -> None:
+    """Its session is open: a list that it began is continued."""
+    async with house(jwt_access_expiry="60s") as h:
+        person, path, made = await filled(h)
+        async with slowly(h, person, path) as slow:
+            h.clock.pass_(61_000)
+            assert len(documents_of(await slow.rest())["documents"]) == len(made)
+
+
+@pytest.mark.parametrize("ending", ["logout", "disabled"])
+@pytest.mark.usefixtures("short")
+@runs
+async def test_an_export_ends_with_the_right_to_it(house: Open, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session ends or the account is disabled in the middle: the file is cut before its trailer."""
+    monkeypatch.setattr(snapshots.ExportSnapshot, "seconds", 0.0)
+    async with house() as h:
+        person, _, _ = await filled(h, 30)
+        slow = Slow(h.server, person.access)
+        await slow.take(2)
+        if ending == "logout":
+            assert (await person("POST", "/auth/logout", {})).status_code == 200
+        else:
+            await h.server._room.db.write(operators.disable, person.id)
+        with pytest.raises(Refusal):
+            await slow.rest()
+        assert b'"trailer"' not in slow.read
+        assert h.server._room.exports.held == 0
 
 
 @pytest.mark.usefixtures("short")

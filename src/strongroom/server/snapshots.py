@@ -11,6 +11,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from strongroom.actions import sessions
 from strongroom.errors import Refusal, Unavailable
 from strongroom.server.answers import BrokenOff
 
@@ -161,9 +162,8 @@ class Snapshot:
     async def read_on(
         self, begin: Callable[..., Awaitable[AsyncGenerator[Any, None]]], *args: Any
     ) -> AsyncGenerator[Any, None]:
-        """Open a new one, to continue in; the caller is looked at again, who may have lost the right to read."""
-        if self._call.recheck is not None:
-            await self._call.recheck(self._call)
+        """Open a new one, to continue in; refused if the caller has lost the right to read meanwhile."""
+        await self._call.room.db.read(sessions.require_open, self._call.actor)
         return await self.read(begin, *args)
 
     async def pause(self, _size: int) -> None:
@@ -225,6 +225,7 @@ class ExportSnapshot(Snapshot):
     def __init__(self, call: Call) -> None:
         super().__init__(call)
         self._began = self._loop.time()
+        self._look_at = self._began + self.seconds
         self._taken = self._sent = 0
 
     @property
@@ -237,11 +238,14 @@ class ExportSnapshot(Snapshot):
         self._sent += size
 
     async def resume(self) -> None:
-        """The client has taken most of them."""
+        """The client has taken most of them. Whether it may still read is looked at about once a second."""
         self._taken = self._sent
         await super().resume()
         if self.released:
             raise BrokenOff("The export was read too slowly.")
+        if self._loop.time() >= self._look_at:
+            self._look_at = self._loop.time() + self.seconds
+            await self._call.room.db.read(sessions.require_open, self._call.actor)
 
     def gives_way(self) -> bool:
         """Whether it is too slow to go on while others wait."""
