@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from strongroom import identifiers, rules, store
@@ -11,7 +12,7 @@ from strongroom.model import VaultChange
 from strongroom.store import Duplicate, Undo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from strongroom.model import Actor, Expected, Terms, Vault
     from strongroom.store import Tx
@@ -59,11 +60,13 @@ async def by_name(tx: Tx, actor: Actor, name: str) -> Vault:
     return vault
 
 
-async def list_(tx: Tx, actor: Actor, *, blobs: bool) -> AsyncIterator[list[Vault]]:
-    """The vaults within the actor's reach, oldest first, in pages."""
+async def list_(tx: Tx, actor: Actor, beyond: str, *, blobs: bool) -> AsyncGenerator[list[Vault], None]:
+    """The vaults within the actor's reach beyond a uid, in the order of their uids, in pages."""
     reach = None if actor.key is None else actor.key.vault_uids
-    async for page in store.vaults.of_user(tx, actor.user_id, blobs=blobs and rules.may_see_blobs(actor)):
-        yield page if reach is None else [vault for vault in page if vault.uid in reach]
+    found = store.vaults.of_user(tx, actor.user_id, beyond, blobs=blobs and rules.may_see_blobs(actor))
+    async with aclosing(found) as pages:
+        async for page in pages:
+            yield page if reach is None else [vault for vault in page if vault.uid in reach]
 
 
 async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, expected: Expected | None) -> Vault:

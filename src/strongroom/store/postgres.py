@@ -165,8 +165,9 @@ class PostgresDatabase:
         return await self.write_long(action, *args, **keywords)
 
     @asynccontextmanager
-    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
+    async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
         """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
+        del release  # PostgreSQL keeps its log apart from what is read
         pool = self._connections()
         deadline = time.monotonic() + PATIENCE
         connection = await self._taken(pool, deadline)
@@ -174,7 +175,7 @@ class PostgresDatabase:
         try:
             async with moment(connection) if steady else nullcontext():
                 yield Tx(connection, self._clock())
-            good = True
+            good = not connection.is_in_transaction()
         except (Refusal, GeneratorExit):
             good = not connection.is_in_transaction()
             raise
@@ -257,8 +258,9 @@ class PostgresDatabase:
         self.pulse.committed(tx.writes, time.perf_counter() - began)
         return result
 
-    async def fold(self) -> None:
+    async def fold(self) -> bool:
         """PostgreSQL keeps its own log, and its own time to forget."""
+        return True
 
     @property
     def waiting(self) -> int:

@@ -13,6 +13,7 @@ from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
 from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
 from strongroom.server.http import Call, Gone, integer
+from strongroom.server.snapshots import Snapshot
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
@@ -154,25 +155,25 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
 
 async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
-        pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
-        out: Pieces = [_HEAD]
-        count, size, last, more = 0, 0, wanted.since or 0, False
-        async for page in pages:
-            if wanted.limit is not None and count + len(page) > wanted.limit:
-                more = True
-                del page[wanted.limit - count :]
-            if page:
-                out += items(page, first=not count)
-                count += len(page)
+    found = documents.List(call.actor, call.uid("vaultUid"), wanted)
+    out: Pieces = [_HEAD]
+    size = 0
+    async with Snapshot(call) as snapshot:
+        pages = await snapshot.read(found.read)
+        while (page := await anext(pages, None)) is not None:
+            first = not found.count
+            if page := found.take(page):
+                out += items(page, first=first)
                 size += len(out[-1])
-                last = page[-1].updated_at
             if size > CHUNK:
+                await snapshot.pause(size)
                 yield out
+                await snapshot.resume()
                 out, size = [], 0
-                await asyncio.sleep(0)  # others get their turn
-        out.append(_tail(last, more=more, synced=synced))
-        yield out
+                if snapshot.released:
+                    pages = await snapshot.read_on(found.read)
+    out.append(_tail(found.last, more=found.more, synced=synced))
+    yield out
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
