@@ -121,4 +121,4 @@ class Room:
         await self.live.close()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
-        self.log.flush()
+        self.log.close()
