@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,15 @@ _HEAD = struct.Struct(">cII")  # kind, length of what follows, a checksum of the
 _DIGEST: Final = 32
 _MANIFEST, _ROWS, _END = b"M", b"R", b"E"
 
+_LONGEST: Final = 2**30  # bytes of a block: it ends with the row that reaches 1 MiB, and no engine keeps a longer row
+_LONGEST_MANIFEST: Final = 2**20
+_PIECE: Final = 2**20  # that is read at once: what a block says of its length is believed no further than it is there
+
 Row = tuple[Any, ...]
+_Word = Annotated[str, Meta(max_length=100, pattern=r"^[\x20-\x7e]*\Z")]  # told to the operator as it is
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
+_Moment = Annotated[int, Meta(ge=0, lt=253_402_300_800_000)]  # milliseconds, up to the year 9999
+_Value = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None
 
 
 class BadArchive(Exception):  # noqa: N818 - said to the operator in one sentence
@@ -46,19 +54,19 @@ class Source(Protocol):
 class Listed(Struct, frozen=True):
     """A table of the archive."""
 
-    name: str
-    columns: tuple[str, ...]
-    rows: int
+    name: _Word
+    columns: tuple[_Word, ...]
+    rows: _Count
 
 
 class Manifest(Struct, frozen=True):
     """What an archive says of itself, in its first block."""
 
-    program: str  # the version of strongroom that wrote it
-    engine: str
-    created_at: int
-    epoch: str | None
-    schema: int
+    program: _Word  # the version of strongroom that wrote it
+    engine: _Word
+    created_at: _Moment
+    epoch: _Word | None
+    schema: _Count
     steps: dict[str, str]  # the checksum of each step of the schema, by its number
     tables: tuple[Listed, ...]
 
@@ -73,7 +81,7 @@ class _End(Struct, frozen=True):
     blocks: int
 
 
-_rows = msgspec.msgpack.Decoder(tuple[int, list[Row]])
+_rows = msgspec.msgpack.Decoder(tuple[int, list[tuple[_Value, ...]]])
 
 
 class Writer:
@@ -152,6 +160,8 @@ class Reader:
         kind, length, _ = _HEAD.unpack(head)
         if head != _head(kind, length):
             raise _damaged(f"block {self._blocks + 1} does not match its checksum")
+        if length > (_LONGEST if self._blocks else _LONGEST_MANIFEST):
+            raise _damaged(f"block {self._blocks + 1} says that it is longer than any is")
         payload = self._exactly(length)
         chain = _next(self._chain, head, payload)
         if self._exactly(_DIGEST) != chain:
@@ -161,10 +171,13 @@ class Reader:
         return kind, payload
 
     def _exactly(self, size: int) -> bytes:
-        data = self._source.read(size)
-        if len(data) != size:
-            raise _damaged("its end is missing")
-        return data
+        pieces = []
+        while size:
+            pieces.append(self._source.read(min(size, _PIECE)))
+            if not pieces[-1]:
+                raise _damaged("its end is missing")
+            size -= len(pieces[-1])
+        return b"".join(pieces)
 
 
 def _head(kind: bytes, length: int) -> bytes:
@@ -181,7 +194,7 @@ def _next(chain: bytes, head: bytes, payload: bytes) -> bytes:
 def _read(decoder: Any, payload: bytes) -> Any:
     try:
         return decoder.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise _damaged("a block cannot be read") from None
 
 

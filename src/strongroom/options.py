@@ -117,6 +117,6 @@ TABLE: Final = (
         "METRICS_PORT",
         "--metrics-port",
         "",
-        "A port of their own for the figures; /metrics is then there alone, and needs no token if none is set",
+        "A port of their own for the figures: on HOST if METRICS_TOKEN is set, else on 127.0.0.1",
     ),
 )

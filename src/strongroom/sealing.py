@@ -31,7 +31,7 @@ _TAG: Final = 16
 _PREFIX: Final = 7  # of a nonce: this, the number of the chunk, whether it is the last
 _HEAD = struct.Struct(">16s7sIII")  # salt, beginning of the nonces; memory in KiB, passes and lanes of Argon2id
 _MEMORY, _PASSES, _LANES = 65_536, 3, 4  # RFC 9106, the second recommendation
-_MOST: Final = (1_048_576, 64, 64)  # what an archive may ask for
+_MOST: Final = (262_144, 16, 16)  # what an archive may ask for: 256 MiB, and seconds
 
 
 class CannotSeal(Exception):  # noqa: N818 - said to the operator in one sentence
@@ -120,9 +120,11 @@ def _headed(body: bytes) -> bytes:
 def _key(passphrase: str, salt: bytes, memory: int, passes: int, lanes: int) -> bytes:
     try:
         kdf = Argon2id(salt=salt, length=32, iterations=passes, lanes=lanes, memory_cost=memory)
-    except ValueError:
+        return kdf.derive(passphrase.encode())
+    except (ValueError, OverflowError):
         raise BadArchive("The archive is damaged: its head makes no sense. Take another one.") from None
-    return kdf.derive(passphrase.encode())
+    except MemoryError:
+        raise BadArchive(f"There is not enough memory to open the archive; it takes {memory // 1024} MiB.") from None
 
 
 def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:

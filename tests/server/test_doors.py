@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -293,9 +294,11 @@ def test_the_database_is_not_taken_for_a_socket(tmp_path: Path) -> None:
     """The very file that is served."""
     with running(tmp_path, JWT_SECRET="x" * 32):
         pass
-    size = (tmp_path / "vault.db").stat().st_size
+    before = (tmp_path / "vault.db").lstat()
     refused_start(tmp_path, f"unix:{tmp_path / 'vault.db'}")
-    assert (tmp_path / "vault.db").stat().st_size == size > 0
+    after = (tmp_path / "vault.db").lstat()
+    assert (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+    assert (tmp_path / "vault.db").read_bytes().startswith(b"SQLite format 3")
 
 
 def test_a_socket_that_another_put_there_meanwhile_stays(tmp_path: Path) -> None:
@@ -307,3 +310,53 @@ def test_a_socket_that_another_put_there_meanwhile_stays(tmp_path: Path) -> None
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
     assert path.read_text() == "kept"
+
+
+def figures_of(home: Path) -> str:
+    """Where a server says that its figures are."""
+    return next(line.split()[1] for line in (home / "stdout").read_text().splitlines() if line.startswith("  figures"))
+
+
+@pytest.mark.parametrize(
+    ("host", "token", "there"),
+    [
+        ("0.0.0.0", "", "127.0.0.1"),
+        ("0.0.0.0", "x" * 32, "0.0.0.0"),
+        ("127.0.0.2", "", "127.0.0.2"),
+        ("::", "", "127.0.0.1"),
+    ],
+)
+def test_figures_without_a_token_are_for_this_machine_alone(tmp_path: Path, host: str, token: str, there: str) -> None:
+    """A port without a token listens where nobody else can reach it; with one, where the server does."""
+    more = {"METRICS_TOKEN": token} if token else {}
+    with running(tmp_path, JWT_SECRET="x" * 32, HOST=host, METRICS_PORT="0", **more):
+        assert f"//{there}:" in figures_of(tmp_path)
+
+
+@pytest.mark.parametrize(("soft", "hard", "warned"), [(256, 256, True), (256, 8_192, False)])
+def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, soft: int, hard: int, *, warned: bool) -> None:
+    """The limit is raised as far as it may be; where that is too low for MAX_CONNECTIONS, the log says so."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert before[1] == resource.RLIM_INFINITY or before[1] >= hard
+    env = {**os.environ, "DB_PATH": str(tmp_path / "vault.db"), "PORT": "0", "JWT_SECRET": "x" * 32}
+    with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("ab") as err:
+        process = subprocess.Popen(
+            ["sh", "-c", f"ulimit -S -n {soft} && ulimit -H -n {hard} && exec {sys.executable} -m strongroom serve"],
+            cwd=tmp_path,
+            env=env,
+            stdout=out,
+            stderr=err,
+        )
+    try:
+        until(lambda: "listens" in (tmp_path / "stdout").read_text(), "the server's start")
+        limits = Path(f"/proc/{process.pid}/limits").read_text()
+        raised = next(line for line in limits.splitlines() if line.startswith("Max open files")).split()[3]
+        assert int(raised) >= (soft if warned else 4_000)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait(20)
+    told = [line for line in logged(tmp_path) if "MAX_CONNECTIONS" in line]
+    assert bool(told) is warned
+    assert not warned or "256" in told[0]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx2
 
@@ -145,3 +147,58 @@ def test_people_get_plain_lines() -> None:
     assert "KeyError at test_observe.py:" in lines[7]
     assert CANARY not in text
     assert written(everything, plain=True, level="warning").count("\n") == 4
+
+
+def _until_told(pipe: BinaryIO) -> list[bytes]:
+    """The lines of a log up to the one that tells what was left out."""
+    lines = [pipe.readline()]
+    while b"leftOut" not in lines[-1]:
+        lines.append(pipe.readline())
+    return lines
+
+
+@runs
+async def test_strangers_cannot_fill_the_log() -> None:
+    """Of callers without a good token a hundred lines a second are written, then a count; of others every line."""
+    read, write = os.pipe()
+    log = Log(write)
+    with os.fdopen(read, "rb") as pipe:
+        before = time.monotonic()
+        for _ in range(1_000):
+            log.request("GET", "-", 404, 0.0, 9, "id", None, known=False)
+        for _ in range(200):
+            log.request("GET", "/vault", 200, 0.0, 9, "id", "ann", known=True)
+        log.request("GET", "/vault", 500, 0.0, 9, "id", None, known=False)
+        log.flush()
+        told = await asyncio.to_thread(_until_told, pipe)
+        log.close()
+        os.close(write)
+        lines = [json.loads(line) for line in told + pipe.readlines()]
+    seconds = int(time.monotonic() - before) + 2
+    strangers = [line for line in lines if line.get("status") == 404]
+    assert 100 <= len(strangers) <= 100 * seconds
+    assert sum(line.get("account") == "ann" for line in lines) == 200
+    assert sum(line.get("status") == 500 for line in lines) == 1
+    left_out = sum(line["leftOut"] for line in lines if line["event"] == "requests")
+    assert len(strangers) + left_out == 1_000
+
+
+@runs
+async def test_a_bad_token_is_a_strangers_and_a_good_one_is_not(tmp_path: Path) -> None:
+    """Whoever proves who he is has every request in the log, however many they are."""
+    read, write = os.pipe()
+    server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "x.db"), log=Log(write))
+    transport = httpx2.ASGITransport(app=server)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+        body = {"email": "a@example.com", "password": "correct horse"}
+        token = (await http.post("/auth/email/register", json=body)).json()["accessToken"]
+        for bearer in ("nonsense", token):
+            for _ in range(150):
+                await http.get("/vault", headers={"authorization": f"Bearer {bearer}"})
+    await server._room.close()
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        lines = [json.loads(line) for line in pipe.read().decode().splitlines()]
+    assert sum(line.get("status") == 200 for line in lines) == 150
+    refused = sum(line.get("status") == 401 for line in lines)
+    assert refused + sum(line.get("leftOut", 0) for line in lines) == 150

@@ -163,6 +163,7 @@ class App:
             call.request_id,
             None if call.actor is NOBODY else call.actor.user_id,
             ended,
+            known=call.actor is not NOBODY and status != 401,
         )
 
 

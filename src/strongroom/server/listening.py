@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import ssl
@@ -16,7 +17,7 @@ from strongroom.server.settings import UNIX, BadSetting
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
-_LOCAL: Final = "127.0.0.1"  # where figures are told if requests come through a file
+_LOCAL: Final = "127.0.0.1"  # where figures are told without a token, or if requests come through a file
 
 
 class Doors(NamedTuple):
@@ -45,11 +46,19 @@ def open_doors(settings: Settings, host: str | None = None, port: int | None = N
     main = _file(host.removeprefix(UNIX)) if host.startswith(UNIX) else _address(host, port, "HOST and PORT")
     metrics = None
     if settings.metrics_port is not None:
-        beside = _LOCAL if host.startswith(UNIX) else host
+        beside = host if not host.startswith(UNIX) and (settings.metrics_token or _is_local(host)) else _LOCAL
         metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
     told = None if metrics is None else _url(metrics, "http") + "/metrics"
     made = _identity(Path(host.removeprefix(UNIX))) if host.startswith(UNIX) else None
     return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told, made)
+
+
+def _is_local(host: str) -> bool:
+    """Whether an address is one that only this machine reaches."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -21,7 +21,7 @@ import msgspec
 _encode = msgspec.json.Encoder().encode
 _FLUSH_SECONDS: Final = 0.05
 _FLUSH_LINES: Final = 512
-
+_STRANGERS: Final = 100  # lines of one second, for requests of callers who have not proven who they are
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -36,6 +36,8 @@ class Log:
         self._plain = plain
         self._lines: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._second = 0  # for which strangers' requests are counted
+        self._strangers = self._left_out = 0
 
     def request(
         self,
@@ -47,13 +49,16 @@ class Log:
         request_id: str,
         account: str | None,
         ended: str | None = None,
+        *,
+        known: bool = True,
     ) -> None:
         """Note a request that was answered; one that the server failed at is an error.
 
-        A stream is noted when it has `ended`, and why: its time is no latency.
+        A stream is noted when it has `ended`, and why: its time is no latency. Of callers who are not `known` a bounded
+        number is noted, or they could fill the disk at no cost.
         """
         level = "info" if status < 500 or status in {503, 507} else "error"
-        if _LEVELS[level] < self._least:
+        if _LEVELS[level] < self._least or (not known and level == "info" and not self._has_room()):
             return
         if self._plain:
             self._add_line(
@@ -69,6 +74,31 @@ class Log:
             f'"status":{status},"ms":{seconds * 1000:.3f},"bytes":{size},"requestId":"{request_id}",'
             f'"account":{who}{why}}}'
         )
+
+    def _has_room(self) -> bool:
+        """Whether one more line of a stranger's request is written in this second; if not, it is counted."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._tell_left_out()
+            self._second, self._strangers = second, 0
+        if self._strangers < _STRANGERS:
+            self._strangers += 1
+            return True
+        if not self._left_out:
+            with suppress(RuntimeError):  # without a loop, the next request tells
+                asyncio.get_running_loop().call_later(1, self._tell_left_out)
+        self._left_out += 1
+        return False
+
+    def _tell_left_out(self) -> None:
+        """Tell how many requests were left out, if any were."""
+        number, self._left_out = self._left_out, 0
+        if not number:
+            return
+        if self._plain:
+            self._add_line(f"{_now()[11:23]}  info  {number} more requests without a good token were not logged")
+            return
+        self._add({"time": _now(), "level": "info", "event": "requests", "leftOut": number})
 
     def fault(self, error: BaseException, request_id: str) -> None:
         """Note a fault of our own: its kind and where it was, not its message, which could hold what a user sent."""
@@ -120,6 +150,11 @@ class Log:
         with suppress(OSError):
             while view:
                 view = view[os.write(self._descriptor, view) :]
+
+    def close(self) -> None:
+        """Write all that is left to tell."""
+        self._tell_left_out()
+        self.flush()
 
 
 class Silent(Log):

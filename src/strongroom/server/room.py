@@ -130,4 +130,4 @@ class Room:
         await self.live.close()
         self._hashing.shutdown(wait=False, cancel_futures=True)
         await self.db.close()
-        self.log.flush()
+        self.log.close()

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
 
     from strongroom.server import Server
     from strongroom.server.listening import Doors
+    from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
 _COLLECT: Final = 10_000  # objects that have gathered before somebody looks which of them are garbage
+_OWN_FILES: Final = 200  # databases, their connections, lists, the log, listening sockets, those who watch
 _SPARE: Final = 16  # connections for those who watch, when all others are taken
 
 
@@ -116,13 +119,14 @@ class Runner:
     def run(self) -> None:
         """Serve until told to stop."""
         memory.configure()
+        _have_enough_files(self._server.settings.max_connections, self._server.log)
         logger = logging.getLogger("uvicorn.error")
         logger.handlers = [Forward(self._server.log)]
         logger.propagate = False
         logger.setLevel(logging.WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._uvicorn.serve(sockets=[self._doors.main]))
-        self._server.log.flush()
+        self._server.log.close()
 
     def stop(self) -> None:
         """Finish the requests in hand, then end."""
@@ -140,6 +144,28 @@ class Runner:
             return
         self._server.renew(settings)
         log.say("info", "Secrets and certificate were read anew.")
+
+
+def _have_enough_files(connections: int, log: Log) -> None:
+    """Raise the limit of open files as far as it may be, and warn where that is too low for so many connections."""
+    try:
+        import resource
+    except ImportError:  # where there is no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + _OWN_FILES
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed:
+        log.say(
+            "warning",
+            f"This process may open {soft} files, and MAX_CONNECTIONS={connections} needs {needed}: raise the limit "
+            "(ulimit -n, or LimitNOFILE= of systemd) or lower MAX_CONNECTIONS.",
+        )
 
 
 def _collect_rarely() -> None:

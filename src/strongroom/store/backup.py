@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from types import NoneType
+from typing import TYPE_CHECKING, Final
 
 from strongroom.archive import BadArchive, Listed, Manifest, Reader, Writer
 from strongroom.store import migrations, turns
@@ -12,10 +13,15 @@ from strongroom.store.copy import LINEAGE, schema_of, tables
 from strongroom.store.sides import CannotCopy, opened, quoted, side, transaction
 
 if TYPE_CHECKING:
-    from strongroom.archive import Sink, Source
+    from collections.abc import Iterator, Sequence
+
+    from strongroom.archive import Row, Sink, Source
     from strongroom.store.copy import Watcher
     from strongroom.store.migrations import Migration
-    from strongroom.store.sides import Side
+    from strongroom.store.sides import Side, Table
+
+_TEXT: Final = (str, NoneType)
+_INTEGER: Final = (int, NoneType)
 
 
 class Busy(Exception):  # noqa: N818 - an outcome
@@ -84,12 +90,26 @@ async def _epoch(old: Side, steps: list[Migration]) -> str | None:
 def verify(source: Source, watcher: Watcher, doing: str = "verifying") -> Reader:
     """Read an archive to its end. It is whole, and fit for this program, or BadArchive says why not."""
     reader = Reader(source)
-    steps_of(reader.manifest)
     done = 0
-    for _, page in reader.pages():
+    for _, page in pages_of(reader, tables(steps_of(reader.manifest))):
         done += len(page)
         watcher.moved(doing, done, reader.manifest.rows)
     return reader
+
+
+def pages_of(reader: Reader, wanted: Sequence[Table]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows of an archive, page by page, if each value is of the kind that its column has.
+
+    SQLite would keep a text where a number belongs, and whoever reads it would fail.
+    """
+    kinds = {
+        table.name: tuple(_TEXT if column in table.texts else _INTEGER for column in table.columns) for table in wanted
+    }
+    for name, page in reader.pages():
+        kind = kinds[name]
+        if any(type(value) not in allowed for row in page for value, allowed in zip(row, kind, strict=True)):
+            raise BadArchive(f"The archive is damaged: a value of {name} is of the wrong kind. Take another one.")
+        yield name, page
 
 
 def steps_of(manifest: Manifest) -> list[Migration]:
@@ -101,7 +121,8 @@ def steps_of(manifest: Manifest) -> list[Migration]:
             "install a newer strongroom."
         )
     steps = [step for step in known if str(step.number) in manifest.steps]
-    if {str(step.number): step.checksum for step in steps} != manifest.steps:
+    fits = bool(steps) and steps[-1].number == manifest.schema
+    if not fits or {str(step.number): step.checksum for step in steps} != manifest.steps:
         raise BadArchive("The archive was made with another schema than this program's; do not mix releases.")
     wanted = [(table.name, table.columns) for table in tables(steps)]
     if [(table.name, table.columns) for table in manifest.tables] != wanted:

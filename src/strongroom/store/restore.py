@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.store import turns
-from strongroom.store.backup import steps_of
+from strongroom.store.backup import pages_of, steps_of
 from strongroom.store.copy import LINEAGE, MARKS, STEPS, Tally, tables
 from strongroom.store.sides import CannotCopy, Side, opened, quoted, side, transaction
 
@@ -146,7 +146,7 @@ async def _fill(target: Side, archive: Reader, epoch: str, now: int, watcher: Wa
     sums = dict.fromkeys(wanted, Tally())
     total = archive.manifest.rows
     done = 0
-    for name, page in archive.pages():
+    for name, page in pages_of(archive, list(wanted.values())):
         await target.add(wanted[name], page)
         sums[name] = sums[name].plus(page)
         done += len(page)
