@@ -149,3 +149,23 @@ def test_an_api_key_has_its_form_and_a_typo_is_known_without_a_look() -> None:
         assert credentials.api_key_hash(other) is None
     for bad in (key + "=", key[:-1], " " + key, key.upper(), "srk_", ""):
         assert credentials.api_key_hash(bad) is None
+
+
+def test_a_token_counts_from_its_beginning_to_its_end() -> None:
+    """`nbf` is honoured where it is given, also by a token that is remembered when the clock goes back."""
+    begun = {**GOOD, "nbf": NOW // 1000 + 10}
+    keeper, token = tokens(), signed(begun)
+    assert keeper.claims(token, "access", NOW + 9_999) is None
+    good = keeper.claims(token, "access", NOW + 10_000)
+    assert good is not None
+    keeper.remember(b"header", good)
+    assert keeper.remembered(b"header", NOW + 10_000) == good
+    assert keeper.remembered(b"header", NOW + 9_999) is None
+    assert tokens().claims(signed({**GOOD, "nbf": 0}), "access", NOW) is not None
+
+
+@pytest.mark.parametrize("name", ["iat", "exp", "nbf"])
+@pytest.mark.parametrize("value", [2**63, 2**63 // 1000 + 1, 1e308, 1e16, -1, -0.5, 10**400, True, None, "1"])
+def test_no_clock_holds_such_a_moment(name: str, value: Any) -> None:
+    """What cannot be a moment is no claim."""
+    assert tokens().claims(signed({**GOOD, name: value}), "access", NOW) is None

@@ -124,3 +124,26 @@ def test_any_bytes_are_read_or_refused(kind: type[wire.Body], body: bytes) -> No
         assert isinstance(wire.decode(kind, body), kind)
     except Invalid as refused:
         assert refused.details
+
+
+def test_a_descriptor_with_a_key_given_twice() -> None:
+    """The last counts there too, whatever the first was."""
+    body = b'{"email": "a@example.com", "password": "12345678", "kdf": {"salt": [], "salt": "AAAA"}}'
+    assert wire.decode(wire.Register, body).kdf == {"salt": "AAAA"}
+
+
+def test_a_body_is_read_in_steps_as_it_is_at_once() -> None:
+    """What the steps come to is what `decode` gives, for good and for bad."""
+    operations = b",".join([b'{"op":"create","collection":"c","data":"AAAA","data":%s}'] * 1_000)
+    good, bad = operations.replace(b"%s", b'"BBBB"'), operations.replace(b"%s", b'"{"')
+    steps, number = wire.decode_in_steps(wire.Batch, b'{"operations":[%s],"more":[%s0]}' % (good, b"0," * 9_000)), 0
+    while True:
+        try:
+            next(steps)
+            number += 1
+        except StopIteration as done:
+            assert done.value == wire.decode(wire.Batch, b'{"operations":[%s]}' % good)
+            break
+    assert number > 10
+    with pytest.raises(Invalid):
+        list(wire.decode_in_steps(wire.Batch, b'{"operations":[%s]}' % bad))

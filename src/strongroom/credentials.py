@@ -66,8 +66,8 @@ def _step_back() -> None:
 # algorithm, one header, one spelling, seven claims, no leeway. docs/decisions/0004 has the reasons.
 
 
-class Claims(Struct, frozen=True, forbid_unknown_fields=False):
-    """What a token says. All seven are required."""
+class Claims(Struct, frozen=True, forbid_unknown_fields=False, omit_defaults=True):
+    """What a token says. All seven are required; `nbf`, which we never write, is honoured."""
 
     iss: str
     sub: str
@@ -76,6 +76,11 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=False):
     iat: int | float
     exp: int | float
     typ: Kind
+    nbf: int | float = 0
+
+    def in_force(self, now: int) -> bool:
+        """Whether it counts at `now` (milliseconds)."""
+        return self.nbf * 1000 <= now < self.exp * 1000
 
 
 def _b64(data: bytes) -> bytes:
@@ -86,6 +91,7 @@ _HEADER = {"alg": "HS256", "typ": "JWT"}
 _HEADER_TEXT = _b64(msgspec.json.encode(_HEADER))
 _SHAPE = re.compile(rb"[A-Za-z0-9_-]{1,512}\.[A-Za-z0-9_-]{1,4096}\.[A-Za-z0-9_-]{43}")
 _REMEMBERED = 20_000
+_LATEST = (2**63 - 1) // 1000  # the last second that a clock of milliseconds holds
 _encode = msgspec.json.Encoder().encode
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
@@ -107,14 +113,14 @@ class Tokens:
         return (text + b"." + _signature(self._secrets[0], text)).decode()
 
     def claims(self, token: str, kind: Kind, now: int) -> Claims | None:
-        """What a token says, if we signed it, it is of this kind, and it has not expired at `now` (milliseconds)."""
+        """What a token says, if we signed it, it is of this kind, and it is in force at `now` (milliseconds)."""
         claims = self._checked(token)
-        return claims if claims is not None and claims.typ == kind and claims.exp * 1000 > now else None
+        return claims if claims is not None and claims.typ == kind and claims.in_force(now) else None
 
     def remembered(self, header: bytes, now: int) -> Claims | None:
-        """What a header says that carried a good access token before, if it has not expired since."""
+        """What a header says that carried a good access token before, if it is in force still."""
         claims = self._good.get(header)
-        if claims is not None and claims.exp * 1000 <= now:
+        if claims is not None and not claims.in_force(now):
             del self._good[header]
             return None
         return claims
@@ -144,6 +150,8 @@ class Tokens:
             return None
         if claims.iss != self._issuer or "\0" in claims.sub + claims.sid + claims.jti:
             return None  # no engine is asked for a name that it cannot store
+        if not all(0 <= moment <= _LATEST for moment in (claims.iat, claims.exp, claims.nbf)):
+            return None
         return claims
 
 

@@ -58,13 +58,16 @@ class Refusal(Exception):  # noqa: N818 - the house's word for it
 
 
 class Invalid(Refusal):
-    """The request's form is wrong; `details.fields` says what is wrong with each field."""
+    """The request's form is wrong; `details.fields` says what is wrong with each field.
+
+    `details.more` is true where there are more bad fields than are explained.
+    """
 
     code = "validation_error"
     sentence = "The request is not valid; see details.fields for what to change."
 
-    def __init__(self, fields: dict[str, str], message: str | None = None) -> None:
-        super().__init__(message, details={"fields": fields})
+    def __init__(self, fields: dict[str, str], message: str | None = None, *, more: bool = False) -> None:
+        super().__init__(message, details={"fields": fields, "more": True} if more else {"fields": fields})
 
 
 class Unauthorized(Refusal):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import string
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
 
 from strongroom.errors import InsufficientScope, VaultNotFound
-from strongroom.model import Permission
+from strongroom.model import Document, Permission, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from strongroom.model import Actor, ApiKey
+
+S = TypeVar("S", Vault, Document)
 
 MINUTE: Final = 60_000
 GUESS_WINDOW: Final = 15 * MINUTE
@@ -23,6 +27,7 @@ GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts an
 SESSIONS_PER_ACCOUNT: Final = 100
 EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
+EMAIL: Final = 254  # characters of an email
 KEYRING: Final = 262_144  # characters of a keyring
 KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 OPERATIONS: Final = 1_000  # in one batch
@@ -64,7 +69,7 @@ def normal_email(text: str) -> str:
 def is_email(text: str) -> bool:
     """Whether a normal email has an acceptable form."""
     before, _, after = text.partition("@")
-    return 3 <= len(text) <= 254 and bool(before and after) and "@" not in after and not has_control(text)
+    return 3 <= len(text) <= EMAIL and bool(before and after) and "@" not in after and not has_control(text)
 
 
 def may_read(actor: Actor) -> bool:
@@ -75,6 +80,21 @@ def may_read(actor: Actor) -> bool:
 def may_see_blobs(actor: Actor) -> bool:
     """Whether the actor may reach a vault's blob: it lies in no collection, so a key of some collections may not."""
     return actor.key is None or actor.key.collections is None
+
+
+def seen_by(actor: Actor, stored: S, sent: object = None) -> S:
+    """What an actor may see of a vault or a document: the one rule for every answer that holds something stored.
+
+    Ciphertext is shown to who may read it, or has `sent` it with this very request; the counts of a vault to who may
+    read all of it. Names, collections, versions and times are shown to whoever reaches the object.
+    """
+    if may_read(actor) and (isinstance(stored, Document) or may_see_blobs(actor)):
+        return stored
+    empty: dict[str, Any] = {"data": None, "salt": None} if isinstance(stored, Vault) else {"data": "", "hmac": None}
+    hidden = {name: value for name, value in empty.items() if getattr(sent, name, None) != getattr(stored, name)}
+    if isinstance(stored, Vault):
+        hidden |= {"documents": None, "bytes": None}
+    return msgspec.structs.replace(stored, **hidden)
 
 
 def is_narrow(actor: Actor) -> bool:

@@ -59,14 +59,19 @@ def fresh_address() -> str:
     return f"127.77.{host // 250}.{host % 250 + 1}"
 
 
-def launch(home: Path, settings: dict[str, str], *options: str) -> subprocess.Popen[bytes]:
+STRONGROOM = ("-m", "strongroom")
+
+
+def launch(
+    home: Path, settings: dict[str, str], *options: str, program: tuple[str, ...] = STRONGROOM
+) -> subprocess.Popen[bytes]:
     """Start `strongroom serve` in `home`, with these settings and none of the caller's."""
     env = {name: value for name, value in os.environ.items() if name not in _SETTINGS}
     if importlib.util.find_spec("strongroom") is None:
         env["PYTHONPATH"] = str(_SOURCE)
     with (home / "stdout").open("wb") as stdout, (home / "stderr").open("wb") as stderr:
         return subprocess.Popen(
-            [sys.executable, "-m", "strongroom", "serve", *options],
+            [sys.executable, *program, "serve", *options],
             cwd=home,
             env=env | settings,
             stdin=subprocess.DEVNULL,
@@ -77,6 +82,8 @@ def launch(home: Path, settings: dict[str, str], *options: str) -> subprocess.Po
 
 class Server:
     """One server over one database file; it may be ended and started again."""
+
+    program: tuple[str, ...] = STRONGROOM
 
     def __init__(self, home: Path, **settings: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
@@ -95,7 +102,7 @@ class Server:
 
     def start(self, *options: str) -> Self:
         """Start the process and wait until it says where it listens."""
-        self.process = launch(self.home, self.settings, *options)
+        self.process = launch(self.home, self.settings, *options, program=self.program)
         self.port = until(self._listening, "the server's address on stdout")
         return self
 

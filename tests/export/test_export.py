@@ -92,7 +92,7 @@ async def test_the_log_tells_of_an_export(house: Open) -> None:
 class Slow:
     """A reader who takes one piece at a time, and may go away."""
 
-    def __init__(self, app: Any, token: str) -> None:
+    def __init__(self, app: Any, token: str, path: str = "/auth/export", query: str = "") -> None:
         self.read = bytearray()
         self._gone = asyncio.Event()
         self._turns = asyncio.Semaphore(0)
@@ -100,9 +100,9 @@ class Slow:
         scope = {
             "type": "http",
             "method": "GET",
-            "path": "/auth/export",
-            "raw_path": b"/auth/export",
-            "query_string": b"",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
             "root_path": "",
             "headers": [(b"authorization", f"Bearer {token}".encode())],
             "client": ("127.0.0.1", 5),
@@ -177,20 +177,22 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monke
             await slow.take(3)
             await slow.go_away()
         room = h.server._room
-        assert room.lists._taken == {}
+        assert (room.lists.held, room.exports.held) == (0, 0)
         pool = getattr(room.db, "_pool", None)
         assert pool is None or pool._out == 0
-        assert getattr(room.db, "_lists", 0) == 0
+        assert not getattr(room.db, "_snapshots", {})
         assert len(lines(await exported(ann))) == 16 + 3
 
 
 @runs
-async def test_exports_take_turns_with_lists(house: Open, monkeypatch: Any) -> None:
-    """An account that has all its turns in use is told to wait."""
+async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: Any) -> None:
+    """Who asks for another one meanwhile is told to wait; lists are read all the same."""
     monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
-    monkeypatch.setattr("strongroom.server.throttle.PATIENCE", 0.05)
+    monkeypatch.setattr("strongroom.server.snapshots.PATIENCE", 0.05)
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"strongroom.store.{engine}_tx.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres_tx._statements", {})
     async with house(db_pool=2) as h:
-        monkeypatch.setattr(h.server._room.lists, "_places", 1)
         ann = await h.person()
         vault = await ann.vault()
         for _ in range(8):
@@ -199,6 +201,7 @@ async def test_exports_take_turns_with_lists(house: Open, monkeypatch: Any) -> N
         await slow.take(2)
         refused = await ann("GET", "/auth/export")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert len((await ann("GET", f"/vaults/{vault['uid']}/documents")).json()["documents"]) == 8
         assert len(lines(await slow.rest())) == 8 + 3
 
 

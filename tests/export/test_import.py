@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.actions import operators
 from strongroom.rules import DAY
 from strongroom.server import intake
 from tests.conftest import Clock, House, Open, Person, runs
@@ -548,6 +549,39 @@ async def test_an_ended_session_brings_nothing_more(house: Open) -> None:
         await upload.piece(file[half:])
         await upload.end()
         assert upload.status == 200
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"), [("disabled", 403), ("signed out", 401), ("password", 401), ("deleted", 401)]
+)
+@runs
+async def test_who_may_not_write_any_more_brings_nothing_more(house: Open, ending: str, status: int) -> None:
+    """Whatever ends the right to write in the middle of an import: the next batch is refused, and nothing is added."""
+    async with house() as h:
+        ann, bob = await h.person(), await h.person()
+        await furnish(ann, documents=20)
+        file = await exported(ann)
+        half = len(file) // 2
+        upload = Upload(h.server, bob)
+        await upload.piece(file[:half])
+        held = (await state(h, bob)).lines
+        db = h.server._room.db
+        match ending:
+            case "disabled":
+                assert await db.write(operators.disable, bob.id)
+            case "signed out":
+                assert await db.write(operators.sign_out, bob.id) == 1
+            case "password":
+                other = Person(h.http, bob.email, (await h.login(bob.email)).json())
+                words = {"currentPassword": "correct horse", "newPassword": "another horse"}
+                assert (await other("PUT", "/auth/password", words)).status_code == 200
+            case _:
+                await db.write_long(operators.delete, bob.id)
+        await upload.piece(file[half:])
+        await upload.end()
+        assert upload.status == status
+        if ending != "deleted":
+            assert (await state(h, bob)).lines == held
 
 
 @runs

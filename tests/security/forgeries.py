@@ -142,7 +142,11 @@ def types(token: str) -> Forged:
         values[name] = [*wrong, *texts, *numbers]
     values["jti"] = wrong + numbers
     values["iat"] = wrong + texts + ["1", "1e3", "0x10", str(claims(token)["iat"])]
-    values["exp"] = wrong + texts + [0, 7, -1, 1.5, -(2**63), claims(token)["iat"] - 1, "99999999999", "1e99", "inf"]
+    values["exp"] = wrong + texts + [0, 7, 1.5, claims(token)["iat"] - 1, "99999999999", "1e99", "inf"]
+    beyond: list[Any] = [1e308, -1e308, 1e17, 9_223_372_036_854_776, 2**63, 2**64, -(2**63), 10**30, 10**400, -1]
+    values["exp"] += beyond  # more than any clock holds
+    values["iat"] += beyond
+    values["nbf"] = [*beyond, *wrong, *texts, str(claims(token)["iat"]), claims(token)["exp"], claims(token)["exp"] - 1]
     values["typ"] += ["Access", "ACCESS", "access ", " access", "refresh ", "Refresh", "access,refresh", "api", "id"]
     values["iss"] += ["Strongroom", "strongroom ", "strongbox", "strongroom\0", "https://strongroom", "strongroo"]
     own = claims(token)
@@ -205,7 +209,7 @@ def payloads(token: str) -> Forged:
         "deep": b"[" * 3_000,
         "deep object": b'{"a":' * 500,
     }
-    for name in ("exp", "iat"):
+    for name in ("exp", "iat", "nbf"):
         for value in ("NaN", "Infinity", "-Infinity", "1e400", "0x7fffffff", "01", "+1", "1_000", "."):
             own = json.dumps({key: item for key, item in claims(token).items() if key != name})
             raw[f"{name} is {value}"] = f'{own[:-1]}, "{name}": {value}}}'.encode()

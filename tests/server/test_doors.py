@@ -244,3 +244,66 @@ def test_a_server_can_be_asked_whether_it_is_ready(tmp_path: Path) -> None:
         assert asked(way) == 1
     with running(tmp_path, JWT_SECRET="x" * 32, READY_FREE_BYTES="999999999999999", **ways[0]):
         assert asked(ways[0]) == 1
+
+
+def refused_start(home: Path, host: str) -> str:
+    """What a server says that does not start, on a host."""
+    secret = {"JWT_SECRET": "x" * 32, "DB_PATH": str(home / "vault.db"), "HOST": host, "PORT": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "strongroom", "serve"],
+        cwd=home,
+        env={**os.environ, **secret},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("what", ["a file", "an empty file", "a folder", "a pipe", "a link to a file", "datagrams"])
+def test_only_a_socket_is_taken_away(tmp_path: Path, what: str) -> None:
+    """Whatever else is there stays as it is, and the operator is told."""
+    path, other = tmp_path / "s.sock", tmp_path / "other"
+    other.write_text("kept")
+    somebody = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    if what == "a folder":
+        path.mkdir()
+    elif what == "a pipe":
+        os.mkfifo(path)
+    elif what == "a link to a file":
+        path.symlink_to(other)
+    elif what == "datagrams":
+        somebody.bind(str(path))
+    else:
+        path.write_text("kept" if what == "a file" else "")
+    before = path.lstat()
+    said = refused_start(tmp_path, f"unix:{path}")
+    assert str(path) in said
+    assert "HOST" in said
+    after = path.lstat()
+    assert (before.st_ino, before.st_mode, before.st_size) == (after.st_ino, after.st_mode, after.st_size)
+    assert other.read_text() == "kept"
+    somebody.close()
+
+
+def test_the_database_is_not_taken_for_a_socket(tmp_path: Path) -> None:
+    """The very file that is served."""
+    with running(tmp_path, JWT_SECRET="x" * 32):
+        pass
+    size = (tmp_path / "vault.db").stat().st_size
+    refused_start(tmp_path, f"unix:{tmp_path / 'vault.db'}")
+    assert (tmp_path / "vault.db").stat().st_size == size > 0
+
+
+def test_a_socket_that_another_put_there_meanwhile_stays(tmp_path: Path) -> None:
+    """At its end a server takes away the socket that it made, and no other thing of that name."""
+    path = tmp_path / "s.sock"
+    with running(tmp_path, JWT_SECRET="x" * 32, HOST=f"unix:{path}") as (process, _):
+        path.unlink()
+        path.write_text("kept")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert path.read_text() == "kept"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -13,10 +15,11 @@ from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
 from strongroom.store.documents import Show
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, Sequence
 
     from strongroom.model import Actor, Document, Expected, Head, Terms
     from strongroom.store import Tx
+    from strongroom.store.vaults import Span
     from strongroom.wire import CreateDocument, PutDocument
 
 
@@ -90,19 +93,81 @@ async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) ->
     )
 
 
-async def list_(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> AsyncIterator[list[Document]]:
-    """The documents that changed after `since`, in pages; one more than `limit`, to tell if there are more."""
-    collections = rules.collections_of(actor, wanted.collection)
-    await _clock(tx, actor, vault_uid)
-    return store.documents.after(
-        tx,
-        actor.user_id,
-        vault_uid,
-        min(wanted.since or 0, rules.LARGEST),
-        collections,
-        show=wanted.show,
-        limit=rules.LARGEST if wanted.limit is None else min(wanted.limit + 1, rules.LARGEST),
-    )
+class List:
+    """A list of documents: read from one snapshot, or continued in others, where its client is slow.
+
+    `last` is its cursor: who has seen everything up to there asks for what came after it. That holds for a continued
+    list too. A document that changes meanwhile comes again, later in the order. A list of live documents that is
+    continued ends before the first deletion after its beginning, and `more` says so: beyond it, the one whose cursor
+    is the last row would never learn that a document was deleted which an earlier row showed as alive.
+    """
+
+    def __init__(self, actor: Actor, vault_uid: str, wanted: Changes) -> None:
+        self.last = wanted.since or 0
+        self.count = 0
+        self.more = False
+        self._actor = actor
+        self._vault_uid = vault_uid
+        self._wanted = wanted
+        self._began: Span | None = None
+
+    async def read(self, tx: Tx) -> AsyncGenerator[list[Document], None]:
+        """Pages of what comes after the cursor."""
+        collections = rules.collections_of(self._actor, self._wanted.collection)
+        rules.require_vault(self._actor, self._vault_uid)
+        vault = await store.vaults.span(tx, self._actor.user_id, self._vault_uid)
+        began, self._began = self._began, self._began or vault
+        if vault is None or (began is not None and began.created_at != vault.created_at):
+            raise VaultNotFound
+        if began is None or self._wanted.show is not Show.LIVE:
+            return self._pages(tx, collections, self._wanted.show, self.last)
+        return self._continued(tx, collections, began.updated_at)
+
+    def take(self, page: list[Document]) -> list[Document]:
+        """As much of a page as the list may still show; the cursor moves past it."""
+        limit = self._wanted.limit
+        if limit is not None and self.count + len(page) > limit:
+            self.more = True
+            del page[limit - self.count :]
+        if page:
+            self.count += len(page)
+            self.last = page[-1].updated_at
+        return page
+
+    def _pages(
+        self, tx: Tx, collections: Sequence[str] | None, show: Show, since: int, until: int | None = None
+    ) -> AsyncGenerator[list[Document], None]:
+        """What changed after `since`; one more than `limit`, to tell if there are more."""
+        limit = self._wanted.limit
+        return store.documents.after(
+            tx,
+            self._actor.user_id,
+            self._vault_uid,
+            min(since, rules.LARGEST),
+            collections,
+            show=show,
+            limit=rules.LARGEST if limit is None else min(limit - self.count + 1, rules.LARGEST),
+            until=until,
+        )
+
+    async def _continued(
+        self, tx: Tx, collections: Sequence[str] | None, began: int
+    ) -> AsyncGenerator[list[Document], None]:
+        """What is alive of the time before the list began; then what changed since, up to the first deletion."""
+        if self.last < began:
+            async with aclosing(self._pages(tx, collections, Show.LIVE, self.last, began)) as before:
+                async for page in before:
+                    yield page
+        if self.more:
+            return
+        async with aclosing(self._pages(tx, collections, Show.ALL, max(self.last, began))) as since:
+            async for page in since:
+                alive = list(takewhile(lambda document: document.deleted_at is None, page))
+                if len(alive) < len(page):
+                    self.more = True
+                    yield alive
+                    return
+                yield page
 
 
 async def put(

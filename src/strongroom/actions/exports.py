@@ -31,7 +31,7 @@ async def pages(
 ) -> AsyncGenerator[Sequence[KeptVault | KeptDocument | KeptVersion | KeptBlob], None]:
     """Each vault, then its documents, then what those were before, then what its blob was before."""
     parts: tuple[Any, ...] = (store.exports.documents, store.exports.versions, store.exports.blobs)
-    async with aclosing(store.exports.vaults(tx, actor.user_id)) as vaults:  # type: ignore[type-var]
+    async with aclosing(store.exports.vaults(tx, actor.user_id)) as vaults:
         async for found in vaults:
             for vault in found:
                 yield [vault]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from strongroom import rules, store
-from strongroom.actions import events
+from strongroom.actions import events, sessions
 from strongroom.actions.writing import require_room
-from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished, Unauthorized
+from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
 from strongroom.model import EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
 from strongroom.store import Undo
 from strongroom.wire import bad_line
@@ -131,10 +131,9 @@ async def empty(tx: Tx, actor: Actor) -> bool:
 async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
     """Take the account's lock, and count what is added.
 
-    A file may take longer to arrive than an access token lives, but a session that has ended brings nothing more.
+    Who has lost the right to write while the file arrives brings nothing more.
     """
-    if actor.session_id is None or await store.sessions.use(tx, actor.user_id, actor.session_id) is None:
-        raise Unauthorized
+    await sessions.require_open(tx, actor)
     drawn = await store.imports.book(tx, actor.user_id, added.documents, added.bytes)
     if drawn is None:
         raise ImportUnfinished

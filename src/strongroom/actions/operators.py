@@ -43,7 +43,7 @@ async def enable(tx: Tx, user_id: str) -> bool:
 
 async def delete(tx: Tx, user_id: str) -> None:
     """Delete an account and everything of it, for good."""
-    await store.ledgers.hold(tx, user_id)  # who writes there finishes first, and no two wait for each other
+    await store.ledgers.hold(tx, [user_id])  # who writes there finishes first, and no two wait for each other
     await store.accounts.remove(tx, user_id)
 
 

@@ -53,6 +53,23 @@ def open_use(found: int | None) -> int:
     return found
 
 
+async def require_open(tx: Tx, actor: Actor) -> None:
+    """Refuse who has lost the right to go on with what it began: its session or key has ended, its account is shut.
+
+    An access token may expire on the way: what it began may take longer than it lives.
+    """
+    if actor.key is None:
+        found = None if actor.session_id is None else await store.sessions.use(tx, actor.user_id, actor.session_id)
+        open_use(found)
+        return
+    standing = await store.standing.of_account(tx, actor.user_id)
+    if standing.shut:
+        raise AccountDisabled
+    expires_at = actor.key.expires_at
+    if actor.key.uid not in standing.keys or (expires_at is not None and expires_at <= tx.now):
+        raise Unauthorized
+
+
 def proof(claims: Claims) -> Proof:
     """What must be found before the one who presents this access token is believed: that its session is open."""
     return store.sessions.proof(claims.sub, claims.sid, open_use)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
-
-import msgspec
 
 from strongroom import identifiers, rules, store
 from strongroom.actions.writing import Writing, begin
@@ -13,7 +12,7 @@ from strongroom.model import VaultChange
 from strongroom.store import Duplicate, Undo
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from strongroom.model import Actor, Expected, Terms, Vault
     from strongroom.store import Tx
@@ -49,7 +48,7 @@ async def get(tx: Tx, actor: Actor, uid: str) -> Vault:
     vault = await store.vaults.get(tx, actor.user_id, uid)
     if vault is None:
         raise VaultNotFound
-    return _seen_by(actor, vault)
+    return vault
 
 
 async def by_name(tx: Tx, actor: Actor, name: str) -> Vault:
@@ -58,15 +57,16 @@ async def by_name(tx: Tx, actor: Actor, name: str) -> Vault:
     if vault is None:
         raise VaultNotFound
     rules.require_vault(actor, vault.uid)
-    return _seen_by(actor, vault)
+    return vault
 
 
-async def list_(tx: Tx, actor: Actor, *, blobs: bool) -> AsyncIterator[list[Vault]]:
-    """The vaults within the actor's reach, oldest first, in pages."""
+async def list_(tx: Tx, actor: Actor, beyond: str, *, blobs: bool) -> AsyncGenerator[list[Vault], None]:
+    """The vaults within the actor's reach beyond a uid, in the order of their uids, in pages."""
     reach = None if actor.key is None else actor.key.vault_uids
-    async for page in store.vaults.of_user(tx, actor.user_id, blobs=blobs and rules.may_see_blobs(actor)):
-        seen = page if reach is None else [vault for vault in page if vault.uid in reach]
-        yield seen if rules.may_see_blobs(actor) else [_seen_by(actor, vault) for vault in seen]
+    found = store.vaults.of_user(tx, actor.user_id, beyond, blobs=blobs and rules.may_see_blobs(actor))
+    async with aclosing(found) as pages:
+        async for page in pages:
+            yield page if reach is None else [vault for vault in page if vault.uid in reach]
 
 
 async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, expected: Expected | None) -> Vault:
@@ -83,8 +83,7 @@ async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, e
         if expected.precedes(stored.version) and _holds(stored, wanted):
             raise Undo(stored)
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-    vault = await _changed(writing, stored, wanted)
-    return await writing.end(vault if wanted.data is not None or rules.may_read(actor) else _bare(vault))
+    return await writing.end(await _changed(writing, stored, wanted))
 
 
 async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
@@ -155,14 +154,3 @@ def _holds(stored: Vault, wanted: AnyPut) -> bool:
         stored.data if wanted.data is None else wanted.data,
         stored.salt if wanted.salt is None else wanted.salt,
     )
-
-
-def _seen_by(actor: Actor, vault: Vault) -> Vault:
-    """A vault as the actor may see it: who reaches some of its collections only learns nothing of the rest."""
-    if rules.may_see_blobs(actor):
-        return vault
-    return msgspec.structs.replace(vault, documents=None, bytes=None, data=None, salt=None)
-
-
-def _bare(vault: Vault) -> Vault:
-    return msgspec.structs.replace(vault, data=None, salt=None)

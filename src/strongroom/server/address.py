@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from strongroom.server.http import Call
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_HOPS: Final = 32  # of a header that are looked at, from the right; no chain of proxies is longer
 
 
 def address_of(call: Call) -> str:
@@ -31,10 +32,11 @@ def is_a_proxy(call: Call) -> bool:
 def _forwarded(peer: str, header: str, trusted: tuple[Network | str, ...]) -> str:
     """The last hop that is not a proxy of ours: what stands left of it, anyone may have written."""
     address = peer
-    for hop in reversed([part.strip() for part in header.split(",") if part.strip()]):
+    for part in reversed(header.rsplit(",", _HOPS)[-_HOPS:]):
         if not _is_one_of(address, trusted):
             break
-        address = _bare(hop)
+        if hop := part.strip():
+            address = _bare(hop)
     return address
 
 

@@ -73,6 +73,10 @@ _JSON_LINES: Final = _ALWAYS_LINES + _lines([(b"content-type", JSON)])
 CHUNK: Final = 3 * 512 * 1024  # a list up to this size is one answer, a longer one comes in pieces of it
 
 
+class BrokenOff(Exception):  # noqa: N818 - an outcome, not a fault of ours
+    """A streamed answer that cannot be finished: the connection is cut, which tells the client so."""
+
+
 class Answer:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 

@@ -60,6 +60,7 @@ class Call:
     __slots__ = (
         "actor",
         "body",
+        "body_size",
         "buffered",
         "client",
         "endpoint",
@@ -86,6 +87,7 @@ class Call:
         self.given = given
         self.client = client
         self.body: Body = NOTHING
+        self.body_size = 0  # bytes, once it is read
         self.buffered = 0  # bytes of the body that were read and are kept
         self.parts: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
@@ -105,9 +107,10 @@ class Call:
 
     def change(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
         """Write what the caller asks for, if he is who he says; it is on disk when this returns."""
-        if self.proof is None:
-            return self.room.db.write(action, *args, **kw)
-        return self.room.db.write_if(self.proof, action, *args, **kw)
+        db, proof = self.room.db, self.proof
+        if self.body_size > LARGE:
+            return db.write_long(action, *args, **kw) if proof is None else db.write_long_if(proof, action, *args, **kw)
+        return db.write(action, *args, **kw) if proof is None else db.write_if(proof, action, *args, **kw)
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
@@ -158,7 +161,8 @@ class Call:
             raise Invalid({"body": "did not arrive whole"}, "The request body did not arrive whole.")
         if body and chunked:
             self._require_json()
-        return wire.decode(kind, body)
+        self.body_size = len(body)
+        return wire.decode(kind, body) if len(body) <= AT_ONCE else await _decode_in_steps(kind, body)
 
     async def _gather(self, limit: int) -> bytes:
         """The bytes of the body; it has a time to arrive, and more for each byte of it."""
@@ -262,8 +266,22 @@ _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
 BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it
 RECHECK_SECONDS: Final = 0.25  # a body that took longer is not believed on the word of its headers
 BODY_RATE: Final = 16 * 1024  # bytes a second, at least
+LARGE: Final = 512 * 1024  # bytes of a body that takes too long to store for others to wait for it
+AT_ONCE: Final = 256 * 1024  # bytes of a body that is decoded without a pause
 _AGENT: Final = 256  # as much of a user agent as is kept
 _SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+
+
+async def _decode_in_steps(kind: type[B], body: bytes) -> B:
+    """Decode a large body in steps, between which other requests have their turn."""
+    steps = wire.decode_in_steps(kind, body)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            value: B = done.value
+            return value
+        await asyncio.sleep(0)
 
 
 def _request_ids() -> Iterator[str]:

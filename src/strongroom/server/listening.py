@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -25,12 +26,16 @@ class Doors(NamedTuple):
     metrics: socket.socket | None
     url: str
     metrics_url: str | None  # where the figures are told, if that is a place of its own
+    made: tuple[int, int] | None = None  # device and inode of the file that requests come through
 
     def close(self) -> None:
-        """Take the file away that requests came through."""
-        if self.url.startswith(UNIX):
-            with suppress(OSError):
-                Path(self.url.removeprefix(UNIX)).unlink()
+        """Take the file away that requests came through, if it is still the one that was made for them."""
+        if self.made is None:
+            return
+        path = Path(self.url.removeprefix(UNIX))
+        with suppress(OSError):
+            if _identity(path) == self.made:
+                path.unlink()
 
 
 def open_doors(settings: Settings, host: str | None = None, port: int | None = None) -> Doors:
@@ -43,7 +48,14 @@ def open_doors(settings: Settings, host: str | None = None, port: int | None = N
         beside = _LOCAL if host.startswith(UNIX) else host
         metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
     told = None if metrics is None else _url(metrics, "http") + "/metrics"
-    return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told)
+    made = _identity(Path(host.removeprefix(UNIX))) if host.startswith(UNIX) else None
+    return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told, made)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Which file this is, whatever else may come to have its name."""
+    found = path.lstat()
+    return found.st_dev, found.st_ino
 
 
 def _address(host: str, port: int, named: str) -> socket.socket:
@@ -77,10 +89,17 @@ def _file(path: str) -> socket.socket:
 
 
 def _clear(path: str) -> None:
+    """Take away a socket that nobody answers on; anything else that is there stays, and is a refusal."""
+    try:
+        found = Path(path).lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise OSError(0, "something that is no socket is there, and is left as it is")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         try:
             caller.connect(path)
-        except ConnectionRefusedError:  # a socket that nobody serves
+        except ConnectionRefusedError:
             Path(path).unlink()
         except FileNotFoundError:
             return

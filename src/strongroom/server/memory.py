@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import itertools
 import os
 from pathlib import Path
 from typing import Any, Final
 
 MIB: Final = 1024 * 1024
-_LARGE: Final = MIB  # an allocation of this size or more has pages of its own, which are unmapped when it is freed
+_LARGE: Final = 240 * 1024  # an allocation of this size or more has pages of its own, unmapped when it is freed
 _SLACK: Final = 8 * MIB  # that may stay free at the top of the heap
 _ARENAS: Final = 2
 _LOOK_SECONDS: Final = 10.0
-_GROWTH: Final = 8 * MIB  # since memory was last returned, before it is tried again
+_COLLECT_EACH: Final = 3  # looks
+_GROWTH: Final = 16 * MIB  # that is no reason to do anything
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
@@ -32,15 +34,16 @@ def configure() -> None:
 
 
 async def return_free_memory() -> None:
-    """Return free memory to the system, now and then, after the process has grown."""
-    trim, lowest = _function("malloc_trim"), _resident()
-    while trim is not None and lowest:
+    """Return free memory to the system now and then, while the process is larger than it was at its start."""
+    trim, rest = _function("malloc_trim"), _resident()
+    for number in itertools.count():
+        if trim is None or not rest:
+            return
         await asyncio.sleep(_LOOK_SECONDS)
-        if _resident() > lowest + _GROWTH:
-            gc.collect()
+        if _resident() > rest + _GROWTH:
+            if number % _COLLECT_EACH == 0:
+                gc.collect()  # requests that were refused may leave cycles, and those may hold buffers
             await asyncio.to_thread(trim, 0)  # ctypes lets others run meanwhile
-            lowest = _resident()
-        lowest = min(lowest, _resident())
 
 
 def _resident() -> int:

@@ -17,7 +17,8 @@ from strongroom.server.live import Hub
 from strongroom.server.meters import Meters
 from strongroom.server.ready import Readiness
 from strongroom.server.schedule import backups_in
-from strongroom.server.throttle import Gate, Meter, Turns
+from strongroom.server.snapshots import PLACES_EACH, Places
+from strongroom.server.throttle import Gate, Meter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from strongroom.store import Database
 
 
-LISTS_AT_ONCE: Final = 32
+LISTS_AT_ONCE: Final = 32  # that hold a snapshot; on PostgreSQL half of the pool
+EXPORTS_AT_ONCE: Final = 8  # on PostgreSQL a fifth of the pool
 BODIES_AT_ONCE: Final = 4  # of the largest size fit into the memory for buffers, whatever its setting
 MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody wait longer
 
@@ -65,7 +67,10 @@ class Room:
         self.buffers = BufferBudget(max(settings.buffer_bytes, BODIES_AT_ONCE * settings.max_body_bytes))
         self.gate = Gate()
         self.meter = Meter(settings.rate_limit)
-        self.lists = Turns(max(1, settings.db_pool // 2) if settings.database_url else LISTS_AT_ONCE)
+        pool = settings.db_pool if settings.database_url else None
+        lists = LISTS_AT_ONCE if pool is None else max(1, pool // 2)
+        self.lists = Places(lists, each=max(1, min(PLACES_EACH, lists // 2)))
+        self.exports = Places(EXPORTS_AT_ONCE if pool is None else max(1, pool // 5), each=1)
         self.readiness = Readiness(db, settings.ready_free_bytes, log)
         self._to_hash = 0
         self._hashing = credentials.hashing_pool()
@@ -77,7 +82,8 @@ class Room:
 
     def samples(self) -> Samples:
         """What this process has counted."""
-        waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": self.lists.waiting}
+        lists = self.lists.waiting + self.exports.waiting
+        waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": lists}
         return self.meters.samples(self.db, waiting, self.live.streams, self.buffers)
 
     def last_backup(self) -> int | None:

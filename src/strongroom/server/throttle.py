@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from strongroom.errors import RateLimited, Unavailable
-from strongroom.server.patience import patience
+from strongroom.errors import RateLimited
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-
-
-PATIENCE: Final = 5.0  # seconds
 
 
 class Gate:
@@ -81,59 +76,3 @@ class Meter:
         if count > self._most:
             wait = -(-(60_000 - into) // 1000)
             raise RateLimited(wait, f"This account may make {self._most} requests a minute; wait and try again.")
-
-
-class Turns:
-    """How many lists are sent at the same time: each holds a moment of the database for as long as its reader takes.
-
-    One account may not take more than half of the places. Whoever comes later waits a little, and is then told to come
-    again.
-    """
-
-    def __init__(self, places: int) -> None:
-        self._places = places
-        self._taken: dict[str, int] = {}
-        self._waiting: deque[tuple[str, asyncio.Future[None]]] = deque()
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for a place."""
-        return len(self._waiting)
-
-    @asynccontextmanager
-    async def take(self, name: str) -> AsyncIterator[None]:
-        """A place for one list."""
-        if not self._free(name):
-            await self._wait(name)
-        self._taken[name] = self._taken.get(name, 0) + 1
-        try:
-            yield
-        finally:
-            self._taken[name] -= 1
-            if not self._taken[name]:
-                del self._taken[name]
-            self._wake()
-
-    def _free(self, name: str) -> bool:
-        return sum(self._taken.values()) < self._places and self._taken.get(name, 0) < max(1, self._places // 2)
-
-    async def _wait(self, name: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not self._free(name):
-            turn = asyncio.get_running_loop().create_future()
-            self._waiting.append((name, turn))
-            try:
-                async with await patience(max(0.0, deadline - time.monotonic())):
-                    await turn
-            except TimeoutError:
-                raise Unavailable(1, "Too many lists are being read at the moment; try again shortly.") from None
-
-    def _wake(self) -> None:
-        """Let those look again who may find a place now."""
-        for name, turn in list(self._waiting):
-            if turn.done():
-                self._waiting.remove((name, turn))
-            elif self._free(name):
-                self._waiting.remove((name, turn))
-                turn.set_result(None)
-                return

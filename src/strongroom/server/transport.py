@@ -338,6 +338,7 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is not None and not exchange.complete:
             exchange.feed(body)
+            self.app.room.buffers.grow(len(body))
 
     def on_message_complete(self) -> None:
         """The whole request is here."""

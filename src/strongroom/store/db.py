@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from msgspec import Struct
@@ -108,7 +108,9 @@ class Tx(Protocol):
         The column `by` of what it changes is the parameter of that name, and tells it from the others.
         """
 
-    def pages(self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any) -> AsyncIterator[list[T]]:
+    def pages(
+        self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any
+    ) -> AsyncGenerator[list[T], None]:
         """All rows in pages of bounded bytes, each read when it is asked for; the last may be empty.
 
         The statement is ordered by the column `by` and takes a `limit`; an engine that reads page by page goes on with
@@ -163,14 +165,25 @@ class Database(Protocol):
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""
 
-    def snapshot(self, *, steady: bool = False) -> AbstractAsyncContextManager[Tx]:
+    async def write_long_if(
+        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    ) -> R:
+        """A long write of one who is still to be proven."""
+
+    def snapshot(
+        self, *, steady: bool = False, release: Callable[[], None] | None = None
+    ) -> AbstractAsyncContextManager[Tx]:
         """A transaction that only reads, and shows one moment for as long as it is open.
 
-        Each list is one moment in any case; if it is `steady`, so are all that is read in it together.
+        Each list is one moment in any case; if it is `steady`, so are all that is read in it together. An engine whose
+        log cannot be emptied while it is open calls `release`: who reads is to leave it soon, if that is possible.
         """
 
-    async def fold(self) -> None:
-        """Leave nothing of what was deleted in the engine's log, as far as nobody still reads from there."""
+    async def fold(self) -> bool:
+        """Leave nothing of what was deleted in the engine's log; False where somebody still reads from there.
+
+        Then it is tried again in the background, for as long as the database is open.
+        """
 
     @property
     def waiting(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -12,7 +12,7 @@ from strongroom.model import Document, Due, Head
 from strongroom.store.db import Sql, columns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
     from strongroom.store.db import Tx
 
@@ -76,11 +76,11 @@ class Show(Enum):
 
 
 @lru_cache(maxsize=256)
-def _list(collections: int, show: Show) -> Sql:
+def _list(collections: int, show: Show, *, ends: bool = False) -> Sql:
     """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
     branches = [
         f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
-        f" AND updated_at > :since{show.value}"
+        f" AND updated_at > :since{' AND updated_at <= :until' if ends else ''}{show.value}"
         for named in ([f" AND collection = :collection_{n}" for n in range(collections)] or [""])
     ]
     return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
@@ -169,10 +169,13 @@ def after(
     *,
     show: Show,
     limit: int,
-) -> AsyncIterator[list[Document]]:
-    """The documents that changed after `since`, in order, in pages."""
-    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
-    statement = _list(len(named), show)
+    until: int | None = None,
+) -> AsyncGenerator[list[Document], None]:
+    """The documents that changed after `since`, and not after `until` where there is one, in order, in pages."""
+    named: dict[str, Any] = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement = _list(len(collections or ()), show, ends=until is not None)
+    if until is not None:
+        named["until"] = until
     return tx.pages(
         Document,
         statement,

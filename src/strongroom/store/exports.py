@@ -8,7 +8,7 @@ from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
 from strongroom.store.db import ALL, Sql, columns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from strongroom.store.db import Tx
 
@@ -33,12 +33,12 @@ _BLOBS = Sql(f"""
 """)
 
 
-def vaults(tx: Tx, user_id: str) -> AsyncIterator[list[KeptVault]]:
+def vaults(tx: Tx, user_id: str) -> AsyncGenerator[list[KeptVault], None]:
     """The vaults, in the order of their uids."""
     return tx.pages(KeptVault, _VAULTS, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
 
 
-def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncIterator[list[KeptDocument]]:
+def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptDocument], None]:
     """The documents of a vault, tombstones included, in the order of their last changes."""
     return tx.pages(
         KeptDocument,
@@ -52,7 +52,7 @@ def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncIterator[list[KeptDo
     )
 
 
-def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncIterator[list[KeptVersion]]:
+def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptVersion], None]:
     """What the documents of a vault were before, in the order in which it was written."""
     return tx.pages(
         KeptVersion,
@@ -66,7 +66,7 @@ def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncIterator[list[KeptVer
     )
 
 
-def blobs(tx: Tx, user_id: str, vault_uid: str) -> AsyncIterator[list[KeptBlob]]:
+def blobs(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptBlob], None]:
     """What a vault's blob was before, in the order of the versions."""
     return tx.pages(
         KeptBlob, _BLOBS, after="beyond", by="version", user_id=user_id, vault_uid=vault_uid, beyond=0, limit=ALL

@@ -156,9 +156,18 @@ class PostgresDatabase:
         """The same, in a transaction that is shared with nobody."""
         return await self._attempts(self._transact, action, args, keywords)
 
+    async def write_long_if(
+        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
+        """The same, for one who is still to be proven, which comes first."""
+        if not proof.made:
+            await self._looks(proof).prove()
+        return await self.write_long(action, *args, **keywords)
+
     @asynccontextmanager
-    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
+    async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
         """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
+        del release  # PostgreSQL keeps its log apart from what is read
         pool = self._connections()
         deadline = time.monotonic() + PATIENCE
         connection = await self._taken(pool, deadline)
@@ -166,7 +175,7 @@ class PostgresDatabase:
         try:
             async with moment(connection) if steady else nullcontext():
                 yield Tx(connection, self._clock())
-            good = True
+            good = not connection.is_in_transaction()
         except (Refusal, GeneratorExit):
             good = not connection.is_in_transaction()
             raise
@@ -249,8 +258,9 @@ class PostgresDatabase:
         self.pulse.committed(tx.writes, time.perf_counter() - began)
         return result
 
-    async def fold(self) -> None:
+    async def fold(self) -> bool:
         """PostgreSQL keeps its own log, and its own time to forget."""
+        return True
 
     @property
     def waiting(self) -> int:

@@ -13,7 +13,7 @@ from strongroom.store.db import Duplicate, Orphan, Sql
 from strongroom.store.nudges import Telling
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Iterator, Sequence
 
 PAGE_BYTES: Final = 1280 * 1024
 PAGE_ROWS: Final = 2_048
@@ -79,7 +79,7 @@ class Tx(Telling):
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
-    ) -> AsyncIterator[list[Any]]:
+    ) -> AsyncGenerator[list[Any], None]:
         """Pages by key. One that holds everything is one statement; more than one are read in one snapshot."""
         page = await self._page(kind, sql, by, parameters)
         if not _full(page, parameters["limit"]):

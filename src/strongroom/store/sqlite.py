@@ -48,6 +48,9 @@ CAREFUL: Final = 64  # rounds with savepoints after a write that failed
 QUICK_SECONDS: Final = 0.0005  # a commit that the loop may wait for: about as long as it takes to serve two requests
 QUICK_COMMITS: Final = 16  # so many in a row, before the next is trusted to be another
 FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
+FOLD_SECONDS: Final = 0.5  # after which it is tried again, where somebody still read from it; each time twice that
+FOLD_MOST_SECONDS: Final = 8.0
+LOG_PAGES: Final = 4 * CHECKPOINT_PAGES  # of the log; beyond it, those who read are asked to let go, so that it ends
 LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
@@ -70,7 +73,10 @@ class SqliteDatabase:
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._readers: list[apsw.Connection] = []
-        self._lists = 0
+        self._snapshots: dict[Tx, Callable[[], None] | None] = {}  # those that are open, and how to ask them to end
+        self._folding: asyncio.Future[None] | None = None  # while the log is emptied no snapshot is opened
+        self._fold_again: asyncio.TimerHandle | None = None
+        self._fold_wait = FOLD_SECONDS
         self._broken = False
         self._closed = False
         self._careful = 0  # rounds that are still to set savepoints
@@ -165,20 +171,23 @@ class SqliteDatabase:
         return self._look.run_if(proof, action, args, keywords)
 
     @asynccontextmanager
-    async def snapshot(self, *, steady: bool = False) -> AsyncIterator[Tx]:
+    async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
         """One moment of the database, on a connection of its own, for a read that takes its time; always steady."""
         del steady
+        while self._folding is not None:
+            await asyncio.shield(self._folding)
         if self._readers:
             connection = self._readers.pop()  # the one used last: its cache is warm
         else:
-            connection = self._connect(read_only=True, cache_kib=2_048 if self._lists < KEPT_READERS else 128)
-        self._lists += 1
+            cache_kib = 2_048 if len(self._snapshots) < KEPT_READERS else 128
+            connection = self._connect(read_only=True, cache_kib=cache_kib)
         tx = Tx(connection, self._clock())
+        self._snapshots[tx] = release
         try:
             connection.execute("BEGIN")
             yield tx
         finally:
-            self._lists -= 1
+            del self._snapshots[tx]
             tx.close()
             if connection.in_transaction:
                 connection.execute(_COMMIT)
@@ -201,9 +210,72 @@ class SqliteDatabase:
         """Run a write that may take long: its statements run on the writer's thread too."""
         return await self._submit(Job(action, args, keywords, long=True))
 
-    async def fold(self) -> None:
-        """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other."""
-        await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
+    async def write_long_if(
+        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
+        """The same, for one who is still to be proven, within the same transaction."""
+        return await self._submit(Job(action, args, keywords, proof=proof, long=True))
+
+    async def fold(self) -> bool:
+        """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other.
+
+        Where somebody still reads from the log, it is tried again in the background until it is done.
+        """
+        emptied: bool = await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
+        return emptied
+
+    def _begin_fold(self, job: Job) -> None:
+        """Ask those to let go who read from the log, and let nobody begin before it was tried to empty it.
+
+        Whoever cannot let go keeps it from being emptied: then nobody needs to wait.
+        """
+        if job.args[0] != apsw.SQLITE_CHECKPOINT_TRUNCATE:
+            return
+        if self._fold_again is not None:
+            self._fold_again.cancel()
+            self._fold_again = None
+        for release in list(self._snapshots.values()):
+            if release is not None:
+                release()
+        if None not in self._snapshots.values():
+            self._folding = job.loop.create_future()
+
+    def _fold_there(self, jobs: list[Job]) -> None:
+        """On the writer's thread: copy the log into the file, and perhaps empty it."""
+        [job] = jobs
+        error = None
+        try:
+            self._writer.set_busy_timeout(0 if self._folding is None else FOLD_MS)
+            logged, copied = self._writer.wal_checkpoint(mode=job.args[0])
+            if copied < logged:  # somebody reads from there: soon again
+                self._copy_at = logged + CHECKPOINT_PAGES // 16
+            job.result = copied == logged
+        except (apsw.BusyError, apsw.FullError):
+            job.result = False  # somebody reads from the log, or the file cannot grow: another time
+        except apsw.Error as failed:
+            error = failed
+        _call(jobs, self._end_fold, jobs, error)
+
+    def _end_fold(self, jobs: list[Job], error: apsw.Error | None) -> None:
+        [job] = jobs
+        if self._folding is not None:
+            self._folding.set_result(None)
+            self._folding = None
+        if error is not None:
+            self._fail(jobs, error)
+            return
+        if job.args[0] == apsw.SQLITE_CHECKPOINT_TRUNCATE:
+            if job.result:
+                self._fold_wait, self._copy_at = FOLD_SECONDS, CHECKPOINT_PAGES
+            else:  # somebody still reads from the log, here or in another process
+                self._fold_again = job.loop.call_later(self._fold_wait, self._try_fold)
+                self._fold_wait = min(2 * self._fold_wait, FOLD_MOST_SECONDS)
+        self._settle(jobs)
+
+    def _try_fold(self) -> None:
+        self._fold_again = None
+        if not self._broken and not self._closed:
+            asyncio.ensure_future(self.fold()).add_done_callback(lambda tried: tried.cancelled() or tried.exception())
 
     def _submit(self, job: Job) -> asyncio.Future[Any]:
         if self._broken or self._closed:
@@ -229,7 +301,11 @@ class SqliteDatabase:
             self._busy = False
             return
         if jobs[0].long:
-            self._hand_over(lambda: self._run_there(jobs))
+            if jobs[0].action is None:
+                self._begin_fold(jobs[0])
+                self._hand_over(lambda: self._fold_there(jobs))
+            else:
+                self._hand_over(lambda: self._run_there(jobs))
             return
         self._begin_here(jobs)
 
@@ -259,19 +335,6 @@ class SqliteDatabase:
             _call(jobs, self._run_here, jobs)
 
     def _run_there(self, jobs: list[Job]) -> None:
-        if jobs[0].action is None:
-            self._writer.set_busy_timeout(FOLD_MS)
-            try:
-                logged, copied = self._writer.wal_checkpoint(mode=jobs[0].args[0])
-                if copied < logged:  # somebody reads from there: soon again
-                    self._copy_at = logged + CHECKPOINT_PAGES // 16
-            except (apsw.BusyError, apsw.FullError):
-                pass  # somebody reads from the log, or the file cannot grow: another time
-            except apsw.Error as error:
-                _call(jobs, self._fail, jobs, error)
-                return
-            _call(jobs, self._settle, jobs)
-            return
         if self._begin_wait(jobs) and self._run_all(jobs):
             self._commit_there(jobs)
 
@@ -347,7 +410,8 @@ class SqliteDatabase:
         self.nudges.committed(tx.told)  # before the answers leave
         if self._logged >= self._copy_at:
             self._copy_at = self._logged + CHECKPOINT_PAGES
-            self._queue.appendleft(Job(None, (apsw.SQLITE_CHECKPOINT_PASSIVE,), {}, long=True))
+            mode = apsw.SQLITE_CHECKPOINT_PASSIVE if self._logged < LOG_PAGES else apsw.SQLITE_CHECKPOINT_TRUNCATE
+            self._queue.appendleft(Job(None, (mode,), {}, long=True))
         elif self._logged < CHECKPOINT_PAGES:
             self._copy_at = CHECKPOINT_PAGES
         self._settle(jobs)
@@ -422,6 +486,8 @@ class SqliteDatabase:
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
         await self.nudges.close()
+        if self._fold_again is not None:
+            self._fold_again.cancel()
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
         self._closed = True

@@ -11,7 +11,7 @@ from strongroom.store.nudges import Telling
 from strongroom.store.riding import together
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from strongroom.store.riding import Proof
 
@@ -93,7 +93,7 @@ class Tx(Telling):
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
-    ) -> AsyncIterator[list[Any]]:
+    ) -> AsyncGenerator[list[Any], None]:
         """Pages of one open statement: it shows one moment by itself, and needs no key to go on."""
         del after, by
         heavy = kind.__struct_fields__.index("data")

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from strongroom.model import Vault
 from strongroom.store.db import ALL, Sql, columns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from strongroom.store.db import Tx
+
+
+class Span(Struct, frozen=True):
+    """When a vault was made, which tells it from a later one of the same uid, and its time."""
+
+    created_at: int
+    updated_at: int
+
 
 _BARE = "uid, name, version, updated_at, documents, bytes"
 
@@ -25,6 +35,7 @@ _INSERT = Sql(f"""
 _GET = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _GET_BARE = Sql(f"SELECT {_BARE} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _CLOCK = Sql("SELECT updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
+_SPAN = Sql("SELECT created_at, updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND name = :name")
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
@@ -68,15 +79,20 @@ async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
     return moment
 
 
+async def span(tx: Tx, user_id: str, uid: str) -> Span | None:
+    """From when to when the vault has existed; None if this owner has no such vault."""
+    return await tx.one(Span, _SPAN, user_id=user_id, uid=uid)
+
+
 async def by_name(tx: Tx, user_id: str, name: str) -> Vault | None:
     """The vault with this name."""
     return await tx.one(Vault, _BY_NAME, user_id=user_id, name=name)
 
 
-def of_user(tx: Tx, user_id: str, *, blobs: bool) -> AsyncIterator[list[Vault]]:
-    """The vaults of an account in the order of their uids, with or without their blobs."""
+def of_user(tx: Tx, user_id: str, beyond: str, *, blobs: bool) -> AsyncGenerator[list[Vault], None]:
+    """The vaults of an account beyond a uid, in the order of their uids, with or without their blobs."""
     statement = _LIST if blobs else _LIST_BARE
-    return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
+    return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond=beyond, limit=ALL)
 
 
 async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int) -> bool:

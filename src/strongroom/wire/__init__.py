@@ -78,7 +78,7 @@ from strongroom.wire.bodies import (
 )
 from strongroom.wire.lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
 from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
-from strongroom.wire.reading import decode, says
+from strongroom.wire.reading import decode, decode_in_steps, says
 
 __all__ = [
     "FORMAT",
@@ -162,6 +162,7 @@ __all__ = [
     "Wrapped",
     "bad_line",
     "decode",
+    "decode_in_steps",
     "encode",
     "encode_lines",
     "read_line",

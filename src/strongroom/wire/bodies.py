@@ -78,7 +78,8 @@ def _is_uid(value: str) -> bool:
 
 
 def _is_email(value: str) -> bool:
-    return rules.is_email(rules.normal_email(value))
+    text = value.strip()  # first, for to put a long text into lower case takes long
+    return len(text) <= rules.EMAIL and rules.is_email(rules.normal_email(text))
 
 
 def _is_kdf(value: dict[str, str | int]) -> bool:

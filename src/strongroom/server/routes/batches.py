@@ -20,7 +20,7 @@ async def run(call: Call) -> Answer:
     wanted = (await call.read(wire.Batch)).operations
     write = call.room.db.write if len(wanted) <= SMALL else call.room.db.write_long
     done = await write(batches.run, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
-    return answer(wire.Results(done))
+    return answer(wire.Results([rules.seen_by(call.actor, *each) for each in zip(done, wanted, strict=True)]))
 
 
 ENDPOINTS: Final = (

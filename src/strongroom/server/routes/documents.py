@@ -13,6 +13,7 @@ from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
 from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
 from strongroom.server.http import Call, Gone, integer
+from strongroom.server.snapshots import Snapshot
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
@@ -22,18 +23,18 @@ _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
 
 
-def _answer(call: Call, document: Document, status: int = 200) -> Answer:
+def _answer(call: Call, document: Document, status: int = 200, sent: wire.Body | None = None) -> Answer:
     etag = str(document.version)
     if call.method in {"GET", "HEAD"} and call.unchanged(etag):
         return Answer(status=304, etag=etag)
-    return answer(document, status, etag=etag)
+    return answer(rules.seen_by(call.actor, document, sent), status, etag=etag)
 
 
 async def create(call: Call) -> Answer:
     """Add a document."""
     wanted = await call.read(wire.CreateDocument)
     document, new = await call.change(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
-    return _answer(call, document, 201 if new else 200)
+    return _answer(call, document, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
@@ -51,7 +52,7 @@ async def put(call: Call) -> Answer:
     document = await call.change(
         documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
     )
-    return _answer(call, document)
+    return _answer(call, document, sent=wanted)
 
 
 async def delete(call: Call) -> Answer:
@@ -61,6 +62,7 @@ async def delete(call: Call) -> Answer:
     tombstone = await call.change(
         documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
     )
+    tombstone = rules.seen_by(call.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
     return answer(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 
@@ -153,25 +155,25 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
 
 async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
-        pages = await documents.list_(tx, call.actor, call.uid("vaultUid"), wanted)
-        out: Pieces = [_HEAD]
-        count, size, last, more = 0, 0, wanted.since or 0, False
-        async for page in pages:
-            if wanted.limit is not None and count + len(page) > wanted.limit:
-                more = True
-                del page[wanted.limit - count :]
-            if page:
-                out += items(page, first=not count)
-                count += len(page)
+    found = documents.List(call.actor, call.uid("vaultUid"), wanted)
+    out: Pieces = [_HEAD]
+    size = 0
+    async with Snapshot(call) as snapshot:
+        pages = await snapshot.read(found.read)
+        while (page := await anext(pages, None)) is not None:
+            first = not found.count
+            if page := found.take(page):
+                out += items(page, first=first)
                 size += len(out[-1])
-                last = page[-1].updated_at
             if size > CHUNK:
+                await snapshot.pause(size)
                 yield out
+                await snapshot.resume()
                 out, size = [], 0
-                await asyncio.sleep(0)  # others get their turn
-        out.append(_tail(last, more=more, synced=synced))
-        yield out
+                if snapshot.released:
+                    pages = await snapshot.read_on(found.read)
+    out.append(_tail(found.last, more=found.more, synced=synced))
+    yield out
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"

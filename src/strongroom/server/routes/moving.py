@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from strongroom import errors, identifiers, wire
@@ -14,10 +13,14 @@ from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
 from strongroom.server.answers import CHUNK, Answer, answer, streamed
 from strongroom.server.http import Call
 from strongroom.server.intake import LINES, Intake
+from strongroom.server.snapshots import ExportSnapshot
 from strongroom.server.table import Access, Endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
     from strongroom.server.answers import Chunks
+    from strongroom.store import Tx
 
 
 async def export(call: Call) -> Answer:
@@ -32,25 +35,32 @@ async def export(call: Call) -> Answer:
 
 async def _exported(call: Call) -> Chunks:
     """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
-    room, actor, now = call.room, call.actor, call.room.clock()
-    counts = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+    room, now = call.room, call.room.clock()
+    counts: dict[type[wire.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
     digest = hashlib.sha256()
-    async with room.lists.take(actor.user_id), room.db.snapshot(steady=True) as tx:
-        clock = await exports.clock(tx, actor)
+    out = bytearray()
+
+    async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.Kept], None]:
+        nonlocal out
+        clock = await exports.clock(tx, call.actor)
         header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), room.epoch, now, clock)
-        out = bytearray(wire.encode_lines([header]))
-        async with aclosing(exports.pages(tx, actor)) as pages:
-            async for page in pages:
-                if page:
-                    counts[type(page[0])] += len(page)
-                    out += wire.encode_lines(page)
-                if len(out) > CHUNK:
-                    digest.update(out)
-                    yield out
-                    out = bytearray()
-                    await asyncio.sleep(0)  # others get their turn
-        digest.update(out)
-        yield out + wire.encode_lines([wire.Trailer(wire.Counts(*counts.values()), digest.hexdigest())])
+        out += wire.encode_lines([header])
+        return exports.pages(tx, call.actor)
+
+    async with ExportSnapshot(call) as snapshot:
+        async for page in await snapshot.read(begin):
+            if page:
+                kind: type[wire.Kept] = type(page[0])
+                counts[kind] += len(page)
+                out += wire.encode_lines(page)
+            if len(out) > CHUNK:
+                digest.update(out)
+                await snapshot.pause(len(out))
+                yield out
+                await snapshot.resume()
+                out = bytearray()
+    digest.update(out)
+    yield out + wire.encode_lines([wire.Trailer(wire.Counts(*counts.values()), digest.hexdigest())])
 
 
 async def import_(call: Call) -> Answer:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
-from strongroom import errors, wire
+from strongroom import errors, rules, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
 from strongroom.server.http import Call
+from strongroom.server.snapshots import Snapshot
 from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from strongroom.server.answers import Chunks, Pieces
+    from strongroom.store import Tx
 
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
     Variant.BOTH: wire.CreateVault,
@@ -28,15 +31,17 @@ _PUT: dict[Variant, type[wire.PutVault | wire.RenameVault | wire.PutBlob]] = {
 }
 
 
-def _answer(call: Call, vault: Vault, status: int = 200) -> Answer:
+def _answer(call: Call, vault: Vault, status: int = 200, sent: wire.Body | None = None) -> Answer:
     """A vault, with its ETag: it covers the vault's own version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
     if call.method in {"GET", "HEAD"} and call.unchanged(etag):
         return Answer(status=304, etag=etag)
-    return answer(_shown(call, vault), status, etag=etag)
+    return answer(_shown(call, vault, sent), status, etag=etag)
 
 
-def _shown(call: Call, vault: Vault) -> wire.Vault:
+def _shown(call: Call, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
+    """A vault as the caller may see it, who sent this with the request."""
+    vault = rules.seen_by(call.actor, stored, sent)
     blob = call.room.variant.has_blobs
     return wire.Vault(
         uid=vault.uid,
@@ -57,27 +62,36 @@ async def list_(call: Call) -> Answer:
 
 
 async def _listed(call: Call) -> Chunks:
-    async with call.room.lists.take(call.actor.user_id), call.room.db.snapshot() as tx:
-        out: Pieces = [b'{"vaults":[']
-        begun, size = False, 0
-        async for page in vaults.list_(tx, call.actor, blobs=call.room.variant.has_blobs):
+    """The list as JSON, a chunk at a time; where its client is slow, it goes on beyond the last uid."""
+    out: Pieces = [b'{"vaults":[']
+    last, size = "", 0
+
+    async def read(tx: Tx) -> AsyncGenerator[list[Vault], None]:
+        return vaults.list_(tx, call.actor, last, blobs=call.room.variant.has_blobs)
+
+    async with Snapshot(call) as snapshot:
+        pages = await snapshot.read(read)
+        while (page := await anext(pages, None)) is not None:
             if page:
-                out += items([_shown(call, vault) for vault in page], first=not begun)
-                begun = True
+                out += items([_shown(call, vault) for vault in page], first=not last)
+                last = page[-1].uid
                 size += len(out[-1])
             if size > CHUNK:
+                await snapshot.pause(size)
                 yield out
+                await snapshot.resume()
                 out, size = [], 0
-                await asyncio.sleep(0)  # others get their turn
-        out.append(b"]}")
-        yield out
+                if snapshot.released:
+                    pages = await snapshot.read_on(read)
+    out.append(b"]}")
+    yield out
 
 
 async def create(call: Call) -> Answer:
     """Make a vault."""
     wanted = await call.read(_CREATE[call.room.variant])
-    vault, new = await call.room.db.write(vaults.create, call.actor, call.room.terms, wanted)
-    return _answer(call, vault, 201 if new else 200)
+    vault, new = await call.change(vaults.create, call.actor, call.room.terms, wanted)
+    return _answer(call, vault, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
@@ -96,8 +110,8 @@ async def put(call: Call) -> Answer:
     expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.room.db.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
-    return _answer(call, vault)
+    vault = await call.change(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
+    return _answer(call, vault, sent=wanted)
 
 
 async def delete(call: Call) -> Answer:

@@ -1,0 +1,156 @@
+"""No body costs more than its size allows: length and depth are judged before anything is built or explained."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from strongroom import wire
+from strongroom.errors import Invalid
+from strongroom.wire import lines
+from tests.conftest import Open, runs
+from tests.security import hostile_bodies
+
+MIB = 1024 * 1024
+LARGEST = 6 * MIB  # the default of MAX_BODY_BYTES
+SECONDS = 0.3  # of processor time, for a body of that size
+FAULTS = 100
+SMALLER = 8  # every kind is tried with bodies of this part of the size, in this part of the time
+
+
+def cost(kind: type[wire.Body], body: bytes) -> tuple[float, int]:
+    """Seconds of processor time to read a body or refuse it, and how many faults were told."""
+    began = time.process_time()
+    told = 0
+    try:
+        wire.decode(kind, body)
+    except Invalid as refused:
+        told = len((refused.details or {})["fields"])
+    return time.process_time() - began, told
+
+
+def within(kind: type[wire.Body], hostile: Iterator[tuple[str, bytes]], seconds: float) -> None:
+    """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb."""
+    for name, body in hostile:
+        taken, told = cost(kind, body)
+        for _ in range(2):
+            if taken > seconds:
+                gc.collect()
+                taken = min(taken, cost(kind, body)[0])
+        assert taken <= seconds, f"{kind.__name__}, {name}: {taken:.3f} s for {len(body)} bytes"
+        assert told <= FAULTS, (kind.__name__, name)
+
+
+@pytest.mark.parametrize("kind", hostile_bodies.BODIES, ids=lambda kind: kind.__name__)
+def test_no_kind_of_body_takes_long(kind: type[wire.Body]) -> None:
+    """For every kind of body and every field of it, the costliest nonsense is read or refused quickly."""
+    within(kind, hostile_bodies.bodies(kind, LARGEST // SMALLER), SECONDS / SMALLER)
+
+
+@pytest.mark.parametrize("kind", [wire.Batch, wire.CreateApiKey], ids=lambda kind: kind.__name__)
+def test_no_body_of_the_largest_size_takes_long(kind: type[wire.Body]) -> None:
+    """The kinds that hold lists, at the size that is taken by default."""
+    within(kind, hostile_bodies.bodies(kind, LARGEST), SECONDS)
+
+
+def test_no_batch_of_a_thousand_takes_long() -> None:
+    """As many operations as there may be, each with nonsense in it."""
+    within(wire.Batch, hostile_bodies.batches(LARGEST), SECONDS)
+
+
+def test_the_time_grows_with_the_size_and_no_faster() -> None:
+    """Whoever sets MAX_BODY_BYTES higher gets a cost in proportion: four times the size, not more than eight times."""
+    for name in ("operations: list of creates", "operations: deep lists", "unknown: deep lists", "unknown: digits"):
+        small, large = (dict(hostile_bodies.bodies(wire.Batch, size))[name] for size in (2 * MIB, 8 * MIB))
+        short = min(cost(wire.Batch, small)[0] for _ in range(3))
+        long = min(cost(wire.Batch, large)[0] for _ in range(3))
+        assert long <= 8 * short + 0.02, (name, short, long)
+
+
+@pytest.mark.parametrize("piece", ["digits", "escapes", "deep lists", "list of numbers", "text with commas"])
+def test_no_line_of_an_import_takes_long(piece: str) -> None:
+    """A line is as long as a body, and costs no more."""
+    for field in ("kind", "uid", "data", "createdAt", "unknown"):
+        raw = b'{"kind":"document","%s":%s}\n' % (field.encode(), hostile_bodies.value(piece, LARGEST))
+        took = []
+        for _ in range(3):
+            began = time.process_time()
+            with pytest.raises(Invalid):
+                lines.read_line(raw)
+            took.append(time.process_time() - began)
+            if took[-1] <= SECONDS:
+                break
+        assert min(took) <= SECONDS, (piece, field, took)
+
+
+@runs
+async def test_a_batch_is_refused_by_its_length_before_its_items(house: Open) -> None:
+    """350,000 bad operations once kept the server for minutes, and the answer had 132 MB."""
+    async with house() as h:
+        person = await h.person()
+        path = f"/vaults/{(await person.vault())['uid']}/batch"
+        headers = {"content-type": "application/json"}
+        for item, number in ((b'{"op":"create"}', 20_000), (b'{"op":"create"}', 350_000), (b"{}", 1_900_000)):
+            began = time.process_time()
+            body = b'{"operations":[' + b",".join([item] * number) + b"]}"
+            refused = await person("POST", path, content=body, headers=headers)
+            assert time.process_time() - began < 3 * SECONDS  # the client's own work is in it
+            assert refused.status_code == 400
+            details = refused.json()["error"]["details"]
+            assert details == {"fields": {"operations": "must be a list of 1 to 1000 operations"}}
+
+
+@runs
+async def test_at_most_a_hundred_faults_are_explained(house: Open) -> None:
+    """The answer tells the first hundred, and that there are more."""
+    async with house() as h:
+        person = await h.person()
+        path = f"/vaults/{(await person.vault())['uid']}/batch"
+        for bad, more in ((50, False), (51, True), (1_000, True)):
+            refused = await person("POST", path, {"operations": [{"op": "create"}] * bad})
+            error = refused.json()["error"]
+            told = {f"operations[{at}].{name}" for at in range(50) for name in ("collection", "data")}
+            assert set(error["details"]["fields"]) == told
+            assert error["details"].get("more", False) is more
+            assert ("first 100" in error["message"]) is more
+            assert len(refused.content) < 64 * 1024
+
+
+@runs
+async def test_lists_of_a_key_are_refused_by_their_length(house: Open) -> None:
+    """A million and a half collections once took seconds."""
+    async with house() as h:
+        person = await h.person()
+        for field in ("collections", "vaultUids", "permissions"):
+            body = b'{"name":"k","%s":[%s]}' % (field.encode(), b",".join([b'"c"'] * 1_500_000))
+            refused = await person("POST", "/auth/api-keys", content=body, headers={"content-type": "application/json"})
+            assert refused.status_code == 400
+            assert list(refused.json()["error"]["details"]["fields"]) == [field]
+
+
+def test_a_text_may_hold_anything() -> None:
+    """Commas, brackets and escapes within a text are no structure: a blob of them is taken."""
+    for piece in ("text with commas", "escaped quotes", "escapes", "mixed widths"):
+        data = hostile_bodies.value(piece, LARGEST)
+        vault = wire.decode(wire.CreateVault, b'{"name":"v","salt":"","data":%s}' % data)
+        assert vault.data
+    hmacs = b",".join([b'{"op":"create","collection":"c","data":"AAAA","hmac":"%s"}' % (b"," * 1_000)] * 1_000)
+    batch = wire.decode(wire.Batch, b'{"operations":[%s]}' % hmacs)
+    assert len(batch.operations) == 1_000
+    assert {type(operation) for operation in batch.operations} == {wire.CreateOperation}
+
+
+def test_of_a_key_given_twice_the_last_counts_wherever_it_is() -> None:
+    """In the items of a list and in a large body as well."""
+    filler = b'"unknown":[' + b"0," * 50_000 + b"0]"
+    for more in (b"", b"," + filler):
+        body = (
+            b'{"operations":7,"operations":[{"op":"put","op":"create","collection":1,"collection":"c","data":"AAAA"}]'
+            + more
+            + b"}"
+        )
+        (operation,) = wire.decode(wire.Batch, body).operations
+        assert operation == wire.CreateOperation("c", "AAAA")
