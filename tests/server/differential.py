@@ -163,7 +163,12 @@ class Outcome:
     @property
     def told(self) -> list[tuple[int, str]]:
         """The answers by status and id, without a refusal by the connection, in whose place a cut may stand."""
-        return [(one.status, _given(one.request_id)) for one in self.answers if one.request_id is not None]
+        return [(one.status, _given(one.request_id or "")) for one in self.finals]
+
+    @property
+    def finals(self) -> list[FinalAnswer]:
+        """The answers to requests, without a refusal by the connection."""
+        return [one for one in self.answers if one.request_id is not None]
 
 
 def _given(request_id: str) -> str:
@@ -455,7 +460,7 @@ def judge(reading: Reading, ours: Outcome) -> list[str]:
             wrong.append(f"carried out {method} {target} ({request_id}), of which the reference knows nothing")
             break
         wrong += _compared(f"carried out request {at}", reading.requests[at], method, target, request_id)
-    finals = [answer for answer in ours.answers if answer.request_id is not None]
+    finals = ours.finals
     if any(answer.request_id is None for answer in ours.answers[:-1]):
         wrong.append("answered after a refusal by the connection")
     if ours.answers and ours.answers[-1].request_id is None:
@@ -467,6 +472,9 @@ def judge(reading: Reading, ours: Outcome) -> list[str]:
         wrong.append(f"{len(finals)} answers for {len(reading.requests)} requests")
     for at, (answer, seen) in enumerate(zip(finals, reading.requests, strict=False)):
         wrong += _answered(at, answer, seen, known, last=at == len(finals) - 1, closed=ours.closed)
+    announced = not finals or finals[-1].closes or finals[-1] is not ours.answers[-1] or bool(ours.unreadable)
+    if ours.closed and not announced and _before_its_end(reading, finals):
+        wrong.append("answered before the end of a body, kept the connection, and closed it after that")
     following = reading.requests[len(finals) : len(finals) + 1]
     if ours.continued > sum(seen.expects for seen in following):
         wrong.append(f"{ours.continued} times 100 Continue that nobody waits for")
@@ -512,20 +520,29 @@ def _answered(at: int, answer: FinalAnswer, seen: Seen, known: set[str], *, last
 def agree(reading: Reading, first: Outcome, other: Outcome) -> str | None:
     """What differs where one stream was cut in two ways.
 
-    A connection that ended may have ended earlier. It may end at all in one way only where a client expects a 100
-    Continue: whether a body was asked for in vain depends on whether it was here before the answer.
+    A connection that ended may have ended earlier. It may end in one way and stay open in another only by an answer
+    that came before the end of a body and said that it closes: whether it did so depends on when the body came.
     """
-    expects = any(seen.expects for seen in reading.requests)
     one: list[Any]
     two: list[Any]
     for what, one, two in (("carried out", first.done, other.done), ("answered", first.told, other.told)):
         shorter, longer = sorted((one, two), key=len)
         if longer[: len(shorter)] != shorter:
             return f"{what} {one} cut in one way, {two} in another"
-        ended = (first if shorter is one else other).closed if expects else first.closed and other.closed
+        sooner = first if shorter is one else other
+        early = sooner.closed and bool(sooner.finals) and sooner.finals[-1].closes
+        ended = (first.closed and other.closed) or (early and _before_its_end(reading, sooner.finals))
         if len(shorter) < len(longer) and not ended:
             return f"{what} {one} cut in one way, {two} in another, and a connection is still open"
     return None
+
+
+def _before_its_end(reading: Reading, finals: Sequence[FinalAnswer]) -> bool:
+    """Whether the last answer came before the end of the body of its request."""
+    if not finals or len(finals) > len(reading.requests):
+        return False
+    end = reading.requests[len(finals) - 1].end
+    return end is None or finals[-1].fed < end
 
 
 # Streams
@@ -812,6 +829,7 @@ CORPUS: Final[dict[str, bytes]] = {
     "trailers": _post(_TE, b"3\r\nabc\r\n0\r\nX-Request-Id: evil\r\nContent-Length: 9\r\n\r\n"),
     "an early answer": _post(_LENGTH, _SMUGGLED, "/early") + _post("", b"", "/stream", "GET {} HTTP/1.1"),
     "an early answer to chunks": _post(_TE, _CHUNKED_BODY, "/early"),
+    "an early answer to chunks with a forbidden trailer": _post(_TE, b"0\r\nContent-Length: 9\r\n\r\n", "/early"),
     "upgrade": _post("Connection: Upgrade\r\nUpgrade: x\r\n" + _LENGTH, _SMUGGLED),
     "upgrade without a body": _post("Connection: Upgrade\r\nUpgrade: websocket\r\n", b"", first="GET {} HTTP/1.1"),
     "upgrade to h2c": _post("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + _TE, _CHUNKED_BODY),
