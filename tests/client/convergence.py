@@ -5,6 +5,7 @@ What a document says is a set of marks, and merging is joining the sets. So "not
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import tempfile
 from collections.abc import Callable
@@ -157,8 +158,10 @@ class Converge(RuleBasedStateMachine):
 
         def join(conflict: Conflict) -> Resolution:
             mine, theirs = marks(conflict.mine), marks(conflict.theirs)
-            if conflict.mine.deleted or conflict.theirs.deleted:
-                return keep_theirs(conflict) if conflict.mine.deleted else keep_mine(conflict)
+            if conflict.mine.deleted or mine <= frozenset(conflict.theirs.value or ()):
+                return keep_theirs(conflict)  # it says all that is here, or said so when it was deleted (docs/sync.md)
+            if conflict.theirs.deleted:
+                return keep_mine(conflict)
             if how == "mine":
                 self._decided_against(theirs - mine)
                 return keep_mine(conflict)
@@ -231,6 +234,22 @@ class Converge(RuleBasedStateMachine):
         """Some days pass, and the server throws away what was kept for long enough."""
         self.crew.place.clock.pass_(days * DAY)
         self.crew.place.throw_away()
+        for device in self.devices:
+            self.forked |= self._beyond_proof(device)
+
+    def _beyond_proof(self, device: Device) -> set[str]:
+        """What a device sent, without an answer, of documents whose content and history the server has thrown away.
+
+        Nothing is left to tell whether the one who deleted such a document had seen it, so the device keeps it.
+        """
+        file, vault = device.replica._local.file, device.client.vault(self.name)
+        found: set[str] = set()
+        for note in device.replica.vault(self.name):
+            if file.was_sent(note.vault, note.uid):
+                with contextlib.suppress(DocumentNotFound):
+                    stored = vault.collection(note.collection).get(note.uid, deleted=True)
+                    found |= marks(note) if stored.deleted and stored.value is None else set()
+        return found
 
     def settle(self) -> None:
         """Once the network works, all devices come to agree with the server, and nothing is lost or comes back."""

@@ -35,7 +35,7 @@ def sends_and_forgets(patch: pytest.MonkeyPatch) -> None:
 def leaves_one_out(patch: pytest.MonkeyPatch) -> None:
     """The last row of a page is not kept, and the cursor goes on."""
     real = taking.take
-    patch.setattr(taking, "take", lambda file, at, kept, rows: real(file, at, kept, rows[:-1]))
+    patch.setattr(taking, "take", lambda file, at, kept, rows, stored: real(file, at, kept, rows[:-1], stored))
 
 
 def changed_again_is_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def changed_again_is_dropped(patch: pytest.MonkeyPatch) -> None:
 def base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A change that meets another is laid upon it, unasked."""
 
-    def meet(file: File, row: Any, *, deleted: bool) -> None:
+    def meet(file: File, row: Any, _stored: Any, *, deleted: bool) -> None:
         entry = file.entry(row.vault_uid, row.uid)
         if entry is not None and not deleted:
             file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))

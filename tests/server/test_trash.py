@@ -56,6 +56,28 @@ async def test_ciphertext_goes_when_its_time_has_come(house: Open, where: str) -
 
 
 @runs
+async def test_two_accounts_may_use_one_uid(house: Open, where: str) -> None:
+    """Of documents with the same uid, deleted one after the other, each goes with its history."""
+    async with house(trash_days=1, **PATIENT) as home:
+        uid = str(uuid.uuid4())
+        histories = []
+        for _ in range(3):
+            person = await home.person()
+            vault = await person.vault()
+            await person("POST", f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "SECRET", "uid": uid})
+            path = f"/vaults/{vault['uid']}/documents/{uid}"
+            await person("PUT", path, {"data": "SECRETS", "version": 1})
+            await person("DELETE", path)
+            histories.append((person, f"{path}/versions"))
+        home.clock.pass_(DAY + 10)
+        await home.chores()
+        for person, path in histories:
+            assert (await person("GET", path)).json() == {"versions": []}
+            assert (await person("GET", f"{path}/1")).status_code == 404
+        assert "SECRET" not in str(await rows_of(where))
+
+
+@runs
 async def test_what_is_thrown_away_does_not_come_back(house: Open) -> None:
     """Neither by a put at any version nor by a create: the uid stays taken, and the answer says what to do."""
     async with house(trash_days=1, **PATIENT) as home:

@@ -39,4 +39,4 @@ async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
 
 async def drop(tx: Tx, found: Sequence[Due]) -> None:
     """Forget changes."""
-    await tx.each(_DROP, [to_builtins(due) for due in found], by="user_id")
+    await tx.each(_DROP, [to_builtins(due) for due in found], by=("user_id",))

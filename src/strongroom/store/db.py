@@ -102,10 +102,11 @@ class Tx(Protocol):
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         """Run the statement; how many rows it changed."""
 
-    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
         """Run the statement for each of these rows of parameters, in order; whether each changed anything.
 
-        The column `by` of what it changes is the parameter of that name, and tells it from the others.
+        The columns `by` of what it changes are the parameters of those names. Together they must tell each row from
+        all others, of other accounts too; where they do not, the outcomes mean nothing.
         """
 
     def pages(

@@ -111,7 +111,7 @@ async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uid
             }
             for document in documents
         ],
-        by="uid",
+        by=("uid",),
     )
 
 
@@ -210,5 +210,5 @@ async def is_trash(tx: Tx, due: Due) -> bool:
 
 async def purge(tx: Tx, found: Sequence[Due]) -> list[Due]:
     """Throw away the ciphertext under tombstones; those that still were some. Neither version nor moment changes."""
-    done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by="uid")
+    done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by=("user_id", "uid"))
     return [due for due, was_trash in zip(found, done, strict=True) if was_trash]

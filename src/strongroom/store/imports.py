@@ -108,12 +108,12 @@ _BLOB = Sql(f"""
     ON CONFLICT DO NOTHING
 """)
 
-# How each kind is added, and the column that tells one from another among those of one vault.
-_ADD: Final[dict[type[Kept], tuple[Sql, str]]] = {
-    KeptVault: (_VAULT, "uid"),
-    KeptDocument: (_DOCUMENT, "uid"),
-    KeptVersion: (_VERSION, "updated_at"),
-    KeptBlob: (_BLOB, "version"),
+# How each kind is added, and the columns that tell one from another within the account.
+_ADD: Final[dict[type[Kept], tuple[Sql, tuple[str, ...]]]] = {
+    KeptVault: (_VAULT, ("uid",)),
+    KeptDocument: (_DOCUMENT, ("uid",)),
+    KeptVersion: (_VERSION, ("uid", "version")),
+    KeptBlob: (_BLOB, ("uid", "version")),
 }
 
 _EMPTY_DOCUMENTS = Sql("""

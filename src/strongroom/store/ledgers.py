@@ -63,7 +63,7 @@ async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
 
 async def hold(tx: Tx, user_ids: Iterable[str]) -> None:
     """Take the locks of these accounts until commit, in one order for all who do so, and draw nothing."""
-    await tx.each(_HOLD, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by="user_id")
+    await tx.each(_HOLD, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by=("user_id",))
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:

@@ -62,18 +62,19 @@ class Tx(Telling):
         count = done.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
-    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
         """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
         if not rows:
             return []
         arguments = [[parameters[name] for name in sql.names] for parameters in rows]
         with _in_words():
-            changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {by}", arguments)
-        told = deque(row[0] for row in changed)
+            changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {', '.join(by)}", arguments)
+        told = deque(tuple(row) for row in changed)
         outcomes = []
         for parameters in rows:
-            outcomes.append(bool(told) and told[0] == parameters[by])
-            while told and told[0] == parameters[by]:
+            key = tuple(parameters[name] for name in by)
+            outcomes.append(bool(told) and told[0] == key)
+            while told and told[0] == key:
                 told.popleft()
         return outcomes
 

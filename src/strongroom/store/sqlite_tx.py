@@ -81,7 +81,7 @@ class Tx(Telling):
         self._rows(sql, parameters)
         return self._connection.changes()
 
-    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: str) -> list[bool]:
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
         """Whether the statement changed anything, for each of these rows of parameters."""
         del by
         run, changes = self._rows, self._connection.changes

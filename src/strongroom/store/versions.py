@@ -103,14 +103,14 @@ async def under(tx: Tx, due: Due, limit: int) -> list[Due]:
 
 async def drop(tx: Tx, found: Sequence[Due]) -> None:
     """Delete versions of documents."""
-    await tx.each(_DROP, [to_builtins(due) for due in found], by="uid")
+    await tx.each(_DROP, [to_builtins(due) for due in found], by=("user_id", "uid"))
 
 
 async def drop_blobs(tx: Tx, found: Sequence[Due]) -> None:
     """Delete versions of blobs."""
-    await tx.each(_DROP_BLOB, [to_builtins(due) for due in found], by="uid")
+    await tx.each(_DROP_BLOB, [to_builtins(due) for due in found], by=("user_id", "uid"))
 
 
 async def drop_all_of(tx: Tx, found: Sequence[Due]) -> None:
     """Delete all versions of these documents."""
-    await tx.each(_DROP_OF, [to_builtins(due) for due in found], by="uid")
+    await tx.each(_DROP_OF, [to_builtins(due) for due in found], by=("user_id", "uid"))

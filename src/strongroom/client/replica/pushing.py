@@ -144,7 +144,7 @@ def _blame(parcels: list[Parcel], refused: BatchConflict, pushed: Pushed) -> Non
         uid = operation.get("uid") if isinstance(operation, dict) else None
         if uid in uids:
             pushed.stale.add(uid)
-            if operation.get("code") == DocumentNotFound.code and operation.get("version") is None:
+            if operation.get("code") == DocumentNotFound.code:
                 pushed.lacking.add(uid)
     if not pushed.stale & uids:
         raise Tampered("The server refused a batch and does not say why.")

@@ -52,7 +52,8 @@ class Reconciling:
             limit = listing.next_limit(page, limit)
             seen.update(row.uid for row in page.documents)
             grown = yield from self._grown(page)
-            came += yield from steps.work(self._store(page, grown))
+            stored = yield from self._sync.stored_before(self._at, page.documents)
+            came += yield from steps.work(self._store(page, grown, stored))
             more = page.has_more is True
         with self._file.change():
             for uid in self._file.uids(self._at.vault) - seen:
@@ -75,14 +76,14 @@ class Reconciling:
                     grown.add(row.uid)
         return grown
 
-    def _store(self, page: answers.Page, grown: set[str]) -> Callable[[], int]:
+    def _store(self, page: answers.Page, grown: set[str], stored: dict[str, Document]) -> Callable[[], int]:
         def store() -> int:
             with self._file.change():
-                return sum(self._meet(row, grown=row.uid in grown) for row in page.documents)
+                return sum(self._meet(row, stored.get(row.uid), grown=row.uid in grown) for row in page.documents)
 
         return store
 
-    def _meet(self, row: Document, *, grown: bool) -> bool:
+    def _meet(self, row: Document, stored: Document | None, *, grown: bool) -> bool:
         """Lay a row of the server beside the one that is here."""
         made = seal.open_document(self._at.key(row.collection)[0], row)
         local = self._file.row(self._at.vault, row.uid)
@@ -90,12 +91,12 @@ class Reconciling:
             return False
         self._file.put_rows([(row, made.deleted)])
         if local is None or grown:
-            taking.meet(self._file, row, deleted=made.deleted)
+            taking.meet(self._file, row, stored, deleted=made.deleted)
             return True
         here = seal.open_document(self._at.key(local.collection)[0], local)
         alike = here.deleted == made.deleted and (here.deleted or here.content == made.content)
         if alike and row.version > local.version:
-            taking.meet(self._file, row, deleted=made.deleted)
+            taking.meet(self._file, row, stored, deleted=made.deleted)
             return True
         older = row.version < local.version and row.updated_at <= local.updated_at
         base = row.version if alike or older else DIVERGED

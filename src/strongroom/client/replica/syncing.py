@@ -17,7 +17,7 @@ from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew
 from strongroom.client.replica.file import KeptVault
 from strongroom.client.replica.pushing import Pushed
 from strongroom.client.replica.reconciling import Reconciling
-from strongroom.errors import DocumentNotFound
+from strongroom.errors import DocumentNotFound, NotFound
 
 if TYPE_CHECKING:
     from strongroom.client import answers
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from strongroom.client.replica.local import Local
     from strongroom.client.steps import Steps
     from strongroom.errors import Refusal
+    from strongroom.model import Document
 
 ROUNDS: Final = 20
 _HIDDEN: Final = "Your directory has a vault that this device has seen, and the server says that there is none."
@@ -202,7 +203,8 @@ class Syncing:
             if expected and not page.has_more:
                 raise RolledBack(documents.WITHHELD)
             kept = msgspec.structs.replace(kept, cursor=cursor)
-            store = _store(self.local, at, kept, page)
+            stored = yield from self.stored_before(at, page.documents)
+            store = _store(self.local, at, kept, page, stored)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
                 new = yield from steps.work(store)
@@ -211,6 +213,30 @@ class Syncing:
             call = self.list_call(at, cursor, limit, deleted=deleted)
             page, new = yield from self.core.session.ask_beside(call, store)
             self._show("pull", new)
+
+    def stored_before(self, at: Place, rows: list[Document]) -> Steps[dict[str, Document]]:
+        """What was sent from here, never answered, and stored before these rows, as the server's history shows; by uid.
+
+        Without this, whoever deleted or changed it later would seem not to have known of it.
+        """
+        found = {}
+        waiting = self.file.waiting()
+        for row in rows:
+            entry = self.file.entry(at.vault, row.uid) if (at.vault, row.uid) in waiting else None
+            if entry is None or not entry.base < entry.version < row.version:
+                continue
+            if not self.file.was_sent(at.vault, row.uid):
+                continue
+            try:
+                then = yield from self.core.session.ask(calls.get_version(at.vault, row.uid, entry.version))
+            except NotFound:
+                continue  # the history does not go back so far, or there is none
+            if (then.uid, then.version) == (row.uid, entry.version) and self.file.was_sent(
+                at.vault, row.uid, then.hmac or ""
+            ):
+                seal.open_document(at.key(then.collection)[0], then)
+                found[row.uid] = then
+        return found
 
     def list_call(self, at: Place, since: int, limit: int, *, deleted: bool) -> calls.Call[answers.Page]:
         """The request for a page of this replica's part of a vault."""
@@ -261,8 +287,8 @@ class Syncing:
         if row.uid != uid:
             raise Tampered(documents.OTHER)
         taking.is_new(self.file.heads(at.vault, [uid]).get(uid), row)
-        if not made.purged:
-            return
+        if not made.purged or row.version != entry.base:
+            return  # a deletion that is not known here yet: it is pulled, and met as any other
         with self.file.change():
             self.file.put_rows([(row, True)])
             start_anew(self.local, at, entry)
@@ -278,8 +304,10 @@ def _check_blob(at: Place, kept: KeptVault | None, row: answers.Vault) -> None:
         memory.check_blob(kept.version, memory.digest(kept.data), row.version, memory.digest(row.data))
 
 
-def _store(local: Local, at: Place, kept: KeptVault, page: answers.Page) -> Callable[[], int]:
-    return lambda: taking.take(local.file, at, kept, page.documents)
+def _store(
+    local: Local, at: Place, kept: KeptVault, page: answers.Page, stored: dict[str, Document]
+) -> Callable[[], int]:
+    return lambda: taking.take(local.file, at, kept, page.documents, stored)
 
 
 def _kept(row: answers.Vault, cursor: int, start: int | None) -> KeptVault:

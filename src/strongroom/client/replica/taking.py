@@ -19,8 +19,11 @@ _TIMES: Final = "The server changed the time of something that it showed before.
 _OTHER: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
-def take(file: File, at: Place, kept: KeptVault, rows: list[Document]) -> int:
-    """Keep a page of rows, and the place in the list that it leads to; give how many were new."""
+def take(file: File, at: Place, kept: KeptVault, rows: list[Document], stored: dict[str, Document]) -> int:
+    """Keep a page of rows, and the place in the list that it leads to; give how many were new.
+
+    `stored` is what was sent from here and stored before some of these rows.
+    """
     opened = [(row, seal.open_document(at.key(row.collection)[0], row)) for row in rows]
     with file.change():
         known = {} if file.is_empty(at.vault) else file.heads(at.vault, [row.uid for row in rows])
@@ -33,7 +36,7 @@ def take(file: File, at: Place, kept: KeptVault, rows: list[Document]) -> int:
         if waiting:
             for row, deleted in fresh:
                 if (at.vault, row.uid) in waiting:
-                    meet(file, row, deleted=deleted)
+                    meet(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(kept)
     return len(fresh)
 
@@ -54,15 +57,22 @@ def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool
     return row.version != version
 
 
-def meet(file: File, row: Document, *, deleted: bool) -> None:
-    """Lay a row that came in beside a change of it that waits: it is that change itself, or somebody else's."""
+def meet(file: File, row: Document, stored: Document | None, *, deleted: bool) -> None:
+    """Lay a row that came in beside a change of it that waits: it is that change itself, or somebody else's.
+
+    `stored` is a version before it that was sent from here: whoever made the row has seen that.
+    """
     entry = file.entry(row.vault_uid, row.uid)
     if entry is None:
         return
     if row.hmac is not None and file.was_sent(row.vault_uid, row.uid, row.hmac):
         _came_through(file, entry, row)
+    elif stored is not None and stored.hmac == entry.hmac:
+        file.drop_entry(row.vault_uid, row.uid)
     elif (deleted and entry.kind != PUT) or entry.kind == BURY:
         file.drop_entry(row.vault_uid, row.uid)  # both deleted it, or somebody went on from our notice
+    elif stored is not None:
+        _came_through(file, entry, stored)  # and was changed here since: a conflict, with what was stored as its base
     # otherwise it is a conflict: the row is no longer the one that the change was made from
 
 

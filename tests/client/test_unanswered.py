@@ -1,0 +1,265 @@
+"""A change was stored although its answer was lost; and others went on from it before this device asked again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from strongroom.client import Document, Tampered, keep_mine
+from strongroom.client.replica import ReplicaCollection, Report
+from strongroom.client.steps import Answer, Request
+from tests.client.convergence import DAY, Crew
+from tests.client.faces import PASSWORD
+from tests.client.world import Device, World
+from tests.sync.oracle import TRASH_DAYS
+from tests.sync.place import Place
+
+Change = Callable[["Devices"], Document]
+
+
+class Devices:
+    """Two devices of one account: `here` loses answers, `there` does not."""
+
+    def __init__(self, place: Place, home: Path) -> None:
+        self.place = place
+        crew = Crew(place, 2)
+        crew.clients[0].vault("v", create=True)
+        self.here, self.there = (
+            Device(World(place, crew.late), client, str(home / f"{number}"))
+            for number, client in enumerate(crew.clients)
+        )
+        self.sync()
+
+    def sync(self) -> None:
+        """Both, until both have seen all."""
+        for device in (self.here, self.there, self.here):
+            device.replica.sync()
+
+    def notes(self, device: Device) -> ReplicaCollection:
+        return device.replica.vault("v").collection("notes")
+
+    def get(self, device: Device, uid: str) -> Document:
+        return self.notes(device).get(uid, deleted=True)
+
+    def unanswered(self, stored: str = "after") -> None:
+        """A sync of this device, whose process ends just after the server has the batch, or just before."""
+        self.here.world.ends_at_a_batch = stored
+        self.here.run(self.here.replica.sync, [], None, PASSWORD)
+        self.here.world.ends_at_a_batch = ""
+        assert self.here.replica.pending == 1
+
+    def delete_there(self, uid: str) -> None:
+        """The other device sees what there is, and deletes it."""
+        self.there.replica.sync()
+        self.notes(self.there).delete(self.get(self.there, uid))
+        self.there.replica.sync()
+
+    def replace_there(self, uid: str, value: str) -> None:
+        """The other device sees what there is, and changes it; something deleted is revived."""
+        self.there.replica.sync()
+        self.notes(self.there).replace(self.get(self.there, uid), value)
+        self.there.replica.sync()
+
+    def empty_trash(self) -> None:
+        self.place.clock.pass_((TRASH_DAYS + 1) * DAY)
+        self.place.throw_away()
+
+    def values(self) -> list[list[Any]]:
+        """What is on the server, here, and there, once both have synced."""
+        self.sync()
+        stored = sorted(note.value for note in self.there.client.vault("v").collection("notes"))
+        return [stored, *(sorted(note.value for note in self.notes(device)) for device in (self.here, self.there))]
+
+    def close(self) -> None:
+        for device in (self.here, self.there):
+            device.replica.close()
+
+
+@pytest.fixture
+def devices(where: str, tmp_path: Path) -> Iterator[Devices]:
+    """Two devices that are in step, and a server that can restart."""
+    place = Place(where)
+    made = Devices(place, tmp_path)
+    yield made
+    made.close()
+    place.close()
+
+
+def created(devices: Devices) -> Document:
+    """A new document waits."""
+    return devices.notes(devices.here).create("sent")
+
+
+def changed(devices: Devices) -> Document:
+    """A change of a document that both have waits."""
+    note = devices.notes(devices.here).create("first")
+    devices.sync()
+    return devices.notes(devices.here).replace(devices.get(devices.here, note.uid), "sent")
+
+
+both = pytest.mark.parametrize("change", [created, changed])
+
+
+def settled(report: Report, devices: Devices) -> bool:
+    """Whether a sync left nothing to decide and nothing to send."""
+    return report.conflicts == [] and devices.here.replica.pending == 0
+
+
+@both
+def test_a_deletion_of_what_was_stored_stands(devices: Devices, change: Change) -> None:
+    """Whoever deleted it had seen it, so it does not come back, and there is nothing to decide."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.delete_there(uid)
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [[], [], []]
+
+
+@both
+def test_a_deletion_after_more_changes_stands(devices: Devices, change: Change) -> None:
+    """The same where the other device had gone on from it before."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.replace_there(uid, "more")
+    devices.delete_there(uid)
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [[], [], []]
+
+
+@both
+def test_a_change_of_what_was_stored_is_no_conflict(devices: Devices, change: Change) -> None:
+    """Whoever changed it had seen it: that change is the newest."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.replace_there(uid, "more")
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [["more"]] * 3
+
+
+def test_a_revival_of_what_was_deleted_is_no_conflict(devices: Devices) -> None:
+    """Whoever revived it had seen the deletion that this device had sent."""
+    uid = created(devices).uid
+    devices.sync()
+    devices.notes(devices.here).delete(devices.get(devices.here, uid))
+    devices.unanswered()
+    devices.replace_there(uid, "revived")
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [["revived"]] * 3
+
+
+@both
+def test_what_was_changed_since_is_a_conflict(devices: Devices, change: Change) -> None:
+    """The deletion did not know of the second change, made here after the first was stored."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.notes(devices.here).replace(devices.get(devices.here, uid), "since")
+    devices.delete_there(uid)
+    [conflict] = devices.here.replica.sync().conflicts
+    assert conflict.base is not None
+    assert (conflict.base.value, conflict.mine.value, conflict.theirs.deleted) == ("sent", "since", True)
+    conflict.resolve(keep_mine)
+    assert devices.values() == [["since"]] * 3
+
+
+def test_what_was_never_stored_is_a_conflict(devices: Devices) -> None:
+    """The deletion did not know of a change that had not arrived, however often it is sent."""
+    uid = changed(devices).uid
+    devices.unanswered("before")
+    devices.delete_there(uid)
+    [conflict] = devices.here.replica.sync().conflicts
+    assert conflict.base is not None
+    assert (conflict.base.value, conflict.mine.value, conflict.theirs.deleted) == ("first", "sent", True)
+    conflict.resolve(keep_mine)
+    assert devices.values() == [["sent"]] * 3
+
+
+@both
+@pytest.mark.parametrize("batches", [True, False])
+def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Change, *, batches: bool) -> None:
+    """The content and the history are gone, so nothing tells whether the deletion knew: that is to be decided."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.delete_there(uid)
+    devices.empty_trash()
+    devices.here.client._core.batches = batches
+    [conflict] = devices.here.replica.sync().conflicts
+    assert (conflict.mine.value, conflict.theirs.deleted, conflict.theirs.value) == ("sent", True, None)
+    conflict.resolve(keep_mine)
+    assert devices.values() == [["sent"]] * 3
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_revival_that_is_sent_too_late(devices: Devices, *, batches: bool) -> None:
+    """A document was to be revived, and the trash was emptied before that was sent: it becomes a new document."""
+    uid = created(devices).uid
+    devices.sync()
+    devices.delete_there(uid)
+    devices.here.replica.sync()
+    devices.notes(devices.here).replace(devices.get(devices.here, uid), "revived")
+    devices.empty_trash()
+    devices.here.client._core.batches = batches
+    assert devices.here.replica.sync().conflicts == []
+    assert devices.values() == [["revived"]] * 3
+    assert [note.uid for note in devices.notes(devices.here)] != [uid]
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_deletion_between_pull_and_push(devices: Devices, monkeypatch: pytest.MonkeyPatch, *, batches: bool) -> None:
+    """Deleted, and the trash emptied, while this device syncs: a change that the deletion did not know is kept."""
+    uid = changed(devices).uid
+    devices.here.client._core.batches = batches
+    real = World._carry
+
+    def carry(world: World, wanted: Request) -> Answer:
+        if wanted.method != "GET":
+            monkeypatch.setattr(World, "_carry", real)
+            devices.delete_there(uid)
+            devices.empty_trash()
+        return real(world, wanted)
+
+    monkeypatch.setattr(World, "_carry", carry)
+    [conflict] = devices.here.replica.sync().conflicts
+    assert (conflict.mine.value, conflict.theirs.deleted) == ("sent", True)
+    conflict.resolve(keep_mine)
+    assert devices.values() == [["sent"]] * 3
+
+
+@both
+def test_a_deletion_stands_after_a_restore(devices: Devices, change: Change) -> None:
+    """The same after the server was restored from a backup that has all of it."""
+    uid = change(devices).uid
+    devices.unanswered()
+    devices.delete_there(uid)
+    devices.place.backup()
+    devices.place.restore()
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [[], [], []]
+
+
+def test_a_history_that_was_changed_is_not_believed(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another content under the proof of what was sent is refused, and the change still waits."""
+    uid = changed(devices).uid
+    devices.unanswered()
+    devices.delete_there(uid)
+    real = World._deliver
+
+    def deliver(world: World, wanted: Request) -> Answer:
+        answer = real(world, wanted)
+        if "/versions/" not in wanted.path:
+            return answer
+        first = real(world, msgspec.structs.replace(wanted, path=wanted.path.rpartition("/")[0] + "/1"))
+        body = {**json.loads(answer.body), "data": json.loads(first.body)["data"]}
+        return Answer(answer.status, json.dumps(body).encode(), None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(World, "_deliver", deliver)
+        with pytest.raises(Tampered):
+            devices.here.replica.sync(keep_mine)
+    assert devices.here.replica.pending == 1
+    assert settled(devices.here.replica.sync(keep_mine), devices)
+    assert devices.values() == [[], [], []]
