@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
@@ -359,11 +360,18 @@ class Due(Struct, frozen=True):
     rows: int
 
 
+KEPT_ROW: Final = 256  # bytes that each row of trash and history counts beside its texts
+
+
 class Usage(Struct, frozen=True):
-    """Live documents, and the bytes of those and of the blobs: what an account uses, or what a write adds to it."""
+    """Live documents, and the bytes of those and of the blobs: what an account uses, or what a write adds to it.
+
+    `kept` is what trash and history take: their bytes, and 256 more for each deleted document and replaced version.
+    """
 
     documents: int
     bytes: int
+    kept: int = 0
 
 
 class Terms(Struct, frozen=True):

@@ -79,7 +79,12 @@ TABLE: Final = (
         "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"
     ),
     Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may keep; 0 does not limit"),
-    Option("QUOTA_BYTES", "--quota-bytes", "0", "Bytes of ciphertext that one account may keep; 0 does not limit"),
+    Option(
+        "QUOTA_BYTES",
+        "--quota-bytes",
+        "0",
+        "Bytes of ciphertext that one account may keep, and as much again in trash and history; 0 does not limit",
+    ),
     Option(
         "HISTORY_VERSIONS",
         "--history-versions",

@@ -29,6 +29,7 @@ EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
 EMAIL: Final = 254  # characters of an email
 KEYRING: Final = 262_144  # characters of a keyring
+KEPT_LEAST: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
 KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 OPERATIONS: Final = 1_000  # in one batch
 LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
@@ -59,6 +60,11 @@ def octets(*texts: str | None) -> int:
         if text is not None:
             total += len(text) if text.isascii() else len(text.encode())
     return total
+
+
+def most_kept(quota: int | None) -> int | None:
+    """How many bytes trash and history may take together: as much again as the quota, None does not limit."""
+    return None if quota is None else max(quota, KEPT_LEAST)
 
 
 def normal_email(text: str) -> str:

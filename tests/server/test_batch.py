@@ -288,7 +288,7 @@ async def test_a_batch_is_weighed_as_a_whole(house: Open) -> None:
         assert (await batch(person, vault, [CREATE, delete])).status_code == 200
         larger = {"op": "put", "uid": made[1]["uid"], "data": "A" * 92, "version": 1}
         assert (await batch(person, vault, [larger])).status_code == 200
-        assert (await person("GET", "/auth/me")).json()["usage"] == {"documents": 3, "bytes": 100}
+        assert (await person("GET", "/auth/me")).json()["usage"].items() >= {"documents": 3, "bytes": 100}.items()
 
 
 @runs

@@ -8,10 +8,13 @@ import uuid
 from typing import Any
 
 import httpx2
+import pytest
 
+from strongroom import rules
 from strongroom.model import Usage
+from strongroom.rules import DAY
 from tests.conftest import Open, Person, runs
-from tests.moving import rows_of
+from tests.moving import Rows, rows_of
 
 DOCUMENT = {"collection": "c", "data": "AAAA"}
 
@@ -19,6 +22,12 @@ DOCUMENT = {"collection": "c", "data": "AAAA"}
 async def usage(person: Person, **more: Any) -> dict[str, int]:
     """What the account uses, as it is told."""
     told: dict[str, int] = (await person("GET", "/auth/me", **more)).json()["usage"]
+    return {name: told[name] for name in ("documents", "bytes")}
+
+
+async def kept(person: Person) -> int:
+    """What the account's trash and history take, as it is told."""
+    told: int = (await person("GET", "/auth/me")).json()["usage"]["kept"]
     return told
 
 
@@ -35,28 +44,59 @@ async def recounted(where: str) -> dict[tuple[str, str], Usage]:
     for owner, uid, _name, data, salt, *_ in tables["vaults"]:
         alive = [row for row in tables["documents"] if (row[0], row[2], row[9]) == (owner, uid, None)]
         texts = [data, salt, *(row[4] for row in alive), *(row[5] for row in alive)]
-        found[owner, uid] = Usage(len(alive), sum(len(text.encode()) for text in texts if text is not None))
+        size = sum(len(text.encode()) for text in texts if text is not None)
+        found[owner, uid] = Usage(len(alive), size, kept_in(tables, owner, uid))
     return found
+
+
+def kept_in(tables: Rows, owner: str, vault: str) -> int:
+    """What the trash and the history of a vault take, counted row by row."""
+    texts = [row[4:6] for row in tables["documents"] if (row[0], row[2]) == (owner, vault) and row[9] and not row[10]]
+    texts += [row[5:7] for row in tables["versions"] if (row[0], row[3]) == (owner, vault)]
+    texts += [row[3:5] for row in tables["blob_versions"] if row[:2] == (owner, vault)]
+    return sum(256 + sum(len(text.encode()) for text in row if text is not None) for row in texts)
 
 
 @runs
 async def test_counts_are_exact_whatever_happens(house: Open, where: str) -> None:
     """After any mixture of writes, retries and refusals, every vault and every ledger says what a recount says."""
+    await mix(house, where, history_versions=3)
+
+
+@runs
+async def test_counts_are_exact_where_trash_and_history_are_full(
+    house: Open, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same where most of what would be kept does not fit."""
+    monkeypatch.setattr(rules, "KEPT_LEAST", 0)
+    await mix(house, where, quota_bytes=1_200, history_versions=3)
+
+
+async def mix(house: Open, where: str, **settings: Any) -> None:
+    """Let two people write anything, and count after it."""
     chance = random.Random(7)  # noqa: S311
-    async with house() as home:
+    async with house(**settings) as home:
         people = [await home.person(), await home.person()]
         for _ in range(150):
             await something(chance, chance.choice(people))
+            if chance.random() < 0.03:
+                home.clock.pass_(chance.choice((20, 31, 100)) * DAY)
+                for person in people:
+                    person.access = (await home.login(person.email)).json()["accessToken"]
+                await home.chores()
         counts = await recounted(where)
         tables = await rows_of(where)
-        assert {(row[0], row[1]): Usage(row[8], row[9]) for row in tables["vaults"]} == counts
+        assert {(row[0], row[1]): Usage(row[8], row[9], row[10]) for row in tables["vaults"]} == counts
+        assert sum(count.kept for count in counts.values()) > 1_000
         assert sum(count.documents for count in counts.values()) > 5
         for person in people:
             own = [count for (owner, _), count in counts.items() if owner == person.id]
             total = {"documents": sum(c.documents for c in own), "bytes": sum(c.bytes for c in own)}
             assert await usage(person) == total
-            shown = {vault["uid"]: Usage(vault["documents"], vault["bytes"]) for vault in await vaults(person)}
-            assert shown == {uid: count for (owner, uid), count in counts.items() if owner == person.id}
+            assert await kept(person) == sum(c.kept for c in own)
+            shown = {vault["uid"]: (vault["documents"], vault["bytes"]) for vault in await vaults(person)}
+            mine = {uid: count for (owner, uid), count in counts.items() if owner == person.id}
+            assert shown == {uid: (count.documents, count.bytes) for uid, count in mine.items()}
 
 
 async def something(chance: random.Random, person: Person) -> None:
@@ -232,7 +272,10 @@ async def test_who_is_told_what_an_account_uses(house: Open) -> None:
     async with house(quota_documents=1) as home:
         person = await home.person()
         told = (await person("GET", "/auth/me")).json()
-        assert (told["usage"], told["limits"]) == ({"documents": 0, "bytes": 0}, {"documents": 1, "bytes": None})
+        assert (told["usage"], told["limits"]) == (
+            {"documents": 0, "bytes": 0, "kept": 0},
+            {"documents": 1, "bytes": None},
+        )
         vault = await person.vault()
         await person.document(vault)
         assert await usage(person, bearer=await person.key(permissions=["write"])) == {"documents": 1, "bytes": 4}

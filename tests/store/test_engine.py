@@ -32,7 +32,7 @@ async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
     drawn = await store.ledgers.draw(tx, "u", 1, 0, 0)
     assert drawn is not None
-    assert await store.vaults.book(tx, "u", vault_uid, drawn.clock, 0, 0)
+    assert await store.vaults.book(tx, "u", vault_uid, drawn.clock, 0, 0, 0)
     return drawn.clock
 
 

@@ -168,9 +168,16 @@ class Oracle:
         return {"documents": shown, "hasMore": len(shown) < len(found), "next": last}
 
     def usage(self, *vaults: str) -> Json:
-        """What lives in these vaults, counted by looking at all of it."""
-        live = [held for held in self.documents.values() if held["deletedAt"] is None and held["vaultUid"] in vaults]
-        return {"documents": len(live), "bytes": sum(len(held["data"]) + len(held["hmac"]) for held in live)}
+        """What lives in these vaults and what trash and history take, counted by looking at all of it."""
+        inside = [held for held in self.documents.values() if held["vaultUid"] in vaults]
+        live = [held for held in inside if held["deletedAt"] is None]
+        kept = [held for held in inside if held["deletedAt"] is not None and not purged(held)]
+        kept += [version for held in inside for version in self.versions.get(held["uid"], [])]
+        return {"documents": len(live), "bytes": _bytes(live), "kept": _bytes(kept) + 256 * len(kept)}
+
+
+def _bytes(held: list[Json]) -> int:
+    return sum(len(one["data"]) + len(one["hmac"]) for one in held)
 
 
 def _shows(document: Json, deleted: str) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import compress, groupby
 from operator import not_
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from strongroom import rules, store
 from strongroom.actions import events, sessions
 from strongroom.actions.writing import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
-from strongroom.model import EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
+from strongroom.model import KEPT_ROW, EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
 from strongroom.store import Undo
 from strongroom.wire import bad_line
 
@@ -70,23 +71,67 @@ async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -
     await _hold(tx, actor, terms, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
         raise ImportUnfinished
-    left_out = 0
-    for _, alike in groupby(batch.lines, key=lambda numbered: type(numbered[1])):
+    lines, left_out = await _fitting(tx, actor, terms, batch.lines)
+    kept: Counter[str] = Counter()
+    for _, alike in groupby(lines, key=lambda numbered: type(numbered[1])):
         numbered = list(alike)
         added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], terms.versions)
         for number, line in compress(numbered, map(not_, added)):
             if not await _is_too_old(tx, actor.user_id, line, terms.versions):
                 raise bad_line(number, _CLASH[type(line)])
             left_out += 1
+        for _, line in compress(numbered, added):
+            kept[_home(line)] += _kept(line)
     if left_out:
         await store.imports.leave_out(tx, actor.user_id, left_out)
     inside: dict[str, list[Kept]] = {uid: [] for uid in batch.reached}
-    for _, line in batch.lines:
+    for _, line in lines:
         if not isinstance(line, (KeptVersion, KeptBlob)):
-            inside[line.uid if isinstance(line, KeptVault) else line.vault_uid].append(line)
+            inside[_home(line)].append(line)
     for uid, moment in batch.reached.items():
         used = _sum(inside[uid])
-        await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes)
+        await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes, kept.pop(uid, 0))
+    for uid, size in kept.items():
+        await store.kept.more(tx, actor.user_id, uid, size)
+
+
+async def _fitting(
+    tx: Tx, actor: Actor, terms: Terms, lines: list[tuple[int, Kept]]
+) -> tuple[list[tuple[int, Kept]], int]:
+    """The lines without what trash and history may not take here, and how many are left out.
+
+    Versions beyond that are left out, and of a deleted document only the tombstone comes in.
+    """
+    most, added = rules.most_kept(terms.bytes), sum(_kept(line) for _, line in lines)
+    if most is None or not added or await store.kept.of_account(tx, actor.user_id) + added <= most:
+        return lines, 0
+    fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, (KeptVersion, KeptBlob))]
+    return fitting, len(lines) - len(fitting)
+
+
+def _bare(line: Kept, now: int) -> Kept:
+    """A deleted document without its content; whatever is alive as it is."""
+    if not isinstance(line, KeptDocument) or not _is_trash(line):
+        return line
+    return structs.replace(line, data=None, purged_at=max(now, line.deleted_at or 0))
+
+
+def _home(line: Kept) -> str:
+    """The vault of a line."""
+    return line.vault_uid if isinstance(line, (KeptDocument, KeptVersion)) else line.uid
+
+
+def _kept(line: Kept) -> int:
+    """What a line adds to trash and history."""
+    if isinstance(line, KeptDocument):
+        return rules.octets(line.data, line.hmac) + KEPT_ROW if _is_trash(line) else 0
+    if isinstance(line, KeptVersion):
+        return rules.octets(line.data, line.hmac) + KEPT_ROW
+    return rules.octets(line.data, line.salt) + KEPT_ROW if isinstance(line, KeptBlob) else 0
+
+
+def _is_trash(line: KeptDocument) -> bool:
+    return line.deleted_at is not None and line.purged_at is None
 
 
 async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, rest: Batch, clock: int, origin: Origin) -> Import:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from strongroom import identifiers, rules, store
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound
-from strongroom.model import Document
+from strongroom.model import KEPT_ROW, Document, Due
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
@@ -60,12 +60,15 @@ async def put(writing: Writing, vault_uid: str, uid: str, wanted: PutDocument, e
     if stored.purged_at is not None:
         raise DocumentNotFound("This document was deleted and its content thrown away; create it under a new uid.")
     if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        moment = await _keep(writing, stored)
+        moment, kept = await _keep(writing, stored)
         document = await store.documents.replace(tx, owner, vault_uid, stored, moment, wanted.data, wanted.hmac)
         if document is not None:
-            alive = stored.deleted_at is None
             size = rules.octets(wanted.data, wanted.hmac)
-            writing.note(moment, 0 if alive else 1, size - stored.bytes if alive else size)
+            if stored.deleted_at is None:
+                writing.note(moment, 0, size - stored.bytes, kept)
+            else:
+                writing.note(moment, 1, size, kept - stored.bytes - KEPT_ROW)
+            await _make_room(writing, stored)
             return document
     if expected.precedes(stored.version) and stored.deleted_at is None:
         again = await store.documents.get(tx, owner, vault_uid, uid)
@@ -80,10 +83,15 @@ async def delete(writing: Writing, vault_uid: str, uid: str, expected: Expected 
     if stored.deleted_at is not None:
         raise DocumentNotFound("This document is deleted already.")
     if expected is None or expected.allows(stored.version):
-        moment = await _keep(writing, stored)
+        moment, kept = await _keep(writing, stored)
         tombstone = await store.documents.bury(writing.tx, writing.actor.user_id, vault_uid, stored, moment)
         if tombstone is not None:
-            writing.note(moment, -1, -stored.bytes)
+            content = stored.bytes + KEPT_ROW
+            writing.note(moment, -1, -stored.bytes, kept + content)
+            if not await _make_room(writing, stored):
+                due = Due(writing.actor.user_id, uid, tombstone.version, content, 1)
+                await store.documents.purge(writing.tx, [due])
+                writing.free(content)
             return tombstone
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
 
@@ -98,13 +106,24 @@ async def _stored(writing: Writing, vault_uid: str, uid: str) -> Head:
     return stored
 
 
-async def _keep(writing: Writing, stored: Head) -> int:
-    """Keep what is about to be replaced, and tell at which moment it is."""
+async def _keep(writing: Writing, stored: Head) -> tuple[int, int]:
+    """Keep what is about to be replaced, and tell at which moment it is, and how much is kept more than before."""
     moment, most = writing.moment(), writing.terms.versions
-    if most:
-        owner = writing.actor.user_id
-        await store.versions.keep(writing.tx, owner, stored.uid, stored.version, moment, most)
-    return moment
+    if not most:
+        return moment, 0
+    owner = writing.actor.user_id
+    dropped = await store.versions.keep(writing.tx, owner, stored.uid, stored.version, moment, most)
+    return moment, stored.bytes + KEPT_ROW - dropped
+
+
+async def _make_room(writing: Writing, stored: Head) -> bool:
+    """Drop the oldest versions of a document where trash and history take more than they may; whether they fit then."""
+    over = await writing.over()
+    if not over:
+        return True
+    freed = await store.versions.drop_oldest(writing.tx, writing.actor.user_id, stored.uid, over)
+    writing.free(freed)
+    return freed >= over
 
 
 async def _require(writing: Writing, vault_uid: str) -> None:

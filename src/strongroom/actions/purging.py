@@ -24,8 +24,8 @@ async def step(tx: Tx, keeping: Keeping) -> bool:
     changes = tx.now - max(keeping.history_days, CHANGES_DAYS) * DAY
     return (
         (keeping.trash_days is not None and await _trash(tx, tx.now - keeping.trash_days * DAY))
-        or await _drop(tx, await store.versions.aged(tx, history, ROWS), store.versions.drop)
-        or await _drop(tx, await store.versions.aged_blobs(tx, history, ROWS), store.versions.drop_blobs)
+        or await _drop(tx, await store.versions.aged(tx, history, ROWS), _versions)
+        or await _drop(tx, await store.versions.aged_blobs(tx, history, ROWS), _blobs)
         or await _drop(tx, await store.changes.aged(tx, changes, ROWS), store.changes.drop)
     )
 
@@ -38,13 +38,25 @@ async def _trash(tx: Tx, before: int) -> bool:
     fitting = _fitting(due)
     await store.ledgers.hold(tx, (one.user_id for one in fitting or due[:1]))
     if fitting:
+        await store.kept.without_trash(tx, fitting)
         await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
     elif await store.documents.is_trash(tx, due[0]):  # and more than fits: its versions go first, a few at a time
         versions = await store.versions.under(tx, due[0], ROWS)
-        await store.versions.drop(tx, _fitting(versions) or versions[:1])
+        await _versions(tx, _fitting(versions) or versions[:1])
         if not versions:
+            await store.kept.without_trash(tx, due[:1])
             await store.documents.purge(tx, due[:1])
     return True
+
+
+async def _versions(tx: Tx, due: list[Due]) -> None:
+    await store.kept.without_versions(tx, due)
+    await store.versions.drop(tx, due)
+
+
+async def _blobs(tx: Tx, due: list[Due]) -> None:
+    await store.kept.without_blobs(tx, due)
+    await store.versions.drop_blobs(tx, due)
 
 
 async def _drop(tx: Tx, due: list[Due], drop: Callable[[Tx, list[Due]], Awaitable[None]]) -> bool:

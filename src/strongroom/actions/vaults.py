@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from strongroom import identifiers, rules, store
 from strongroom.actions.writing import Writing, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
-from strongroom.model import VaultChange
+from strongroom.model import KEPT_ROW, VaultChange
 from strongroom.store import Duplicate, Undo
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, e
 
 async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
     """Write what is wanted over what is stored."""
-    moment, added = writing.moment(), 0
+    moment, added, kept = writing.moment(), 0, 0
     if wanted.data is not None:
         added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
-        await _keep(writing, moment, stored)
+        kept = await _keep(writing, moment, stored)
     try:
         vault = await store.vaults.change(
             writing.tx,
@@ -103,6 +103,7 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
             salt=wanted.salt,
             version=stored.version,
             added=added,
+            kept=kept,
         )
     except Duplicate:
         raise VaultAlreadyExists from None
@@ -112,12 +113,20 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
     return vault
 
 
-async def _keep(writing: Writing, moment: int, stored: Vault) -> None:
-    """Keep the blob that is about to be replaced, if there is one."""
+async def _keep(writing: Writing, moment: int, stored: Vault) -> int:
+    """Keep the blob that is about to be replaced, if there is one; how much is kept more than before.
+
+    Where trash and history take more than they may, the oldest versions of this blob are dropped.
+    """
     most = writing.terms.versions
-    if most and stored.data is not None:
-        owner = writing.actor.user_id
-        await store.versions.keep_blob(writing.tx, owner, stored.uid, stored.version, moment, most)
+    if not most or stored.data is None:
+        return 0
+    tx, owner = writing.tx, writing.actor.user_id
+    kept = rules.octets(stored.data, stored.salt) + KEPT_ROW
+    kept -= await store.versions.keep_blob(tx, owner, stored.uid, stored.version, moment, most)
+    if over := await writing.over(kept):
+        kept -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, over)
+    return kept
 
 
 async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expected | None) -> None:

@@ -20,7 +20,20 @@ R = TypeVar("R")
 class Writing:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
-    __slots__ = ("_bytes", "_documents", "_drawn", "_last", "_next", "_presumed", "actor", "seen", "terms", "tx")
+    __slots__ = (
+        "_before",
+        "_bytes",
+        "_documents",
+        "_drawn",
+        "_kept",
+        "_last",
+        "_next",
+        "_presumed",
+        "actor",
+        "seen",
+        "terms",
+        "tx",
+    )
 
     def __init__(
         self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
@@ -32,7 +45,8 @@ class Writing:
         self._drawn = drawn
         self._next = drawn.clock - moments + 1
         self._presumed = presumed
-        self._last = self._documents = self._bytes = 0
+        self._last = self._documents = self._bytes = self._kept = 0
+        self._before: int | None = None  # what trash and history took before this write, once it was asked
 
     @property
     def changed(self) -> bool:
@@ -44,11 +58,25 @@ class Writing:
         self._next += 1
         return self._next - 1
 
-    def note(self, moment: int, documents: int = 0, size: int = 0) -> None:
-        """A change came about at this moment, and added so much."""
+    def note(self, moment: int, documents: int = 0, size: int = 0, kept: int = 0) -> None:
+        """A change came about at this moment, and added so much: to what is live, and to trash and history."""
         self._last = moment
         self._documents += documents
         self._bytes += size
+        self._kept += kept
+
+    def free(self, size: int) -> None:
+        """So much of trash and history was thrown away."""
+        self._kept -= size
+
+    async def over(self, more: int = 0) -> int:
+        """How much more trash and history would take than they may, because of what this write adds to them."""
+        most = rules.most_kept(self.terms.bytes)
+        if most is None or self._kept + more <= 0:
+            return 0
+        if self._before is None:
+            self._before = await store.kept.of_account(self.tx, self.actor.user_id)
+        return max(0, self._before + self._kept + more - most)
 
     async def end(self, result: R, vault_uid: str | None = None) -> R:
         """Book what was added, to the account and to the vault in which it was; where nothing was changed, undo."""
@@ -61,7 +89,7 @@ class Writing:
         used = Usage(self._drawn.documents + more[0], self._drawn.bytes + more[1])
         require_room(self.actor, self.terms, used, Usage(documents, size))
         if vault_uid is not None and not await store.vaults.book(
-            self.tx, owner, vault_uid, self._last, documents, size
+            self.tx, owner, vault_uid, self._last, documents, size, self._kept
         ):
             raise VaultNotFound
         return result

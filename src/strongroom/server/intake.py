@@ -20,6 +20,7 @@ from strongroom.errors import (
     UnsupportedMediaType,
 )
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.rules import DAY
 from strongroom.server.http import BODY_RATE, BODY_SECONDS
 from strongroom.server.patience import patience
 
@@ -32,14 +33,24 @@ ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole
 BATCH_LINES: Final = 256  # in one transaction, so that others who write wait a few milliseconds and no more
 BATCH_BYTES: Final = 512 * 1024
 _PARTS: Final = (KeptDocument, KeptVersion, KeptBlob)  # of a vault, in this order
+_MOMENTS: Final = {
+    "exported_at": "exportedAt",
+    "clock": "clock",
+    "created_at": "createdAt",
+    "updated_at": "updatedAt",
+    "deleted_at": "deletedAt",
+    "purged_at": "purgedAt",
+    "replaced_at": "replacedAt",
+}
 _CUT_OFF: Final = "ends before its trailer: it was cut off. What came in stays; send the whole file to go on"
 
 
 class File:
     """What was read of the file so far: each line in its place, numbered, hashed and counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: int) -> None:
         self.number = 0
+        self._latest = now + DAY  # a clock may run ahead of ours, but not by more
         self.header: wire.Header | None = None
         self.reached: dict[str, int] = {}  # the time of each vault that lines since the last batch concern
         self._vault: KeptVault | None = None
@@ -66,6 +77,9 @@ class File:
 
     def _place(self, line: wire.Header | wire.Trailer | wire.Kept) -> None:
         """Refuse a line that does not belong here."""
+        late = [said for name, said in _MOMENTS.items() if (getattr(line, name, None) or 0) > self._latest]
+        if late:
+            raise Invalid(dict.fromkeys(late, "is more than 24 hours ahead of this server's time"))
         if isinstance(line, wire.Header):
             self._begin(line)
         elif self.header is None:
@@ -129,7 +143,7 @@ class Intake:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._file = File()
+        self._file = File(call.room.clock())
         self._known = Mark(0, "", Tally())  # how far earlier attempts came
         self._done = False  # to the end, even
         self._stored = self._known

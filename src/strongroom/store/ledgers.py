@@ -45,7 +45,11 @@ _CORRECT = Sql("""
 """)
 _HOLD = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
 _CLOCK = Sql("SELECT clock FROM ledgers WHERE user_id = :user_id")
-_USAGE = Sql(f"SELECT {columns(Usage)} FROM ledgers WHERE user_id = :user_id")
+_USAGE = Sql("""
+    SELECT documents, bytes,
+           (SELECT CAST(coalesce(sum(kept), 0) AS BIGINT) FROM vaults WHERE vaults.user_id = :user_id)
+      FROM ledgers WHERE user_id = :user_id
+""")
 
 
 async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn | None:

@@ -41,13 +41,14 @@ _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid L
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
 _LIST_BARE = Sql(f"SELECT {_BARE}, NULL AS data, NULL AS salt {_LISTED}")
 _BOOK = Sql("""
-    UPDATE vaults SET updated_at = :moment, documents = documents + :documents, bytes = bytes + :bytes
+    UPDATE vaults
+       SET updated_at = :moment, documents = documents + :documents, bytes = bytes + :bytes, kept = kept + :kept
      WHERE user_id = :user_id AND uid = :uid
 """)
 _CHANGE = Sql(f"""
     UPDATE vaults
        SET name = COALESCE(:name, name), data = COALESCE(:data, data), salt = COALESCE(:salt, salt),
-           version = version + 1, updated_at = :moment, bytes = bytes + :added
+           version = version + 1, updated_at = :moment, bytes = bytes + :added, kept = kept + :kept
      WHERE user_id = :user_id AND uid = :uid AND version = :version
  RETURNING {columns(Vault)}
 """)
@@ -95,10 +96,11 @@ def of_user(tx: Tx, user_id: str, beyond: str, *, blobs: bool) -> AsyncGenerator
     return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond=beyond, limit=ALL)
 
 
-async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int) -> bool:
+async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int, kept: int) -> bool:
     """Set the vault's time, and count what was added to it; False if this owner has no such vault."""
     tx.tell(user_id, uid)
-    return await tx.run(_BOOK, user_id=user_id, uid=uid, moment=moment, documents=documents, bytes=size) > 0
+    counted = {"documents": documents, "bytes": size, "kept": kept}
+    return await tx.run(_BOOK, user_id=user_id, uid=uid, moment=moment, **counted) > 0
 
 
 async def change(
@@ -112,8 +114,9 @@ async def change(
     salt: str | None,
     version: int,
     added: int,
+    kept: int,
 ) -> Vault | None:
-    """Replace what is given, which adds so many bytes; None if the vault is not at this version."""
+    """Replace what is given, which adds so much to it and to its history; None if the vault is not at this version."""
     return await tx.one(
         Vault,
         _CHANGE,
@@ -125,6 +128,7 @@ async def change(
         version=version,
         moment=moment,
         added=added,
+        kept=kept,
     )
 
 

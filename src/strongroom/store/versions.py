@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from strongroom.model import BlobVersion, Document, Due, VaultBlob, Version
-from strongroom.store.db import Sql, columns
+from strongroom.model import KEPT_ROW, BlobVersion, Document, Due, VaultBlob, Version
+from strongroom.store.db import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,9 @@ _KEEP_BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
     SELECT user_id, {_BLOB}, :moment FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
 """)
-_TRIM = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version <= :version")
-_TRIM_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version <= :version")
+_TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version RETURNING"
+_TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {KEPT_ROW}")
+_TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} {_BLOB_SIZE} + {KEPT_ROW}")
 _LIST = Sql(f"""
     SELECT version, updated_at, deleted_at, replaced_at, {_SIZE}
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
@@ -47,23 +48,51 @@ _OF = Sql(f"""
     SELECT user_id, uid, version, {_SIZE}, 1
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
 """)
+_OF_BLOB = Sql(f"""
+    SELECT user_id, uid, version, {_BLOB_SIZE}, 1
+      FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
+""")
 _DROP = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
 _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
 _DROP_OF = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid")
 
 
-async def keep(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> None:
-    """Keep a document as it is at this version, which is replaced at this moment; and no more than so many of it."""
+async def keep(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> int:
+    """Keep a document as it is at this version, which is replaced at this moment; and no more than so many of it.
+
+    What the dropped ones took is told.
+    """
     await tx.run(_KEEP, user_id=user_id, uid=uid, moment=moment)
-    if version > most:
-        await tx.run(_TRIM, user_id=user_id, uid=uid, version=version - most)
+    if version <= most:
+        return 0
+    return sum(await tx.all(int, _TRIM, user_id=user_id, uid=uid, version=version - most))
 
 
-async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> None:
+async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> int:
     """Keep a vault's blob in the same way."""
     await tx.run(_KEEP_BLOB, user_id=user_id, uid=uid, moment=moment)
-    if version > most:
-        await tx.run(_TRIM_BLOB, user_id=user_id, uid=uid, version=version - most)
+    if version <= most:
+        return 0
+    return sum(await tx.all(int, _TRIM_BLOB, user_id=user_id, uid=uid, version=version - most))
+
+
+async def drop_oldest(tx: Tx, user_id: str, uid: str, size: int) -> int:
+    """Drop as many of the oldest versions of a document as take this size, or all of them; what they took."""
+    return await _drop_oldest(tx, _OF, _TRIM, user_id, uid, size)
+
+
+async def drop_oldest_blobs(tx: Tx, user_id: str, uid: str, size: int) -> int:
+    """Drop the oldest versions of a vault's blob in the same way."""
+    return await _drop_oldest(tx, _OF_BLOB, _TRIM_BLOB, user_id, uid, size)
+
+
+async def _drop_oldest(tx: Tx, listed: Sql, trim: Sql, user_id: str, uid: str, size: int) -> int:
+    freed = last = 0
+    for old in await tx.all(Due, listed, user_id=user_id, uid=uid, limit=ALL):
+        if freed >= size:
+            break
+        freed, last = freed + old.bytes + KEPT_ROW, old.at
+    return sum(await tx.all(int, trim, user_id=user_id, uid=uid, version=last)) if last else 0
 
 
 async def of_document(tx: Tx, user_id: str, uid: str) -> list[Version]:
