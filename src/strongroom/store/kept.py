@@ -59,14 +59,14 @@ async def more(tx: Tx, user_id: str, vault_uid: str, size: int) -> None:
 
 async def without_trash(tx: Tx, due: Sequence[Due]) -> None:
     """Count these tombstones and their versions no more, which are about to be thrown away."""
-    await tx.each(_TRASH, [to_builtins(one) for one in due], by="user_id")
+    await tx.each(_TRASH, [to_builtins(one) for one in due], by=("user_id",))
 
 
 async def without_versions(tx: Tx, due: Sequence[Due]) -> None:
     """Count these versions of documents no more, which are about to be dropped."""
-    await tx.each(_OLD, [to_builtins(one) for one in due], by="user_id")
+    await tx.each(_OLD, [to_builtins(one) for one in due], by=("user_id",))
 
 
 async def without_blobs(tx: Tx, due: Sequence[Due]) -> None:
     """Count these versions of blobs no more, which are about to be dropped."""
-    await tx.each(_BLOB, [to_builtins(one) for one in due], by="user_id")
+    await tx.each(_BLOB, [to_builtins(one) for one in due], by=("user_id",))
