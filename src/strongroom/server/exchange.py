@@ -6,8 +6,8 @@ import asyncio
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.errors import Invalid
-from strongroom.server.answers import Answer, size_of
+from strongroom.errors import Invalid, Refusal
+from strongroom.server.answers import Answer, BrokenOff, size_of
 from strongroom.server.http import NOTHING, Call, Gone
 from strongroom.server.patience import in_a_task
 
@@ -208,6 +208,9 @@ class Exchange:
                 self._pieces = self._whole(answer)
             else:
                 await self._stream(answer)
+        except (BrokenOff, Refusal) as reason:  # only a cut tells the client that a stream is not whole
+            if self._answer is not None:
+                self._answer.ended = getattr(reason, "code", "cut")
         except Exception as error:  # noqa: BLE001 - a stream that broke off
             self._app.room.log.fault(error, self.call.request_id)
         finally:
