@@ -149,7 +149,7 @@ EARLY = {
 
 
 @pytest.mark.parametrize("case", EARLY)
-@pytest.mark.parametrize("expect", ["100-continue", "100-Continue"])
+@pytest.mark.parametrize("expect", ["100-continue", "100-Continue", "100-continue, x", "x"])
 def test_an_announced_body_that_was_not_asked_for_ends_the_connection(target: Target, case: str, expect: str) -> None:
     """A client that expects 100 Continue may never send its body: what comes next could be read as it."""
     status, method, path, *headers = EARLY[case]
@@ -158,6 +158,15 @@ def test_an_announced_body_that_was_not_asked_for_ends_the_connection(target: Ta
         wait_for_head(wire)
         _send_if_open(wire, SMUGGLED, SMUGGLED)
         assert only_response(wire).status == status
+
+
+def test_an_answer_before_the_end_of_a_chunked_body_ends_the_connection(target: Target) -> None:
+    """Its rest may turn out malformed when the next client's request is on its way already."""
+    with connected(target.port) as wire:
+        wire.sendall(request("POST", "/nothing", "Transfer-Encoding: chunked"))
+        wait_for_head(wire)
+        _send_if_open(wire, b"3\r\nabc\r\n0\r\nContent-Length: 9\r\n\r\n", SMUGGLED)
+        assert only_response(wire).status == 404
 
 
 def test_a_body_that_came_unasked_leaves_the_connection_open(target: Target) -> None:

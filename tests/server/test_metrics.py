@@ -249,7 +249,7 @@ def test_many_processes_tell_one_sum_that_never_falls(many: Server) -> None:
         assert httpx2.get(url.replace("/metrics", path), trust_env=False).status_code == status
     for _ in range(60):
         assert httpx2.get(f"http://127.0.0.1:{many.port}/health", trust_env=False).status_code == 200
-    # Each process knows its own figures at once and tells them once a second: all of them must know, not only the asked.
+    # Each process knows its own figures at once and tells them once a second: all must know, not only the one asked.
     told = lambda: all(health() == 61 for _ in range(20))  # noqa: E731
     until(told, "all sixty requests, and the one on the port of the figures, in the sum of each process")
     assert asked()["strongroom_processes"] == 3

@@ -297,8 +297,9 @@ class Exchange:
             self.keep_alive = False
             end = _END
         else:
-            if self._continue and self.more_body:
-                self.keep_alive = False  # the client may never send the body that it announced and was not asked for
+            given = self.call.given
+            if self.more_body and (b"expect" in given or b"transfer-encoding" in given):
+                self.keep_alive = False  # the body may never come, or turn out malformed after the next request is sent
             end = _END if self.keep_alive else _CLOSE
         if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
             end = _CHUNKED + end

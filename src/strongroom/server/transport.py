@@ -259,6 +259,11 @@ class Connection(asyncio.Protocol):
         self._release_writers()
         if self._in_hand is None or self._in_hand.complete:
             self._go_on()
+            return
+        if self._unparsed and not self._queue:
+            data, self._unparsed = self._unparsed, b""
+            self._parse(data)
+        self.adjust_reading()
 
     def _release_writers(self) -> None:
         if self._drain is not None:
@@ -315,7 +320,7 @@ class Connection(asyncio.Protocol):
             Call(self.app.room, method, path, query, given, self._client),
             keep_alive=version != "1.0" and not upgrade and parser.should_keep_alive(),
             oldest=version == "1.0",
-            wants_continue=version != "1.0" and given.get(b"expect", b"").lower() == b"100-continue",
+            wants_continue=version != "1.0" and _expects_continue(given.get(b"expect")),
         )
         self._last = not exchange.keep_alive
         before, self._exchange = self._exchange, exchange
@@ -574,6 +579,11 @@ def _check(version: str, given: dict[bytes, bytes]) -> None:
     coding = given.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
         raise ValueError("not a known transfer coding")
+
+
+def _expects_continue(expect: bytes | None) -> bool:
+    """Whether 100-continue is among what a client expects; proxies look for it in a list as well."""
+    return expect is not None and b"100-continue" in [one.strip(b" \t") for one in expect.lower().split(b",")]
 
 
 def _announces_body(given: dict[bytes, bytes]) -> bool:
