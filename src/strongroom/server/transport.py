@@ -183,18 +183,21 @@ class Connection(asyncio.Protocol):
 
         The requests of one piece may wait, parsed, for their turn; whatever lies behind them stays as it came.
         """
-        while data and not self._last_is_here:
+        while data and not (self._last and self._last_is_here):
             if self._queue or self._drain is not None:
                 self._unparsed = data
                 self.app.room.buffers.grow(len(data))
                 break
-            in_chunks = self._exchange is not None and self._exchange.more_body
-            size = max(PARSE_CHUNKS if in_chunks else PARSE_AHEAD, self._body_left)
-            piece, data = (data, b"") if len(data) <= size else (data[:size], data[size:])
+            piece = data
+            if len(data) > PARSE_AHEAD:
+                in_chunks = self._exchange is not None and self._exchange.more_body
+                piece = data[: max(PARSE_CHUNKS if in_chunks else PARSE_AHEAD, self._body_left)]
+            data = data[len(piece) :]
             if not self._feed(piece):
                 self._excess = True
                 break
-        self._excess = self._excess or bool(data and self._last)
+        if data and self._last:
+            self._excess = True
         if self._new is not None:
             exchange, self._new = self._new, None
             self._take(exchange)
@@ -307,7 +310,7 @@ class Connection(asyncio.Protocol):
         path, query = _split(self._target)
         parser, given = self._parser, self._given
         version = parser.get_http_version()
-        _check(version, given)
+        _check(version, given.get(b"host"), given.get(b"transfer-encoding"))
         method = parser.get_method().decode()
         length = given.get(b"content-length")
         self._body_left = _UNFRAMED if length is None else int(length)
@@ -469,9 +472,10 @@ class Connection(asyncio.Protocol):
 
     def adjust_reading(self) -> None:
         """Read, unless the client must wait: with its next requests, with its body, or to take its answers first."""
-        arriving = self._exchange
-        full = arriving is not None and arriving.is_full
-        pause = not self._lingering and bool(self._drain is not None or self._unparsed or self._queue or full)
+        if self._drain is None and not self._unparsed and not self._queue:
+            pause = self._exchange is not None and self._exchange.is_full and not self._lingering
+        else:
+            pause = not self._lingering
         if pause == self._paused or self._transport.is_closing():
             return
         self._paused = pause
@@ -569,14 +573,13 @@ def _parser(protocol: object) -> httptools.HttpRequestParser:
     return parser
 
 
-def _check(version: str, given: dict[bytes, bytes]) -> None:
+@lru_cache(maxsize=256)
+def _check(version: str, host: bytes | None, coding: bytes | None) -> None:
     """Refuse what RFC 9112 refuses and the parser lets through."""
-    host = given.get(b"host")
     if version not in {"1.1", "1.0"}:
         raise ValueError("not HTTP/1.1")
     if _HOST.fullmatch(host or b"") is None or (host is None and version == "1.1"):
         raise ValueError("not one Host header")
-    coding = given.get(b"transfer-encoding")
     if coding is not None and (coding.lower() != b"chunked" or version == "1.0"):
         raise ValueError("not a known transfer coding")
 
