@@ -178,6 +178,17 @@ def test_what_was_never_stored_is_a_conflict(devices: Devices) -> None:
     assert devices.values() == [["sent"]] * 3
 
 
+def test_what_others_stored_is_not_taken_for_ones_own(devices: Devices) -> None:
+    """What stands in the history where this device's change would stand is somebody else's: both had the same base."""
+    uid = changed(devices).uid
+    devices.unanswered("before")
+    devices.replace_there(uid, "theirs")
+    devices.replace_there(uid, "theirs too")
+    [conflict] = devices.here.replica.sync().conflicts
+    assert conflict.base is not None
+    assert (conflict.base.value, conflict.mine.value, conflict.theirs.value) == ("first", "sent", "theirs too")
+
+
 @both
 @pytest.mark.parametrize("batches", [True, False])
 def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Change, *, batches: bool) -> None:

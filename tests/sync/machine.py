@@ -77,7 +77,7 @@ class Sync(RuleBasedStateMachine):
         return new
 
     def _begun(self, device: Device, vault: str, collection: str) -> str:
-        number = next(self.numbers)
+        number = next(self.numbers)  # every example uses these uids again, in another account: neither may notice
         uid, mark = f"00000000-0000-7000-8000-{number:012x}", f"m{number}"
         device.write(vault, device.collection or collection, uid, mark)
         self.said[uid] = {mark}
