@@ -413,6 +413,26 @@ async def test_an_export_ends_with_the_right_to_it(house: Open, ending: str, mon
 
 @pytest.mark.usefixtures("short")
 @runs
+async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
+    house: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list goes on in a new snapshot, for which it needs the one place of its account."""
+    real = snapshots.Snapshot.resume
+
+    async def resume(snapshot: snapshots.Snapshot) -> None:
+        asyncio.get_running_loop().call_soon(snapshot.release)
+        await real(snapshot)
+
+    monkeypatch.setattr(snapshots.Snapshot, "resume", resume)
+    async with house(db_pool=2) as h:
+        monkeypatch.setattr(h.server._room.lists, "_places", 1)
+        person, path, made = await filled(h, 30)
+        found = documents_of((await person("GET", path)).content)
+        assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
+
+
+@pytest.mark.usefixtures("short")
+@runs
 async def test_readers_of_every_pace_get_all_of_their_lists(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots end under them at any moment; each list is whole, and every connection comes back clean, once."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.01)

@@ -181,6 +181,8 @@ class Snapshot:
         if self._ending is not None:
             await asyncio.shield(self._ending)
             self._ending = None
+        elif self.released:  # in this very turn: whoever continues takes a new place, and must not hold one
+            await self._end()
 
     def gives_way(self) -> bool:
         """Whether it may be released for somebody who waits."""
