@@ -157,7 +157,9 @@ def test_no_canary_sings(cage: Cage) -> None:
     assert server.end() == 0
     ended = b"".join(path.read_bytes() for path in home.glob("vault.db*"))
     log = (home / "stderr").read_text() + (home / "stdout").read_text()
-    assert log.count('"event":"request"') > count
+    left_out = sum(map(int, re.findall(r'"event":"requests","leftOut":(\d+)', log)))  # of strangers, beyond a bound
+    assert log.count('"event":"request"') + left_out > count
+    assert left_out < count / 2
     assert '"event":"fault"' not in log
     assert "Traceback" not in log
     assert SECRET not in log
