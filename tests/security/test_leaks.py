@@ -45,7 +45,7 @@ class Cage(NamedTuple):
 @pytest.fixture
 def cage(tmp_path: Path) -> Iterator[Cage]:
     """A server that has seen every canary in its right place."""
-    server = Server(tmp_path, DB_PATH="vault.db")
+    server = Server(tmp_path, DB_PATH="vault.db", LOG_LEVEL="debug")
     try:
         server.start()
         http = server.connect(address=fresh_address())
@@ -157,9 +157,7 @@ def test_no_canary_sings(cage: Cage) -> None:
     assert server.end() == 0
     ended = b"".join(path.read_bytes() for path in home.glob("vault.db*"))
     log = (home / "stderr").read_text() + (home / "stdout").read_text()
-    left_out = sum(map(int, re.findall(r'"event":"requests","leftOut":(\d+)', log)))  # of strangers, beyond a bound
-    assert log.count('"event":"request"') + left_out > count
-    assert left_out < count / 2
+    assert log.count('"event":"request"') > count
     assert '"event":"fault"' not in log
     assert "Traceback" not in log
     assert SECRET not in log

@@ -38,8 +38,8 @@ def listed(said: str, says: str) -> Plant:
     """A list that says something else."""
     real = store.documents._list
 
-    def spelled(collections: int, *how: Any) -> Sql:
-        return Sql(real(collections, *how).sqlite.replace(said, says))
+    def spelled(collections: int, *how: Any, **more: Any) -> Sql:
+        return Sql(real(collections, *how, **more).sqlite.replace(said, says))
 
     return lambda patch: patch.setattr(store.documents, "_list", spelled)
 

@@ -55,10 +55,11 @@ class Log:
         """Note a request that was answered; one that the server failed at is an error.
 
         A stream is noted when it has `ended`, and why: its time is no latency. Of callers who are not `known` a bounded
-        number is noted, or they could fill the disk at no cost.
+        number is noted, or they could fill the disk at no cost; at the level `debug`, all of them.
         """
         level = "info" if status < 500 or status in {503, 507} else "error"
-        if _LEVELS[level] < self._least or (not known and level == "info" and not self._has_room()):
+        bounded = not known and level == "info" and self._least > _LEVELS["debug"]
+        if _LEVELS[level] < self._least or (bounded and not self._has_room()):
             return
         if self._plain:
             self._add_line(
