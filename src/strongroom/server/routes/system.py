@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from typing import Final
 
@@ -54,12 +55,13 @@ def _lowered(header: bytes) -> bytes:
 
 async def description(call: Call) -> Answer:
     """The API in OpenAPI 3.1."""
-    return Answer(openapi.description(call.room.variant))
+    return Answer(await asyncio.to_thread(openapi.description, call.room.variant))  # made once, which takes long
 
 
 async def documentation(call: Call) -> Answer:
     """The API as a page to read."""
-    return Answer(pages.documentation(call.room.variant), content_type=b"text/html; charset=utf-8")
+    page = await asyncio.to_thread(pages.documentation, call.room.variant)
+    return Answer(page, content_type=b"text/html; charset=utf-8")
 
 
 async def stylesheet(_call: Call) -> Answer:
