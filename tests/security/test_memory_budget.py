@@ -44,14 +44,15 @@ class Attacker:
     def __init__(self, server: Served, stack: ExitStack) -> None:
         self._server = server
         self._stack = stack
-        self.vault = server.http.post("/vault", json={"name": f"v{os.urandom(4).hex()}"}).json()["uid"]
+        self._http, self._token = server.registered(f"{os.urandom(8).hex()}@b.c")
+        self.vault = self._http.post("/vault", json={"name": "v"}).json()["uid"]
         self.documents = f"/vaults/{self.vault}/documents"
         made = [self._document("A" * 4 * MIB) for _ in range(6)]
         self.large = f"{self.documents}/{made[0]}"
         self.connections = self.streams = 0
 
     def _document(self, data: str) -> str:
-        made = self._server.http.post(self.documents, json={"collection": "c", "data": data})
+        made = self._http.post(self.documents, json={"collection": "c", "data": data})
         assert made.status_code == 201, made.text
         uid: str = made.json()["uid"]
         return uid
@@ -66,7 +67,7 @@ class Attacker:
         return wire
 
     def _authorised(self, method: str, path: str, *headers: str) -> bytes:
-        return request(method, path, *headers, token=self._server.token)
+        return request(method, path, *headers, token=self._token)
 
     def unread_documents(self) -> None:
         for _ in range(40):
@@ -109,9 +110,10 @@ class Attacker:
         for _ in range(60):
             self._send(self._authorised("GET", f"/vaults/{self.vault}/events?since=0"))
             self.streams += 1
+        writer = self._http
         create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
         for _ in range(3):
-            self._server.http.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
+            writer.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
 
     def malformed_bodies(self) -> None:
         paths = itertools.cycle((f"/vaults/{self.vault}/batch", self.documents, "/auth/api-keys"))

@@ -12,7 +12,7 @@ from strongroom.server.http import NOTHING, Call, Gone
 from strongroom.server.patience import in_a_task
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from strongroom.server.app import App
     from strongroom.server.desk import Desk
@@ -82,7 +82,7 @@ class Exchange:
         self.task: asyncio.Task[None] | None = None
         self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
         self._begun = False
-        self._running: Coroutine[Any, Any, None]
+        self._running: Coroutine[Any, Any, None] | None = None
         self._answer: Answer | None = None
         self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
         self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
@@ -179,6 +179,7 @@ class Exchange:
             self._go_on()
 
     def _go_on(self, _done: object = None) -> None:
+        assert self._running is not None  # noqa: S101 - it ends when it has been driven to its end
         try:
             awaited = self._running.send(None)
         except (StopIteration, asyncio.CancelledError):
@@ -195,6 +196,7 @@ class Exchange:
             self._ended = self._connection.awaited()
 
     def _become_a_task(self) -> None:
+        assert self._running is not None  # noqa: S101
         self.task = self._connection.task(self._running)
 
     async def run(self) -> None:
@@ -248,6 +250,7 @@ class Exchange:
         self._end()
 
     def _end(self) -> None:
+        self.task = self._running = None  # which hold this exchange, and perhaps what was being sent
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
@@ -265,6 +268,7 @@ class Exchange:
         """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
         assert answer.chunks is not None  # noqa: S101
         bare = self.call.method == "HEAD"
+        pieces: Sequence[bytes | bytearray | memoryview]
         await in_a_task()  # which is cancelled when the client goes away
         if self.gone:
             await answer.chunks.aclose()
@@ -286,6 +290,7 @@ class Exchange:
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()
         finally:
+            chunk, pieces = b"", []  # a traceback holds what these hold
             self.call.streaming = False
             await answer.chunks.aclose()  # lets go of the database
         if not bare and not self._oldest:

@@ -152,7 +152,9 @@ class Connection(asyncio.Protocol):
         self._unparsed = b""
         self._stop_stall_timer()
         self._release_writers()
-        self._parser = None  # type: ignore[assignment] # the two hold each other
+        # Each of these holds this connection, and with it a transport that may hold an answer that was never taken.
+        self._exchange = self._in_hand = self._new = None
+        self._parser = None  # type: ignore[assignment]
 
     def shutdown(self) -> None:
         """Finish the answer in hand, but not for a reader who has stopped reading; then close."""
