@@ -110,10 +110,9 @@ class Attacker:
         for _ in range(60):
             self._send(self._authorised("GET", f"/vaults/{self.vault}/events?since=0"))
             self.streams += 1
-        writer = self._http
         create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
         for _ in range(3):
-            writer.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
+            self._http.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
 
     def malformed_bodies(self) -> None:
         paths = itertools.cycle((f"/vaults/{self.vault}/batch", self.documents, "/auth/api-keys"))

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,6 +20,7 @@ import strongroom
 from strongroom.server import http, transport
 from tests.conftest import SECRET
 from tests.contract.harness import until
+from tests.support.raw_http import listening
 from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds
@@ -42,15 +42,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
         server = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db", **settings)
         if opened is not None:
             opened.append(server)
-        thread = threading.Thread(target=server.listen, args=(0,))
-        thread.start()
-        try:
-            until(lambda: server._runner is not None and server._runner.started.is_set(), "the server's start")
-            yield int((server.url or "").rpartition(":")[2])
-        finally:
-            server.close()
-            thread.join(40)
-            assert not thread.is_alive()
+        with listening(server) as port:
+            yield port
 
     return run
 
