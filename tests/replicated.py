@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from tests.postgres import postgres
+from tests.support.ports import free_port
 
 # What both servers have in their postgresql.conf, and what the primary has besides.
 BOTH: Final = """
@@ -28,9 +28,7 @@ class Node:
     def __init__(self, name: str) -> None:
         self.name = name
         self.folder = Path(tempfile.mkdtemp(prefix=f"strongroom-{name}-"))
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
 
     @property
     def data(self) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
@@ -19,6 +18,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server, launch, until
 from tests.moving import damage
 from tests.postgres import postgres
+from tests.support.ports import free_port
 from tests.test_documents import environment, fences, sections, text_of
 
 ADA, PASSWORD = "ada@example.com", "correct horse"
@@ -39,10 +39,8 @@ class Place(Server):
 
     def __init__(self, home: Path, engine: str) -> None:
         super().__init__(home)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
         where = {"DATABASE_URL": postgres().fresh()} if engine == "postgres" else {"DB_PATH": "data/vault.db"}
-        self.settings = {"PORT": str(port), "READY_FREE_BYTES": "1000000", **where}
+        self.settings = {"PORT": str(free_port()), "READY_FREE_BYTES": "1000000", **where}
 
     def write_env(self, **settings: str) -> None:
         """Write settings into .env."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.contract.harness import until
+from tests.support.ports import free_port
 from tests.test_documents import ROOT, fences, sections, text_of
 
 UNPACKED: Final = ROOT / ".venv" / "proxies"  # where `make soak` lays them
@@ -94,12 +95,6 @@ def _command(name: str, program: Path, home: Path, text: str) -> list[str]:
         f"http {{\naccess_log off;\n{temporary}{text}}}\n"
     )
     return [str(program), "-p", str(home), "-e", f"{home}/errors", "-c", str(file)]
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from cryptography.x509.oid import NameOID
 
 from strongroom.options import TABLE
 from tests.contract.harness import until
+from tests.support.ports import free_port
 
 PASSWORD = "correct horse"
 
@@ -224,9 +225,7 @@ def test_secrets_are_read_anew_and_nobody_is_logged_out(tmp_path: Path, workers:
 def test_a_server_can_be_asked_whether_it_is_ready(tmp_path: Path) -> None:
     """`strongroom ready`, as a container's health check: by address, by file, with TLS; 1 where nobody answers."""
     certificate(tmp_path, "any")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     ways = (
         {"HOST": "0.0.0.0", "PORT": port},
         {"HOST": f"unix:{tmp_path}/s"},
