@@ -120,3 +120,20 @@ def test_narrowed_origin_excludes_others(tight: Server, origin: str) -> None:
 def test_without_origin(stranger: httpx2.Client) -> None:
     """Whoever is no browser is served all the same."""
     assert stranger.get("/health").status_code == 200
+
+
+def test_narrowed_answers_vary_by_origin(tight: Server) -> None:
+    """A cache may not give one origin what was answered to another, nor to nobody's origin."""
+    http = tight.connect()
+    for origin in ("https://app.example", ORIGIN, None):
+        headers = {} if origin is None else {"Origin": origin}
+        answers = [
+            http.get("/health", headers=headers),
+            http.get("/vault", headers=headers),
+            http.get("/nowhere", headers=headers),
+            http.post("/auth/email/login", content=b"x", headers=headers),
+        ]
+        if origin is not None:
+            answers.append(preflight(http, "POST", "/vault", origin))
+        for answer in answers:
+            assert "origin" in words(answer.headers.get("vary", "")), (origin, answer.request.url.path)

@@ -37,6 +37,7 @@ class App:
         self._cors = Cors(room.settings.cors_origins)
         https = room.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
+        self._always += self._cors.always
         self._chores: list[asyncio.Task[None]] = []
         self._traces: tracing.Traces | None = None
 

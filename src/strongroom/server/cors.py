@@ -19,21 +19,21 @@ class Cors:
     def __init__(self, origins: tuple[str, ...]) -> None:
         self._any = "*" in origins
         self._origins = {origin.encode() for origin in origins}
+        self.always: list[Header] = [] if self._any else [(b"vary", b"Origin")]  # on every answer, for caches
 
     def headers(self, origin: bytes) -> list[Header]:
         """For an answer to a request from this origin. One that may not call gets none, and its browser refuses."""
         if self._any:
             return [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", _EXPOSED)]
-        vary = [(b"vary", b"Origin")]
         if origin.rstrip(b"/") not in self._origins:
-            return vary
-        return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED), *vary]
+            return []
+        return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
 
     def preflight(self, origin: bytes) -> list[Header]:
         """For an answer to the question that a browser asks first."""
         headers = self.headers(origin)
-        if headers[0][0] != b"access-control-allow-origin":
-            return headers
+        if not headers:
+            return []
         return [
             *headers,
             (b"access-control-allow-methods", _METHODS),
