@@ -118,6 +118,19 @@ def test_a_remembered_token_expires_all_the_same() -> None:
     assert checker.claims(token, "access", NOW + 900_000) is None
 
 
+def test_the_memory_of_good_tokens_is_bounded() -> None:
+    """However many good tokens come, only the latest are remembered."""
+    checker = tokens()
+    claims = checker.claims(signed(GOOD), "access", NOW)
+    assert claims is not None
+    headers = [b"Bearer %d" % number for number in range(50_000)]
+    for header in headers:
+        checker.remember(header, claims)
+    remembered = [header for header in headers if checker.remembered(header, NOW) is not None]
+    assert remembered == headers[-len(remembered) :]
+    assert 1_000 <= len(remembered) <= 20_000
+
+
 @pytest.mark.parametrize(
     ("life", "wanted"),
     [

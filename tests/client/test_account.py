@@ -93,6 +93,9 @@ def test_recovery_outlives_a_change_of_password() -> None:
     removed = changed.keyring.without_recovery()
     with pytest.raises(Tampered):
         keyring.open_with_recovery(removed.sealed(), second)
+    again = account.change_password(removed, EMAIL, "one more good password", changed.descriptor)
+    with pytest.raises(Tampered):  # whoever found the print cannot log in with it after the next change
+        account.recovery_password(second, EMAIL, again.descriptor)
 
 
 def test_nobody_can_tell_who_has_a_recovery_key() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +342,43 @@ def test_a_change_after_a_lost_answer(faces: Faces, tmp_path: Path, proxy: Proxy
     assert pair.replicas[1].sync().conflicts == []
     pair.sync()
     assert pair.values() == [["second"], ["second"]]
+    pair.close()
+
+
+def during_a_push(pair: Pair, proxy: Proxy, change: Callable[[], Any]) -> None:
+    """Sync the second device, and make a change on it while its batch is on its way."""
+    arrived, changed = threading.Event(), threading.Event()
+
+    def hold(_: str, path: str) -> str:
+        if "batch" in path and not arrived.is_set():
+            arrived.set()
+            assert changed.wait(20)
+        return PASS
+
+    proxy.policy = hold
+    with ThreadPoolExecutor(1) as worker:
+        syncing = worker.submit(pair.replicas[1].sync)
+        assert arrived.wait(20)
+        change()
+        changed.set()
+        assert syncing.result(60).conflicts == []
+
+
+def test_a_change_during_a_push_is_sent_later(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+    """What is replaced, and what is deleted, while an earlier version of it is being sent, is not forgotten."""
+    pair = Pair(faces, tmp_path, (None, proxy.url))
+    here, there = pair.notes
+    changed, deleted = there.create("first"), there.create("unwanted")
+
+    def change() -> None:
+        there.replace(there.get(changed.uid), "second")
+        there.delete(there.get(deleted.uid))
+
+    during_a_push(pair, proxy, change)
+    pair.sync()
+    assert pair.values() == [["second"], ["second"]]
+    assert here.get(changed.uid).value == "second"
+    assert [replica.pending for replica in pair.replicas] == [0, 0]
     pair.close()
 
 

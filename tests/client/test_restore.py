@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from strongroom.client import RolledBack
-from strongroom.client.replica import keep_both
+from strongroom.client.replica import keep_both, keep_theirs
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server, on_a_file
 
@@ -107,6 +107,26 @@ def test_every_device_agrees_after_a_restore(faces: Faces, lone: Server, tmp_pat
     home.sync(resolver=keep_both)
     assert home.values()[0] == home.values()[1]
     assert "three" in home.values()[0]
+    home.close()
+
+
+def test_a_waiting_change_is_sent_above_what_others_saw(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """A change that waited through the restore gets a higher version than the one that another device has seen."""
+    home = Restored(faces, lone, tmp_path, devices=2)
+    first, second = home.notes
+    note = first.create("one")
+    home.sync()
+    home.back_up()
+    for text in ("two", "three"):
+        first.replace(first.get(note.uid), text)
+        home.sync()
+    seen = second.get(note.uid).version
+    first.replace(first.get(note.uid), "waiting")
+    home.restore()
+    assert home.replicas[0].sync().conflicts == []
+    assert first.get(note.uid).version > seen
+    home.sync(resolver=keep_theirs)
+    assert home.values() == [["waiting"], ["waiting"]]
     home.close()
 
 

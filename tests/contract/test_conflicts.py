@@ -95,6 +95,20 @@ def test_odd_if_match(ann: Person, vault: Json, document: Json, match: str) -> N
     assert ann.read(vault, document) == document
 
 
+@pytest.mark.parametrize("form", ["W/{}", '"other", W/{}'])
+def test_weak_tag_in_if_match(ann: Person, vault: Json, form: str) -> None:
+    """If-Match compares strongly: a weak tag fits nothing, whatever it names."""
+    document = ann.document(vault)
+    weak = form.format(tag(ann, vault, document))
+    refused_stale(put(ann, vault, document, match=weak), document, 412, "document_conflict")
+    refused_stale(
+        ann.http.delete(docs(vault, document), headers={"If-Match": weak}), document, 412, "document_conflict"
+    )
+    weak = form.format(f'"{vault["version"]}"')
+    refused(ann.http.put(f"/vault/{vault['uid']}", json={"name": "another"}, headers={"If-Match": weak}), 412)
+    assert ann.read(vault, document) == document
+
+
 def test_delete_with_if_match(ann: Person, vault: Json) -> None:
     """A delete under a stale If-Match is a 412; under a fitting one it deletes."""
     document = ann.document(vault)

@@ -123,6 +123,24 @@ async def test_the_old_password_opens_nothing_after_a_change(nodes: Nodes) -> No
 
 
 @runs
+async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
+    """The password is changed between the check of the old one and the session: no session is opened."""
+    async with nodes({}, {}) as (one, two):
+        ann = await one.register("ann")
+        matches = one.app._room.password_matches
+
+        async def and_change(*args: Any) -> bool:
+            good: bool = await matches(*args)
+            assert (await two.send("PUT", "/auth/password", ann.access, PASSWORDS)).status == 200
+            return good
+
+        one.app._room.password_matches = and_change
+        answer = await one.send("POST", "/auth/email/login", None, {"email": ann.email, "password": PASSWORD})
+        assert answer.status == 401
+        assert len((await two.send("GET", "/auth/sessions", ann.access)).json()["sessions"]) == 1
+
+
+@runs
 async def test_a_deleted_account_cannot_be_used_by_what_is_under_way(nodes: Nodes) -> None:
     """Writes that race the deletion leave nothing behind, and no fault."""
     async with nodes({}, {}) as (one, two):

@@ -118,6 +118,15 @@ def test_lists_that_nobody_reads_keep_nobody_waiting(serve: Serve) -> None:
         assert ask(third, "/vault") == 200
 
 
+def test_one_account_holds_few_places(serve: Serve) -> None:
+    """Sixteen unread lists of one account leave places that others take without waiting."""
+    with serve() as running:
+        hostile = running.person(8)
+        for _ in range(16):
+            assert running.hold(*hostile).recv(15) == b"HTTP/1.1 200 OK"
+            assert running.room.lists.held <= snapshots.PLACES_EACH
+
+
 def test_many_accounts_that_hold_all_places_give_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attacker with more accounts than there are places does not keep the others from theirs."""
     monkeypatch.setattr("strongroom.server.room.LISTS_AT_ONCE", 3)

@@ -19,6 +19,7 @@ import strongroom
 from strongroom import store
 from strongroom.server.answers import Answer
 from strongroom.server.exchange import Exchange
+from strongroom.server.live import follower
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
 from tests.contract.harness import until
@@ -201,6 +202,25 @@ def test_a_fault_in_one_request_is_not_the_others(
         with suppress(ConnectionResetError):
             assert rest(bad).startswith(b"HTTP/1.1 200 ") == (step == "note")
     until(lambda: faults == ["RuntimeError"], "the fault in the log")
+
+
+@pytest.mark.parametrize("how", ["orderly", "reset"])
+def test_a_stream_ends_when_its_client_goes(
+    server: strongroom.Server, port: int, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, not when there is something to send: nothing is left that takes memory and counts as a stream."""
+    monkeypatch.setattr(follower, "COMMENT_SECONDS", 3_600.0)
+    body = {"email": f"{how}@example.com", "password": "correct horse"}
+    token = httpx2.post(f"{server.url}/auth/email/register", json=body).json()["accessToken"]
+    with connected(port) as wire:
+        wire.sendall(f"GET /events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        seen = b""
+        while b"event: ready" not in seen:
+            seen += wire.recv(65_536)
+        assert server.app.room.live.streams == 1
+        if how == "reset":
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    until(lambda: server.app.room.live.streams == 0, "the stream's end")
 
 
 def test_who_has_logged_out_is_not_asked_for_a_body(port: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -99,6 +100,26 @@ async def test_no_more_than_so_many_are_kept(house: Open, most: int) -> None:
         more = [{"op": "put", "uid": document["uid"], "data": "CC", "version": v} for v in range(6, 12)]
         assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": more})).status_code == 200
         assert await kept(person, path) == [11, 10, 9][:most]
+
+
+@runs
+async def test_trimming_touches_the_owner_alone(house: Open) -> None:
+    """Two accounts may use one uid, of a document and of a vault: what one writes trims nothing of the other."""
+    async with house(history_versions=2) as home:
+        uid, vault_uid = str(uuid.uuid4()), str(uuid.uuid4())
+        histories = []
+        for rounds in (2, 6):
+            person = await home.person()
+            vault = await person.vault(data="0", salt="", uid=vault_uid)
+            await person.document(vault, uid=uid)
+            path = f"/vaults/{vault['uid']}/documents/{uid}"
+            for version in range(1, rounds + 1):
+                await put(person, path, "B" * version, version)
+                await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
+            histories.append((person, path, f"/vault/{vault['uid']}", [rounds, rounds - 1]))
+        for person, document, blob, wanted in histories:
+            assert await kept(person, document) == wanted
+            assert await kept(person, blob) == wanted
 
 
 @runs

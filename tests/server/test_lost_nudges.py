@@ -15,6 +15,7 @@ from tests.conftest import Clock, Open, Person, runs
 from tests.following import Follow, following
 from tests.moving import Served
 from tests.postgres import Postgres
+from tests.server.test_waiting import sleepers
 
 
 @pytest.fixture
@@ -58,6 +59,29 @@ async def test_clocks_are_compared_all_the_same(house: Open, where: str, clock: 
             assert await ending.reason() == "session_revoked"
             last = await there.document(vault)
             assert (await stream.next()).data["uid"] == last["uid"]
+
+
+@pytest.mark.usefixtures("deaf")
+@runs
+async def test_a_long_poll_ends_with_its_session(house: Open, where: str, clock: Clock) -> None:
+    """A long poll alone, whose session or key was ended by another process that nobody hears."""
+    async with house() as h, Served(where, clock) as elsewhere:
+        ann = await h.person()
+        vault, there = await ann.vault(), Person.__new__(Person)
+        there.__dict__.update(ann.__dict__ | {"http": elsewhere.http})
+        key = (await ann("POST", "/auth/api-keys", {"name": "k"})).json()
+        other = (await h.login(ann.email)).json()["accessToken"]
+        path = f"/vaults/{vault['uid']}/documents?since={vault['updatedAt']}&wait=60"
+        for bearer, end in (
+            (other, ("POST", "/auth/logout", other)),
+            (key["key"], ("DELETE", f"/auth/api-keys/{key['uid']}", ann.access)),
+        ):
+            waiting = asyncio.create_task(ann("GET", path, bearer=bearer))
+            async with asyncio.timeout(20):
+                await sleepers(h, 1)
+                method, target, who = end
+                assert (await there(method, target, bearer=who)).status_code == 200
+                assert (await waiting).status_code == 401
 
 
 @runs

@@ -157,6 +157,25 @@ def _leave_a_log(where: str) -> None:
 
 
 @runs
+async def test_a_restored_file_is_readable_by_its_owner_only(tmp_path: Path, clock: Clock) -> None:
+    """Whatever the umask says: password hashes are in it. So is what was there before."""
+    where = str(tmp_path / "vault.db")
+    await live_in(where, clock)
+    archive = await archive_of(where)
+    before = os.umask(0o000)
+    try:
+        await put_back(where, archive)
+        new = str(tmp_path / "new" / "vault.db")
+        await put_back(new, archive)
+    finally:
+        os.umask(before)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"vault.db", "vault.db.before-20241114T160000Z"}
+    assert {path.name: oct(path.stat().st_mode & 0o777) for path in files} == {path.name: "0o600" for path in files}
+    assert Path(new).parent.stat().st_mode & 0o777 == 0o700
+
+
+@runs
 async def test_a_restore_waits_for_no_server(where: str, clock: Clock) -> None:
     """It is refused while one runs, and goes through when it has ended; a backup is welcome all the time."""
     await live_in(where, clock)
