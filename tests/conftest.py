@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,27 @@ from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres import PostgresDatabase
 from tests.postgres import postgres
+from tests.support import cheap_hashing
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the markers of tests that need something of their own."""
+    config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
+
+
+_hash_as_in_production = cheap_hashing.install()
+
+
+@pytest.fixture(autouse=True)
+def _hashing(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hash passwords at the least cost, unless the test is about that cost."""
+    if request.node.get_closest_marker("production_hashing") is None:
+        yield
+        return
+    _hash_as_in_production()
+    yield
+    cheap_hashing.install()
+
 
 START = 1_731_600_000_000
 SECRET = "a secret of the tests, 32 bytes or more"

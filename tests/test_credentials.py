@@ -34,6 +34,7 @@ def signed(claims: dict[str, Any], **more: Any) -> str:
     return jwt.encode(claims, more.pop("key", SECRET), algorithm=more.pop("algorithm", "HS256"), headers=more or None)
 
 
+@pytest.mark.production_hashing
 def test_a_password_matches_its_own_hash_only() -> None:
     """Any characters, NUL included."""
     phc = credentials.hash_password("pass\x00word")
@@ -42,6 +43,7 @@ def test_a_password_matches_its_own_hash_only() -> None:
     assert not credentials.password_matches("pass", phc)
 
 
+@pytest.mark.production_hashing
 def test_nobody_has_the_password_of_nobody() -> None:
     """The hash for unknown emails is a real one, with the parameters of a real one, that nothing matches."""
     assert credentials.NOBODY.split("$")[:4] == credentials.hash_password("x").split("$")[:4]

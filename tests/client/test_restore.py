@@ -12,9 +12,7 @@ import pytest
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
 from tests.client.faces import PASSWORD, Faces, unique_email
-from tests.contract.harness import Server, on_a_file
-
-pytestmark = on_a_file
+from tests.contract.harness import Server
 
 
 class Restored:

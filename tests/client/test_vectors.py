@@ -15,6 +15,8 @@ from strongroom.errors import Refusal
 from tests.vectors import make
 from tests.vectors.operations import OPERATIONS
 
+pytestmark = pytest.mark.production_hashing
+
 FOLDER = Path(make.__file__).parent
 FORMAT = FOLDER.parent.parent / "docs" / "format.md"
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
