@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from .checks import Json, good
-from .harness import Server, fresh_address
+from .harness import ENGINES, Server, fresh_address
 from .people import Person
 
 
@@ -24,60 +24,125 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("late") is not None)
 
 
-def _serve(factory: pytest.TempPathFactory, name: str, **settings: str) -> Iterator[Server]:
-    server = Server(factory.mktemp(name), **settings)
-    try:
-        yield server.start()
-        assert server.end() == 0
-        assert "Traceback" not in server.log()
-    finally:
-        server.abandon()
+SETTINGS: dict[str, dict[str, str]] = {
+    "both": {},
+    "document": {"VAULT_VARIANT": "document"},
+    "blob": {"VAULT_VARIANT": "blob"},
+    "tight": {
+        "MAX_BODY_BYTES": "20000",
+        "CORS_ORIGINS": "https://app.example",
+        "JWT_ISSUER": "acme",
+        "JWT_ACCESS_EXPIRY": "12h",
+        "JWT_REFRESH_EXPIRY": "2w",
+    },
+    "brief": {"JWT_ACCESS_EXPIRY": "900ms", "JWT_REFRESH_EXPIRY": "2s"},
+}
+
+
+@dataclass
+class Reuse:
+    """A session in which a dead refresh token was left behind."""
+
+    person: Person
+    dead: str
+    live: Json
+    died: float
+
+
+def _left_behind(server: Server) -> Reuse:
+    """Let a refresh token die."""
+    person = Person.register(server)
+    http = person.server.connect()
+    first = good(http.post("/auth/refresh", json={"refreshToken": person.refresh}))
+    second = good(http.post("/auth/refresh", json={"refreshToken": first["refreshToken"]}))
+    return Reuse(person, person.refresh, second, time.monotonic())
+
+
+class Servers:
+    """The servers that tests share: each is started when the first test asks for it, and ends with the last test."""
+
+    def __init__(self, factory: pytest.TempPathFactory) -> None:
+        self._factory = factory
+        self._running: dict[tuple[str, str], Server] = {}
+        self._reuse: dict[Server, Reuse] = {}
+
+    def get(self, name: str, engine: str) -> Server:
+        """The server with the settings of this name, on this engine."""
+        server = self._running.get((name, engine))
+        if server is None:
+            server = Server(self._factory.mktemp(f"{name}-{engine}"), engine, **SETTINGS[name])
+            self._running[name, engine] = server
+            server.start()
+            if name == "both":
+                self._reuse[server] = _left_behind(server)
+        return server
+
+    def reuse(self, server: Server) -> Reuse:
+        """What was left behind when this server was started."""
+        return self._reuse[server]
+
+    def end(self) -> None:
+        """End them all; each ends well, and has met no fault."""
+        try:
+            for server in self._running.values():
+                assert server.end() == 0
+                assert "Traceback" not in server.log()
+        finally:
+            for server in self._running.values():
+                server.abandon()
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """The servers of this worker process."""
+    made = Servers(tmp_path_factory)
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    name: str = request.param
+    return name
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Iterator[Server]:
+def lone(tmp_path: Path, engine: str) -> Iterator[Server]:
     """A server for one test alone, not yet started."""
-    server = Server(tmp_path)
+    server = Server(tmp_path, engine)
     yield server
     server.abandon()
 
 
 @pytest.fixture(scope="session")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def both(servers: Servers, engine: str) -> Server:
     """A server with the default settings: it serves both variants."""
-    yield from _serve(tmp_path_factory, "both")
+    return servers.get("both", engine)
 
 
 @pytest.fixture(scope="session")
-def document(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def document(servers: Servers, engine: str) -> Server:
     """A server narrowed to Variant A."""
-    yield from _serve(tmp_path_factory, "document", VAULT_VARIANT="document")
+    return servers.get("document", engine)
 
 
 @pytest.fixture(scope="session")
-def blob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def blob(servers: Servers, engine: str) -> Server:
     """A server narrowed to Variant B."""
-    yield from _serve(tmp_path_factory, "blob", VAULT_VARIANT="blob")
+    return servers.get("blob", engine)
 
 
 @pytest.fixture(scope="session")
-def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def tight(servers: Servers, engine: str) -> Server:
     """A server with every optional setting narrowed."""
-    yield from _serve(
-        tmp_path_factory,
-        "tight",
-        MAX_BODY_BYTES="20000",
-        CORS_ORIGINS="https://app.example",
-        JWT_ISSUER="acme",
-        JWT_ACCESS_EXPIRY="12h",
-        JWT_REFRESH_EXPIRY="2w",
-    )
+    return servers.get("tight", engine)
 
 
 @pytest.fixture(scope="session")
-def brief(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def brief(servers: Servers, engine: str) -> Server:
     """A server whose tokens die young."""
-    yield from _serve(tmp_path_factory, "brief", JWT_ACCESS_EXPIRY="900ms", JWT_REFRESH_EXPIRY="2s")
+    return servers.get("brief", engine)
 
 
 @pytest.fixture(scope="session")
@@ -111,7 +176,7 @@ def bill(blob: Server) -> Person:
 
 
 @pytest.fixture(params=["both", "document", "blob"])
-def resident(request: pytest.FixtureRequest) -> Person:
+def resident(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
     """Somebody on each of the three kinds of server in turn."""
     names = {"both": "ann", "document": "dora", "blob": "bill"}
     person: Person = request.getfixturevalue(names[request.param])
@@ -136,23 +201,7 @@ def stranger(both: Server) -> httpx2.Client:
     return both.connect(address=fresh_address())
 
 
-@dataclass
-class Reuse:
-    """A session in which a dead refresh token was left behind."""
-
-    person: Person
-    dead: str
-    live: Json
-    died: float
-
-
-@pytest.fixture(scope="session", autouse=True)
-def reuse(request: pytest.FixtureRequest) -> Reuse | None:
-    """Kill a refresh token as early as possible, for the test that needs it dead for more than 30 s."""
-    if not any(item.get_closest_marker("late") for item in request.session.items):
-        return None
-    person = Person.register(request.getfixturevalue("both"))
-    http = person.server.connect()
-    first = good(http.post("/auth/refresh", json={"refreshToken": person.refresh}))
-    second = good(http.post("/auth/refresh", json={"refreshToken": first["refreshToken"]}))
-    return Reuse(person, person.refresh, second, time.monotonic())
+@pytest.fixture
+def reuse(servers: Servers, both: Server) -> Reuse:
+    """A refresh token that died when the server was started, for the test that needs it dead for more than 30 s."""
+    return servers.reuse(both)

@@ -19,10 +19,11 @@ import httpx2
 import pytest
 
 from tests.postgres import postgres
+from tests.support.cheap_hashing import PROGRAM as CHEAP
 
-ENGINE = os.environ.get("CONTRACT_ENGINE", "sqlite")
+ENGINES = ("sqlite", "postgres")
 SECRET = "a secret of the contract tests, long enough to sign with"
-on_a_file = pytest.mark.skipif(ENGINE != "sqlite", reason="about the database file")
+on_a_file = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)  # for tests about the database file
 _SOURCE = Path(__file__).parents[2] / "src"
 _ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
 _SETTINGS = {
@@ -83,9 +84,9 @@ def launch(
 class Server:
     """One server over one database file; it may be ended and started again."""
 
-    program: tuple[str, ...] = STRONGROOM
+    program: tuple[str, ...] = CHEAP
 
-    def __init__(self, home: Path, **settings: str) -> None:
+    def __init__(self, home: Path, engine: str = "sqlite", **settings: str) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.settings = {
@@ -94,7 +95,7 @@ class Server:
             "HOST": "127.0.0.1",
             "PORT": "0",
         } | settings
-        if ENGINE == "postgres":
+        if engine == "postgres":
             self.settings.setdefault("DATABASE_URL", postgres().fresh())
         self.port = 0
         self.process: subprocess.Popen[bytes]

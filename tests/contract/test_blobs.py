@@ -12,7 +12,7 @@ NEXT: Json = {"data": "sealed anew", "salt": "bmV3"}
 
 
 @pytest.fixture(params=["both", "blob"])
-def keeper(request: pytest.FixtureRequest) -> Person:
+def keeper(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
     """Somebody on each kind of server that keeps blobs."""
     person: Person = request.getfixturevalue({"both": "ann", "blob": "bill"}[request.param])
     return person

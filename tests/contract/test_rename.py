@@ -10,7 +10,7 @@ from .people import Person, at_once
 
 
 @pytest.fixture(params=["both", "document"])
-def keeper(request: pytest.FixtureRequest) -> Person:
+def keeper(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
     """Somebody on each kind of server that renames vaults."""
     person: Person = request.getfixturevalue({"both": "ann", "document": "dora"}[request.param])
     return person

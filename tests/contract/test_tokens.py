@@ -49,6 +49,7 @@ def test_configured_lifetimes(tess: Person) -> None:
     ("person", "issuer"),
     [("ann", "strongroom"), ("dora", "strongroom"), ("bill", "strongbox"), ("tess", "acme")],
 )
+@pytest.mark.usefixtures("engine")
 def test_issuer(request: pytest.FixtureRequest, person: str, issuer: str) -> None:
     """The issuer is the variant's own word, unless JWT_ISSUER says otherwise."""
     somebody: Person = request.getfixturevalue(person)

@@ -16,7 +16,7 @@ import pytest
 
 import tests.watchdog
 from strongroom import wire
-from tests.contract.harness import ENGINE, Server
+from tests.contract.harness import Server
 from tests.contract.people import Person
 from tests.faults.crowd import rounds
 from tests.postgres import postgres
@@ -64,8 +64,6 @@ class Watched(Server):
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     """A watched server on each engine."""
-    if request.param == "sqlite" and ENGINE != "sqlite":
-        pytest.skip("the engine of all contract tests is another one")
     place = {"DATABASE_URL": postgres().fresh()} if request.param == "postgres" else {}
     watched = Watched(tmp_path_factory.mktemp("watched"), TRUSTED_PROXIES="127.0.0.0/8", **place)
     try:
