@@ -66,7 +66,7 @@ def clock() -> Clock:
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A place for a new database, on each engine in turn."""
-    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().fresh()
+    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().migrated()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import itertools
 import os
@@ -10,6 +11,9 @@ import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from strongroom.store import open_database
 
 _numbers = itertools.count(1)
 
@@ -18,6 +22,7 @@ class Postgres:
     """One server, reached through a socket in its own folder."""
 
     def __init__(self) -> None:
+        self._template: str | None = None
         self.folder = Path(tempfile.mkdtemp(prefix="strongroom-pg-"))
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
         with warnings.catch_warnings():
@@ -33,11 +38,19 @@ class Postgres:
         """Where a database of it is."""
         return self._server.get_uri(database)
 
-    def fresh(self) -> str:
-        """The address of a new and empty database."""
+    def fresh(self, template: str | None = None) -> str:
+        """The address of a new and empty database, or of a copy of this one."""
         name = f"test_{os.getpid()}_{next(_numbers)}"
-        self._server.psql(f"CREATE DATABASE {name}")
+        self._server.psql(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
         return self.url(name)
+
+    def migrated(self) -> str:
+        """The address of a new database whose schema is up to date; nothing is in it."""
+        if self._template is None:
+            where = self.fresh()
+            asyncio.run(open_database(where, lambda: 0).close())
+            self._template = urlsplit(where).path.strip("/")
+        return self.fresh(self._template)
 
     def crash(self) -> None:
         """Kill it as a power cut would: no time to write anything back."""

@@ -96,7 +96,7 @@ class Server:
             "PORT": "0",
         } | settings
         if engine == "postgres":
-            self.settings.setdefault("DATABASE_URL", postgres().fresh())
+            self.settings.setdefault("DATABASE_URL", postgres().migrated())
         self.port = 0
         self.process: subprocess.Popen[bytes]
         self._clients: list[httpx2.Client] = []

@@ -73,6 +73,7 @@ async def stored_hash(where: str, email: str, new: str | None = None) -> str:
         await wire.close()
 
 
+@pytest.mark.production_hashing
 @pytest.mark.parametrize(("memory", "passes"), [(8_192, 1), (65_536, 3)])
 @runs
 async def test_a_hash_of_other_parameters_is_made_anew_at_login(

@@ -249,6 +249,7 @@ def faults(server: strongroom.Server, monkeypatch: pytest.MonkeyPatch) -> list[s
     return found
 
 
+@pytest.mark.production_hashing  # which takes long enough for the client to leave
 def test_what_was_begun_is_finished_before_the_server_ends(tmp_path: Path) -> None:
     """Its client has left, and the server is told to stop: the account is there all the same."""
     made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")

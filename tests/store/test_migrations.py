@@ -23,6 +23,12 @@ from tests.postgres import postgres
 NEXT = Migration(2, "0002_next", "CREATE TABLE next_thing (id {bigint} PRIMARY KEY){strict};")
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A place where there is no schema yet, on each engine in turn."""
+    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().fresh()
+
+
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program with one step more."""
