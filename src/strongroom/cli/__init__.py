@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keys.add_commands(secrets)
     service.add_commands(commands)
 
-    from strongroom.cli import asking, unit
+    from strongroom.cli import asking, configuration, unit
 
     asks = commands.add_parser(
         "ready",
@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Ask the server that runs on this machine with the settings of the environment, or of .env, "
         "whether it can do its work. Exit code 0 if it is ready, else 1.",
     )
+    configuration.add_option(asks)
     asks.set_defaults(run=asking.ready)
 
     systemd = commands.add_parser(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.cli import terminal
-from strongroom.options import TABLE
+from strongroom.cli import configuration, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -31,23 +28,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
-    from msgspec.structs import replace
-
-    from strongroom.cli.serving import ENV_FILE, environment
     from strongroom.model import Verdict
     from strongroom.server import doctor as examining
-    from strongroom.server.settings import BadSetting, resolve
+    from strongroom.server.settings import BadSetting
 
-    given = {option.option: getattr(options, option.variable) for option in TABLE}
-    values = environment(os.environ)
-    missing = not values.get("JWT_SECRET") and given["--jwt-secret-file"] is None
+    configured = configuration.read(options)
     try:
-        settings = resolve({"JWT_SECRET": "missing", **values}, given)
+        settings = configured.settings(() if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
-    settings = replace(settings, jwt_secret=b"") if missing else settings
-    env_file = Path(ENV_FILE)
-    findings = examining.examine(settings, env_file if env_file.exists() else None)
+    findings = examining.examine(settings, configured.origin)
     if options.json:
         import msgspec
 
