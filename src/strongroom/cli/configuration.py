@@ -24,12 +24,8 @@ NO_TOKENS: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # wha
 _UNIX: Final = "unix:"
 _KNOWN: Final = {name for option in TABLE for name in (option.variable, option.file_variable) if name}
 _PREFIX: Final = "STRONGROOM_"
-# How alike two names must be, as difflib measures it. In the environment there are names of other programs: a plural,
-# a letter too many or too few, another order of letters pass 0.85; DB_PASS and DB_PATH, METRICS_HOST and METRICS_PORT
-# do not. Names of four letters are like too much.
-_ALIKE_IN_ENVIRONMENT: Final = 0.85
-_ALIKE_IN_FILE: Final = 0.7
-_SHORT: Final = 4
+_SHORT: Final = 4  # letters; names so short are like too many others
+_LONG: Final = 15  # letters; in names so long two may be wrong
 
 
 class Value(NamedTuple):
@@ -166,9 +162,9 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
         if line.error or (line.key is not None and line.value is None):
             warnings.append(f"line {line.original.line} of {path} is not NAME=value, and is ignored.")
         elif line.key is not None and line.key not in _KNOWN:
-            warnings.append(
-                f"{line.key} in {path} is not a setting{_meant(line.key, _ALIKE_IN_FILE) or ', and is ignored.'}"
-            )
+            near = difflib.get_close_matches(line.key.upper(), sorted(_KNOWN), n=1, cutoff=0.7)
+            then = f"; did you mean {near[0]}?" if near else ", and is ignored."
+            warnings.append(f"{line.key} in {path} is not a setting{then}")
         elif line.key is not None:
             if line.key in values:
                 warnings.append(f"{line.key} is set more than once in {path}; the last one counts.")
@@ -192,24 +188,43 @@ def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
 
 
 def _near_misses(environment: Mapping[str, str]) -> list[str]:
-    """Variables that are no settings, and so like one that they were probably meant to be it."""
+    """Variables that are no settings, and so like one that they were probably meant to be it.
+
+    Most variables belong to other programs, so that one letter may be wrong and no more: DB_PASS is not DB_PATH.
+    """
+    like = {_bare(known): known for known in (*_KNOWN, SETTINGS_FILE) if len(known) > _SHORT}
     found = []
     for name, value in environment.items():
         if name in _KNOWN or name == SETTINGS_FILE or value.startswith(("tcp://", "udp://")):  # Kubernetes sets those
             continue
-        meant = _meant(name, _ALIKE_IN_ENVIRONMENT)
-        if meant:
-            found.append(f"{name} is not a setting{meant}")
+        without_prefix = name.upper().removeprefix(_PREFIX)
+        meant = without_prefix if without_prefix in _KNOWN and len(without_prefix) < len(name) else None
+        bare = _bare(name)
+        for letters, known in like.items():
+            wrong = 1 + (len(letters) >= _LONG)
+            if abs(len(letters) - len(bare)) > wrong or (bare[:2] != letters[:2] and bare[-2:] != letters[-2:]):
+                continue  # without counting
+            meant = known if _distance(bare, letters) <= wrong else meant
+        if meant is not None:
+            found.append(f"{name} is not a setting; did you mean {meant}?")
     return sorted(found)
 
 
-def _meant(name: str, alike: float) -> str:
-    """A question that names the setting which this name is most like; empty if there is none."""
-    wanted = name.upper()
-    if wanted.startswith(_PREFIX) and wanted.removeprefix(_PREFIX) in _KNOWN:
-        return f"; did you mean {wanted.removeprefix(_PREFIX)}?"
-    if wanted in _KNOWN and alike < _ALIKE_IN_ENVIRONMENT:
-        return f"; did you mean {wanted}?"
-    names = [known for known in (*_KNOWN, SETTINGS_FILE) if len(known) > _SHORT]
-    near = difflib.get_close_matches(wanted, sorted(names), n=1, cutoff=alike)
-    return f"; did you mean {near[0]}?" if near else ""
+def _bare(name: str) -> str:
+    """A name without what is easily mistaken: small letters, underscores, the plural."""
+    letters = name.upper().replace("_", "")
+    return letters.removesuffix("IES") + "Y" if letters.endswith("IES") else letters.removesuffix("S")
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters are wrong, missing, too many or exchanged with their neighbour (Damerau and Levenshtein)."""
+    before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, counterpart in enumerate(other, 1):
+            least = min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (letter != counterpart))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == counterpart:
+                least = min(least, before[j - 2] + 1)
+            row.append(least)
+        before, last = last, row
+    return last[-1]
