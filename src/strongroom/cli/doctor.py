@@ -18,11 +18,11 @@ Settings are read as for 'strongroom serve'.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What `strongroom doctor` takes."""
-    from strongroom.cli import serving
+    from strongroom.cli import operating, serving
 
     parser.description = _DOCTOR
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    serving.add_options(parser)
+    serving.add_options(parser, operating.WHERE)
     parser.set_defaults(run=doctor)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from strongroom.server.settings import Settings
 
-_WHERE = ("DB_PATH", "DATABASE_URL")
+WHERE = ("DB_PATH", "DATABASE_URL")
 NOT_THERE = 3
 CODES = "Exit codes: 0 done; 2 wrong use, bad settings or no database; 3 nothing of that name; 4 not confirmed."
 
@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
     """Where the data lies and how to answer; for a command that asks first, that it should not."""
     configuration.add_option(parser)
     for option in TABLE:
-        if option.variable in _WHERE:
+        if option.variable in WHERE:
             parser.add_argument(option.option, dest=option.variable, metavar="FILE", help=option.meaning)
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     if asks:

@@ -34,7 +34,7 @@ def add_commands(commands: Any) -> None:
         description="Show every setting, its value, and where it came from; secrets are not shown. It takes the "
         "options of 'strongroom serve'. Exit code 2 if a server would not start with them.",
     )
-    serving.add_options(telling)
+    serving.add_options(telling, operating.WHERE)
     telling.add_argument("--json", action="store_true", help="answer in JSON")
     telling.set_defaults(run=config)
 

@@ -13,9 +13,11 @@ from strongroom.cli.configuration import ENV_FILE
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from strongroom.server.settings import Settings
 
-# What most people set; the others are shown by --help-all.
+# What most people set; help shows these first, and --help-all the others too.
 COMMON = (
     "JWT_SECRET",
     "DB_PATH",
@@ -25,36 +27,41 @@ COMMON = (
     "TLS_CERT_FILE",
     "TLS_KEY_FILE",
     "PUBLIC_URL",
-    "TRUSTED_PROXIES",
     "SIGNUPS",
     "BACKUP_DIR",
     "WORKERS",
     "LOG_LEVEL",
 )
 _MORE = (
-    "Every setting has an option and a variable of the environment, shown in brackets, which may also be a line of the "
-    "settings file. An option wins over the environment, and that over the file. --help-all shows all of them; the "
-    "README has them in a table."
+    "These are the common options; there is one for each setting, and --help-all shows them all. The variable in "
+    "brackets means the same, in the environment or as a line NAME=value of the settings file. An option wins over the "
+    "environment, and that over the file. The README explains every setting."
 )
+_METAVARS = {"BACKUP_DIR": "DIR", "HOST": "ADDRESS", "PORT": "PORT", "PUBLIC_URL": "URL", "WORKERS": "N"}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser, common: Collection[str] = COMMON) -> None:
     """One option for each setting. Help shows the common ones; --help-all shows all."""
+    parser.usage = "%(prog)s [OPTION ...]"
+    parser.epilog = _MORE
+    rare: list[tuple[argparse.Action, str]] = []
+    parser.add_argument(
+        "--help-all", action=_HelpAll, const=rare, nargs=0, help="show this help with every option, and exit"
+    )
     configuration.add_option(parser)
-    rare = []
     for setting in TABLE:
         default = f" (default: {setting.default})" if setting.default else ""
+        variables = " or ".join(filter(None, (setting.variable, setting.file_variable)))
+        meaning = f"{setting.meaning}{default} [{variables}]".replace("%", "%%")
+        shown = setting.variable in common
         added = parser.add_argument(
             setting.option,
             dest=setting.variable,
-            metavar="FILE" if setting.is_secret or setting.is_path else "VALUE",
-            help=f"{setting.meaning}{default} [{setting.variable}]".replace("%", "%%"),
+            metavar=_METAVARS.get(setting.variable, "FILE" if setting.is_secret or setting.is_path else "VALUE"),
+            help=meaning if shown else argparse.SUPPRESS,
         )
-        if setting.variable not in COMMON:
-            rare.append((added, added.help))
-            added.help = argparse.SUPPRESS
-    parser.add_argument("--help-all", action=_HelpAll, const=rare, nargs=0, help="show every option and exit")
-    parser.epilog = _MORE
+        if not shown:
+            rare.append((added, meaning))
 
 
 class _HelpAll(argparse.Action):
