@@ -230,6 +230,25 @@ def test_a_settings_file_that_others_may_not_read(folder: Path, as_user: Run) ->
 
 
 @needs_another_user
+def test_a_database_in_a_closed_folder_is_a_sentence(folder: Path, as_user: Run) -> None:
+    """Where sudo was typed in somebody's home, with a path that starts there."""
+    (folder / "root").mkdir(mode=0o700)
+    for command in (
+        "users list",
+        "users add a@example.com",
+        "stats",
+        "vacuum --yes",
+        "doctor",
+        "backup x",
+        "restore x",
+    ):
+        done = as_user(*command.split(), cwd=folder / "root", JWT_SECRET=SECRET)
+        assert "Traceback" not in done.stderr, (command, done.stderr)
+        assert done.returncode == 2
+        assert "sudo -u strongroom" in done.stderr
+
+
+@needs_another_user
 def test_another_users_env_in_a_shared_folder_is_not_believed(folder: Path) -> None:
     """Whoever may write to /tmp could otherwise say which database the operator changes there."""
     (folder / ".env").write_text(f"JWT_SECRET={SECRET}\nDB_PATH=theirs.db\n")

@@ -14,14 +14,14 @@ import pytest
 
 UID = 10001
 _ROOT = Path(__file__).parents[2]
-_USER = ("setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups", "--no-new-privs", "--bounding-set=-all")
 _TOOLS = ("unshare", "nsenter", "setpriv", "mount")
 
 
 class Machine:
     """A process that keeps the namespace, and what is run in it. Mounts of the tests are gone when it ends."""
 
-    def __init__(self, *mounts: str) -> None:
+    def __init__(self, *mounts: str, user: str | int = UID) -> None:
+        self._user = ("setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs")
         script = " && ".join(["mount --make-rprivate /", *_reachable(), *mounts, "echo ready", "exec sleep infinity"])
         self._holder = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", script],
@@ -39,7 +39,7 @@ class Machine:
 
     def command(self, command: Sequence[str], cwd: Path | str, *, root: bool = False) -> list[str]:
         """How to run a command in it. The folder is entered as root, as sudo leaves one where one was."""
-        become = () if root else _USER
+        become = () if root else (*self._user, "--bounding-set=-all")
         inside = f"cd {shlex.quote(str(cwd))} && exec {shlex.join([*become, *command])}"
         return ["nsenter", "--mount", "--target", str(self._holder.pid), "sh", "-c", inside]
 

@@ -114,13 +114,27 @@ def read(options: argparse.Namespace) -> Configuration:
 
 
 def settings_of(options: argparse.Namespace, without: Collection[str] = NO_TOKENS) -> Settings:
-    """The settings of a command; what is wrong with them ends it in one sentence."""
+    """The settings of a command that works beside the server; what is wrong with them ends it in one sentence."""
+    return checked(read(options), without)
+
+
+def checked(configured: Configuration, without: Collection[str]) -> Settings:
+    """What all of it means. A database that this user may not even look at ends the command too."""
     from strongroom.server.settings import BadSetting
 
     try:
-        return read(options).settings(without)
+        settings = configured.settings(without)
+        if not settings.database_url:
+            Path(settings.db_path).expanduser().stat()
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
+    except PermissionError as error:
+        raise terminal.Stop(
+            f"Cannot open the database {settings.db_path}: {error.strerror}. {AS_THE_SERVICE}"
+        ) from None
+    except OSError:
+        pass  # there is none yet, or it is no file: whoever opens it says so
+    return settings
 
 
 def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | None:

@@ -30,13 +30,9 @@ def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
     from strongroom.model import Verdict
     from strongroom.server import doctor as examining
-    from strongroom.server.settings import BadSetting
 
     configured = configuration.read(options)
-    try:
-        settings = configured.settings(() if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
-    except BadSetting as error:
-        raise terminal.Stop(str(error)) from None
+    settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
     findings = examining.examine(settings, configured.origin)
     if options.json:
         import msgspec
