@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from strongroom.options import TABLE
+from strongroom.cli.configuration import SYSTEM_FILE
+from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.meters import FAMILIES
 from strongroom.server.settings import resolve
 from strongroom.store import migrations
@@ -46,8 +47,7 @@ def test_the_figures_are_explained() -> None:
 
 
 COMPOSED = sorted(DEPLOY.glob("compose*.yaml"))
-SETTINGS = {option.variable for option in TABLE}
-OPTIONS = {option.option for option in TABLE}
+SETTINGS = {name for option in TABLE for name in (option.variable, option.file_variable) if name}
 
 
 def test_there_is_something_composed() -> None:
@@ -64,12 +64,15 @@ def test_a_composed_service_is_locked_in_and_knows_its_options(path: Path) -> No
     service = composed["services"]["strongroom"]
     assert service["read_only"] is True
     assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
-    assert {part for part in service["command"] if part.startswith("--")} <= OPTIONS
+    assert "command" not in service  # what stands there would be unknown to the commands that people type
     given = {
         name: re.sub(r"\$\{.*?\}", "vault.example.com", value) for name, value in service.get("environment", {}).items()
     }
     assert given.keys() <= SETTINGS
-    resolve({"JWT_SECRET": "a secret of the tests, 32 bytes or more", **given})
+    files = {name: value for name, value in given.items() if value.startswith("/run/secrets/")}
+    assert set(files.values()) == {f"/run/secrets/{name}" for name in service["secrets"]}
+    others = {name: value for name, value in given.items() if name not in files}
+    resolve({"JWT_SECRET": "a secret of the tests, 32 bytes or more", **others})
     for each in composed["services"].values():
         assert set(each.get("secrets", [])) <= composed["secrets"].keys()
         named = [volume.partition(":")[0] for volume in each.get("volumes", [])]
@@ -150,8 +153,11 @@ def test_the_unit_starts_this_program_and_locks_it_in() -> None:
     ).stdout
     [start] = re.findall(r"^ExecStart=(.*)$", printed, re.MULTILINE)
     assert Path(start.split()[0]).exists()
-    assert set(re.findall(r"--[a-z-]+", start)) <= OPTIONS
-    assert set(re.findall(r"^Environment=([A-Z_]+)=", printed, re.MULTILINE)) <= SETTINGS
+    assert start.split()[-1] == "serve"
+    assert re.findall(r"^Environment.*$", printed, re.MULTILINE) == [f"Environment={SETTINGS_FILE}={SYSTEM_FILE}"]
+    written = re.findall(r"^#   echo ([A-Z_]+)=\S+ >>? /etc/strongroom/settings$", printed, re.MULTILINE)
+    assert written == ["DB_PATH", "JWT_SECRET_FILE", "BACKUP_DIR"]
+    assert set(written) <= SETTINGS
     for line in ("User=strongroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet="):
         assert f"\n{line}\n" in printed
     assert "ExecReload=/bin/kill -HUP $MAINPID" in printed

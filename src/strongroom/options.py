@@ -18,6 +18,19 @@ class Option(NamedTuple):
         """Whether its option names a file: what stands on a command line stands in everybody's list of processes."""
         return self.option.endswith("-file")
 
+    @property
+    def file_variable(self) -> str:
+        """The variable that names a file with the value; only secrets have one, and for the others this is empty."""
+        return f"{self.variable}_FILE" if self.is_secret else ""
+
+    @property
+    def is_path(self) -> bool:
+        """Whether its value is the path of a file or a folder."""
+        return self.variable in {"DB_PATH", "BACKUP_DIR", "TLS_CERT_FILE", "TLS_KEY_FILE"}
+
+
+SETTINGS_FILE: Final = "STRONGROOM_SETTINGS"  # the variable that names a file with settings
+AS_THE_SERVICE: Final = "Run the command as the service's user, for example: sudo -u strongroom strongroom users list"
 
 TABLE: Final = (
     Option(

@@ -87,7 +87,9 @@ def test_a_server_in_order_has_no_fault(
     told = ask()
     assert told.code == 0
     checks = {"integrity", "references", "schema", "clock", "disk", "permissions", "secret", "backup", "proxy"}
-    assert told.findings.keys() == checks | {"address", "public url"} | ({"sqlite"} if "://" not in home else set())
+    assert told.findings.keys() == checks | {"settings", "address", "public url"} | (
+        {"sqlite"} if "://" not in home else set()
+    )
     assert {check for check, (verdict, _, _) in told.findings.items() if verdict != "ok"} <= {"integrity", "disk"}
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -175,6 +177,40 @@ def test_files_that_others_can_read_are_a_fault(ask: Callable[..., Told], tmp_pa
         assert path.name in told.findings["permissions"][1]
         path.chmod(good)
     assert ask().verdict("permissions") == "ok"
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize(
+    ("lines", "mode", "secret_mode", "verdict"),
+    [
+        ("JWT_SECRET=4f1c9a7be0d25386a1f7c4d9e2b80563\n", 0o640, 0o600, "ok"),
+        ("JWT_SECRET=4f1c9a7be0d25386a1f7c4d9e2b80563\n", 0o644, 0o600, "fault"),
+        ("JWT_SECRET_FILE=jwt-secret\n", 0o644, 0o640, "ok"),
+        ("JWT_SECRET_FILE=jwt-secret\n", 0o644, 0o644, "fault"),
+        ("JWT_SECRET_FILE=jwt-secret\n", 0o644, 0o660, "fault"),
+        ("JWT_SECRET_FILE=jwt-secret\n", 0o664, 0o640, "fault"),
+    ],
+)
+def test_a_group_may_read_the_settings_file_and_nobody_else_a_secret(
+    ask: Callable[..., Told],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: str,
+    mode: int,
+    secret_mode: int,
+    verdict: str,
+) -> None:
+    """root:strongroom 0640 is how a system shares them with its service. Nobody else writes to either."""
+    monkeypatch.delenv("JWT_SECRET")
+    monkeypatch.setenv("STRONGROOM_SETTINGS", str(tmp_path / "settings"))
+    for name, text, bits in (("settings", lines, mode), ("jwt-secret", GOOD["JWT_SECRET"], secret_mode)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(bits)
+    told = ask()
+    assert told.verdict("permissions") == verdict, told.findings["permissions"]
+    assert told.verdict("secret") == "ok"
+    assert str(tmp_path / "settings") in told.findings["settings"][1]
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)

@@ -103,9 +103,13 @@ class Server:
 
     def start(self, *options: str) -> Self:
         """Start the process and wait until it says where it listens."""
-        self.process = launch(self.home, self.settings, *options, program=self.program)
+        self.process = self.launched(*options)
         self.port = until(self._listening, "the server's address on stdout")
         return self
+
+    def launched(self, *options: str) -> subprocess.Popen[bytes]:
+        """The process, as it is started; it may not come to listen."""
+        return launch(self.home, self.settings, *options, program=self.program)
 
     def _listening(self) -> int:
         assert self.process.poll() is None, f"the server ended at its start: {self.log()}"

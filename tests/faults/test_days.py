@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from strongroom.client import Client
+from strongroom.errors import InvalidCredentials
 from strongroom.server.schedule import backups_in, name_at
-from tests.contract.harness import Server, launch, until
+from tests.contract.harness import Server, until
 from tests.moving import damage
 from tests.postgres import postgres
 from tests.support.ports import free_port
@@ -37,10 +39,14 @@ class Typed(NamedTuple):
 class Place(Server):
     """A folder where a server runs, and where somebody types commands."""
 
+    way = 0  # the column of the page's table that this is
+
     def __init__(self, home: Path, engine: str) -> None:
         super().__init__(home)
         where = {"DATABASE_URL": postgres().fresh()} if engine == "postgres" else {"DB_PATH": "data/vault.db"}
         self.settings = {"PORT": str(free_port()), "READY_FREE_BYTES": "1000000", **where}
+        self.data, self.backups = home / "data", home / "backups"
+        self.named = {"DATA": "./data", "BACKUPS": "./backups"}  # what the page tells to say first
 
     def write_env(self, **settings: str) -> None:
         """Write settings into .env."""
@@ -61,18 +67,9 @@ class Place(Server):
         assert len(found) == faults, found
 
     def _typed(self, command: str) -> tuple[int, str]:
-        match = re.fullmatch(r"systemctl (start|stop|reload) strongroom", command)
+        match = re.fullmatch(r"(?:systemctl|docker compose) (start|stop|reload|kill --signal HUP) strongroom", command)
         if match is None:
-            done = subprocess.run(
-                ["bash", "-c", command],
-                cwd=self.home,
-                env=environment(self.home, **self.settings),
-                input=f"{PASSWORD}\n",
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=120,
-            )
+            done = self.shell(command)
             return done.returncode, done.stdout + done.stderr
         if match[1] == "start":
             self.start()
@@ -84,20 +81,50 @@ class Place(Server):
             until(lambda: self.log().count("read anew") > before, "a line in the log about it")
         return 0, ""
 
+    def shell(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a line in a shell, where the page says that it is typed."""
+        return subprocess.run(
+            ["bash", "-c", command],
+            cwd=self.home,
+            env=environment(self.home, **self.settings, **self.named),
+            input=f"{PASSWORD}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    def prepare(self) -> None:
+        """Have settings with a secret, and no server yet."""
+        self.write_env(JWT_SECRET=uuid.uuid4().hex)
+
+    def install(self) -> None:
+        """Do what the first day says for this way, up to a server that runs."""
+        self.type(blocks(PAGE["First day"])[0])
+
+    def take_over(self, old: Place) -> None:
+        """Bring the settings of a machine that is gone."""
+        shutil.copy(old.home / ".env", self.home / ".env")
+
+    def receive(self, path: Path) -> str:
+        """Bring a file that was kept elsewhere; how the person who types calls it."""
+        shutil.copy(path, self.home / "vault.backup")
+        return "vault.backup"
+
     def login(self, password: str = PASSWORD, email: str = ADA) -> Any:
         """Try to log in."""
         return self.connect().post("/auth/email/login", json={"email": email, "password": password})
 
     def settle(self) -> str:
         """Have an account with a vault, and a backup of it; the token."""
-        self.write_env(JWT_SECRET=uuid.uuid4().hex)
+        self.prepare()
         self.start()
         self.type(f"strongroom users add {ADA}")
         token: str = self.login().json()["accessToken"]
         assert self.connect(token).post("/vault", json={"name": "first"}).status_code == 201
-        (self.home / "backups").mkdir(mode=0o700)
-        self.type(f"strongroom backup backups/{name_at(time.time_ns() // 1_000_000)}")
-        self.write_env(BACKUP_DIR="./backups")
+        self.type('mkdir -p -m 0700 "$BACKUPS"')
+        self.type(f'strongroom backup "$BACKUPS/{name_at(time.time_ns() // 1_000_000)}"')
+        self.write_env(BACKUP_DIR=self.named["BACKUPS"])
         return token
 
     def vaults(self, token: str) -> list[str]:
@@ -134,19 +161,30 @@ def blocks(text: str) -> list[str]:
 
 
 def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
-    """In an empty folder: a server that backs itself up, one account, no stranger; a rehearsal beside it."""
+    """A server that backs itself up, two accounts, no stranger; a rehearsal beside it."""
     place = begin(engine)
-    [first], [look, by_hand] = blocks(PAGE["First day"]), blocks(PAGE["Every day"])
-    place.type(first)
-    token = place.login().json()["accessToken"]
-    assert place.connect(token).post("/vault", json={"name": "first"}).status_code == 201
+    _, check, shut, add = blocks(PAGE["First day"])
+    look, by_hand = blocks(PAGE["Every day"])
+    place.install()
+    place.type(check)
+    with Client(f"http://127.0.0.1:{place.port}") as client:
+        client.register("grace@example.com", PASSWORD)
+    place.type(shut)
+    place.type(add)
     stranger = {"email": "eve@example.com", "password": PASSWORD}
     assert place.connect().post("/auth/email/register", json=stranger).status_code == 403
-    until(lambda: backups_in(place.home / "backups"), "the first backup", 60)
+    with Client(f"http://127.0.0.1:{place.port}") as client:
+        client.login("grace@example.com", PASSWORD)
+        assert client.vault("hers", create=True)
+        with pytest.raises(InvalidCredentials):  # which the page says: such an account is for other clients
+            client.login(ADA, PASSWORD)
+    token = place.login().json()["accessToken"]
+    assert place.connect(token).post("/vault", json={"name": "first"}).status_code == 201
+    until(lambda: backups_in(place.backups), "the first backup", 60)
     place.type(look)
     place.type(by_hand)
-    assert (place.home / "before-the-change.backup").is_file()
-    assert not (place.home / "rehearsal").exists()
+    assert (place.backups / "before-the-change.backup").is_file()
+    assert not (place.backups / "rehearsal").exists()
     assert place.vaults(token) == ["first"]
 
 
@@ -167,11 +205,11 @@ def test_something_is_gone(begin: Begin, engine: str) -> None:
 def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     """Every token is worth nothing at once, keys go on; then one person's sessions and key are ended."""
     place = begin(engine)
-    everybody, one = blocks(STORIES["The secret has leaked"])
+    *everybody, one = blocks(STORIES["The secret has leaked"])
     old = place.settle()
     key = place.connect(old).post("/auth/api-keys", json={"name": "k"}).json()
     assert place.connect(old).get("/vault").status_code == 200
-    place.type(everybody)
+    place.type(everybody[place.way])
     assert place.connect(old).get("/vault").status_code == 401
     assert place.vaults(key["key"]) == ["first"]
     token = place.login().json()["accessToken"]
@@ -186,7 +224,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
     """Writes are refused; with what lay beside the database gone, they are taken again, without a restart."""
     place = begin("sqlite")
     [script] = blocks(STORIES["The disk is full"])
-    data = place.home / "data"
+    data = place.data
     data.mkdir(mode=0o700)
     small = ["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "tmpfs", str(data)]
     if subprocess.run(small, capture_output=True, check=False).returncode:
@@ -201,9 +239,15 @@ def test_the_disk_is_full(begin: Begin) -> None:
         def write() -> int:
             return http.post(f"/vaults/{vault['uid']}/documents", json=body).status_code
 
+        refresh = place.login().json()["refreshToken"]
+        key = http.post("/auth/api-keys", json={"name": "k"}).json()["key"]
         assert until(lambda: write() == 507, "a full disk", 60)
+        assert place.login().status_code == 507
+        assert place.connect().post("/auth/refresh", json={"refreshToken": refresh}).status_code == 507
+        assert (place.vaults(token), place.vaults(key)) == (["first"], ["first"])
         place.type(script, faults=1)
         assert write() == 201
+        assert place.connect().post("/auth/refresh", json={"refreshToken": refresh}).status_code == 200
         assert place.end() == 0
     finally:
         place.abandon()
@@ -216,13 +260,13 @@ def test_the_file_is_damaged(begin: Begin) -> None:
     [script] = blocks(STORIES["The file is damaged"])
     token = place.settle()
     assert place.end() == 0
-    damage(place.home / "data" / "vault.db")
-    assert launch(place.home, place.settings).wait(20) == 2
+    damage(place.data / "vault.db")
+    assert place.launched().wait(20) == 2
     assert "is damaged" in place.log()
     assert "'strongroom restore FILE'" in place.log()
     place.type(script, faults=1)
     assert place.vaults(token) == ["first"]
-    assert list((place.home / "data").glob("vault.db.before-*"))
+    assert list(place.data.glob("vault.db.before-*"))
 
 
 def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
@@ -250,9 +294,8 @@ def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     token = old.settle()
     assert old.end() == 0
     new = begin({"sqlite": "postgres", "postgres": "sqlite"}[engine], "another")
-    shutil.copy(old.home / ".env", new.home / ".env")
-    shutil.copy(backups_in(old.home / "backups")[-1].path, new.home / "vault.backup")
-    new.type(script)
+    new.take_over(old)
+    new.type(script.replace("vault.backup", new.receive(backups_in(old.backups)[-1].path)))
     assert new.vaults(token) == ["first"]
 
 

@@ -175,7 +175,7 @@ def test_the_page_shows_each_proxy_with_what_it_needs(name: str) -> None:
             'proxy_set_header Connection "";',
             "proxy_set_header X-Forwarded-For $remote_addr;",
             "proxy_buffering off;",
-            "proxy_read_timeout 1h;",
+            "proxy_read_timeout 75s;",
         ],
         "haproxy": ["option http-no-delay", "timeout server 75s", "http-request set-header X-Forwarded-For %[src]"],
     }

@@ -17,7 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="strongroom",
         description="A backend for data that must stay unreadable to whoever runs the server.",
-        epilog="'strongroom COMMAND --help' explains a command.",
+        epilog="'strongroom COMMAND --help' explains a command. All of them find the service by the same settings: "
+        "options, variables of the environment, and a settings file; 'strongroom config' shows them.",
     )
     parser.add_argument("--version", action="version", version=f"strongroom {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -25,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     serve = commands.add_parser(
         "serve",
         help="run the server",
-        description="Run the server until SIGTERM or SIGINT. Every option has a variable of the environment "
-        "(or of a .env file in this folder) behind it; the option wins.",
+        description="Run the server until SIGTERM or SIGINT. SIGHUP reads secrets and certificate anew.",
     )
     from strongroom.cli import serving
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     init = commands.add_parser(
         "init",
-        help="write a .env file with a fresh secret",
+        help="write a settings file .env with a fresh secret",
         description="Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone.",
     )
     init.set_defaults(run=serving.init)
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     backup.add_restore(commands.add_parser("restore", help="put an archive in the place of what is there"))
     doctor.add_options(commands.add_parser("doctor", help="say what is wrong, and what to do about it"))
 
-    db = commands.add_parser("db", help="move a service's data", description="Move the data of a service.")
+    db = commands.add_parser(
+        "db",
+        help="copy a service to another database, or bring its schema up to date",
+        description="Copy a whole service to another database, or bring the schema of its database up to date.",
+    )
     from strongroom.cli import database
 
     database.add_commands(db)
@@ -68,14 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     keys.add_commands(secrets)
     service.add_commands(commands)
 
-    from strongroom.cli import asking, unit
+    from strongroom.cli import asking, configuration, unit
 
     asks = commands.add_parser(
         "ready",
         help="ask a running server whether it can do its work",
-        description="Ask the server that runs on this machine with the settings of the environment, or of .env, "
-        "whether it can do its work. Exit code 0 if it is ready, else 1.",
+        description="Ask the server that runs on this machine with these settings whether it can do its work. "
+        "Exit code 0 if it is ready, else 1.",
     )
+    configuration.add_option(asks)
     asks.set_defaults(run=asking.ready)
 
     systemd = commands.add_parser(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import os
 import socket
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from strongroom.cli import serving, terminal
+from strongroom.cli import configuration, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -32,11 +31,11 @@ class _File(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def ready(_options: argparse.Namespace) -> int:
+def ready(options: argparse.Namespace) -> int:
     """Ask the server of these settings, on this machine; exit code 0 if it is ready, else 1."""
-    given = serving.environment(os.environ)
+    given = configuration.read(options).values
     try:
-        connection = _connection(given.get("HOST", "127.0.0.1"), int(given.get("PORT", "3000")), given)
+        connection = _connection(given["HOST"].text, int(given["PORT"].text), tls=bool(given["TLS_CERT_FILE"].text))
         connection.request("GET", "/ready")
         answer = connection.getresponse()
         said = answer.read().decode("utf-8", "replace")
@@ -47,11 +46,11 @@ def ready(_options: argparse.Namespace) -> int:
     return 0 if answer.status == 200 else 1
 
 
-def _connection(host: str, port: int, given: dict[str, str]) -> http.client.HTTPConnection:
+def _connection(host: str, port: int, *, tls: bool) -> http.client.HTTPConnection:
     if host.startswith(_UNIX):
         return _File(host.removeprefix(_UNIX))
     host = _ANYWHERE.get(host, host)
-    if not given.get("TLS_CERT_FILE"):
+    if not tls:
         return http.client.HTTPConnection(host, port, timeout=_SECONDS)
     # The certificate is for another name than this machine's own; nothing secret is sent.
     return http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=ssl._create_unverified_context())  # noqa: S323, SLF001

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from strongroom.cli import terminal
+from strongroom.cli import configuration, terminal
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def add_restore(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser, *variables: str, **meanings: str) -> None:
+    configuration.add_option(parser)
     for option in TABLE:
         if option.variable in variables:
             metavar = "FILE" if option.is_secret else "VALUE"
@@ -72,20 +73,9 @@ def _add_options(parser: argparse.ArgumentParser, *variables: str, **meanings: s
     parser.epilog = _CODES
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    from strongroom.cli.serving import environment
-    from strongroom.server.settings import BadSetting, resolve
-
-    given = {option.option: getattr(options, option.variable, None) for option in TABLE}
-    try:
-        return resolve({"JWT_SECRET": "not needed here", **environment(os.environ)}, given)
-    except BadSetting as error:
-        raise terminal.Stop(str(error)) from None
-
-
 def backup(options: argparse.Namespace) -> int:
     """Make a backup, or look at one."""
-    settings = _settings(options)
+    settings = configuration.settings_of(options)
     if options.scheduled:
         return _scheduled(settings)
     if options.file is None:
@@ -174,7 +164,7 @@ def restore(options: argparse.Namespace) -> int:
     from strongroom.cli import archives
     from strongroom.server import operate
 
-    settings = _settings(options)
+    settings = configuration.settings_of(options)
     path = Path(options.file)
     passphrase = settings.backup_passphrase or _asked(path)
     settings = _with(settings, passphrase)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.cli import terminal
-from strongroom.options import TABLE
+from strongroom.cli import configuration, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -21,33 +18,22 @@ Settings are read as for 'strongroom serve'.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What `strongroom doctor` takes."""
-    from strongroom.cli import serving
+    from strongroom.cli import operating, serving
 
     parser.description = _DOCTOR
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    serving.add_options(parser)
+    serving.add_options(parser, operating.WHERE)
     parser.set_defaults(run=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
-    from msgspec.structs import replace
-
-    from strongroom.cli.serving import ENV_FILE, environment
     from strongroom.model import Verdict
     from strongroom.server import doctor as examining
-    from strongroom.server.settings import BadSetting, resolve
 
-    given = {option.option: getattr(options, option.variable) for option in TABLE}
-    values = environment(os.environ)
-    missing = not values.get("JWT_SECRET") and given["--jwt-secret-file"] is None
-    try:
-        settings = resolve({"JWT_SECRET": "missing", **values}, given)
-    except BadSetting as error:
-        raise terminal.Stop(str(error)) from None
-    settings = replace(settings, jwt_secret=b"") if missing else settings
-    env_file = Path(ENV_FILE)
-    findings = examining.examine(settings, env_file if env_file.exists() else None)
+    configured = configuration.read(options)
+    settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
+    findings = examining.examine(settings, configured.origin)
     if options.json:
         import msgspec
 

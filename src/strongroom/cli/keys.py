@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.cli import operating, terminal
-from strongroom.cli.operating import answer, moment, settings_of
+from strongroom.cli.operating import changed, moment, settings_of
 
 if TYPE_CHECKING:
     import argparse
@@ -58,4 +58,4 @@ def revoke(options: argparse.Namespace) -> int:
             raise terminal.Stop(f"{account.email} has no API key {options.uid}.", operating.NOT_THERE)
         terminal.confirm(f"Revoke the API key {key.name!r} ({key.uid}) of {account.email}?", yes=options.yes)
         operate.revoke(settings, key)
-    return answer(options, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}.")
+    return changed(options, settings, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}.")

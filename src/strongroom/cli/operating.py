@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import terminal
+from strongroom.cli import configuration, terminal
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
@@ -16,17 +15,17 @@ if TYPE_CHECKING:
 
     from strongroom.server.settings import Settings
 
-_WHERE = ("DB_PATH", "DATABASE_URL")
+WHERE = ("DB_PATH", "DATABASE_URL")
 NOT_THERE = 3
 CODES = "Exit codes: 0 done; 2 wrong use, bad settings or no database; 3 nothing of that name; 4 not confirmed."
 
 
 def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
     """Where the data lies and how to answer; for a command that asks first, that it should not."""
+    configuration.add_option(parser)
     for option in TABLE:
-        if option.variable in _WHERE:
-            metavar = "FILE" if option.is_secret else "PATH"
-            parser.add_argument(option.option, dest=option.variable, metavar=metavar, help=option.meaning)
+        if option.variable in WHERE:
+            parser.add_argument(option.option, dest=option.variable, metavar="FILE", help=option.meaning)
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     if asks:
         parser.add_argument("--yes", action="store_true", help="do it without asking")
@@ -36,16 +35,13 @@ def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
 @contextmanager
 def settings_of(options: argparse.Namespace) -> Iterator[Settings]:
     """The settings of a command; whatever goes wrong with them is one sentence."""
-    from strongroom.cli.serving import environment
     from strongroom.errors import Refusal
     from strongroom.server.operate import NoSuch
-    from strongroom.server.settings import BadSetting, resolve
     from strongroom.store import CannotOpen
 
-    given = {option.option: getattr(options, option.variable) for option in TABLE if option.variable in _WHERE}
     try:
-        yield resolve({"JWT_SECRET": "not needed here", **environment(os.environ)}, given)
-    except (BadSetting, CannotOpen) as error:
+        yield configuration.settings_of(options)
+    except CannotOpen as error:
         raise terminal.Stop(str(error)) from None
     except NoSuch as error:
         raise terminal.Stop(str(error), NOT_THERE) from None
@@ -59,6 +55,14 @@ def answer(options: argparse.Namespace, value: Any, sentence: str) -> int:
     """Show what came of it: as JSON, or in a sentence."""
     terminal.show_json(value) if options.json else terminal.say(sentence)
     return 0
+
+
+def changed(options: argparse.Namespace, settings: Settings, value: dict[str, Any], sentence: str) -> int:
+    """Show what was changed, and in which service."""
+    from strongroom.server import operate
+
+    where = operate.location(settings)
+    return answer(options, {**value, "data": where}, f"{sentence} [{where}]")
 
 
 def moment(milliseconds: int | None) -> str:

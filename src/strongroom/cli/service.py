@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import operating, serving, terminal
+from strongroom.cli import configuration, operating, serving, terminal
 from strongroom.cli.operating import answer, settings_of, size
 from strongroom.options import TABLE, Option
 
@@ -35,7 +34,7 @@ def add_commands(commands: Any) -> None:
         description="Show every setting, its value, and where it came from; secrets are not shown. It takes the "
         "options of 'strongroom serve'. Exit code 2 if a server would not start with them.",
     )
-    serving.add_options(telling)
+    serving.add_options(telling, operating.WHERE)
     telling.add_argument("--json", action="store_true", help="answer in JSON")
     telling.set_defaults(run=config)
 
@@ -70,48 +69,43 @@ def vacuum(options: argparse.Namespace) -> int:
 
 def config(options: argparse.Namespace) -> int:
     """Show every setting, and where it came from."""
-    from strongroom.server.settings import BadSetting, resolve
+    from strongroom.server.settings import BadSetting
 
-    told = [_setting(option, getattr(options, option.variable)) for option in TABLE]
+    configured = configuration.read(options)
+    told = [_setting(option, configured.values[option.variable]) for option in TABLE]
     by_name = {row["variable"]: row for row in told}
     if by_name["JWT_ISSUER"]["source"] == "default" and by_name["VAULT_VARIANT"]["value"] == "blob":
         by_name["JWT_ISSUER"]["value"] = "strongbox"
+    file = None if configured.file is None else str(configured.file)
     if options.json:
-        terminal.show_json({"settings": told})
+        terminal.show_json({"settingsFile": file, "settings": told, "warnings": configured.warnings})
     else:
         rows = [(row["variable"], row["value"] if row["value"] is not None else "-", row["source"]) for row in told]
         terminal.table(("setting", "value", "from"), rows)
-    given = {option.option: getattr(options, option.variable) for option in TABLE}
+        terminal.say(f"settings file: {file or 'none was found'}")
+        for warning in configured.warnings:
+            terminal.complain(f"warning: {warning}")
     try:
-        resolve(serving.environment(os.environ), given)
+        configured.settings()
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
     return 0
 
 
-def _setting(option: Option, given: str | None) -> dict[str, Any]:
+def _setting(option: Option, given: configuration.Value) -> dict[str, Any]:
     """One setting: its value, unless that is secret, and which of the places that may name it won."""
-    from_file = serving.environment({})
-    if given is not None:
-        value, source = given, option.option
-    elif os.environ.get(option.variable):
-        value, source = os.environ[option.variable], "environment"
-    elif option.variable in from_file:
-        value, source = from_file[option.variable], serving.ENV_FILE
-    else:
-        value, source = option.default, "default"
     return {
         "variable": option.variable,
         "option": option.option,
-        "value": _shown(option, value, by_option=given is not None),
-        "source": source,
+        "value": _shown(option, given),
+        "source": given.source,
     }
 
 
-def _shown(option: Option, value: str, *, by_option: bool) -> str | None:
+def _shown(option: Option, given: configuration.Value) -> str | None:
     """A value as it may be seen: of a secret only that there is one, or the file that holds it."""
-    if not value:
+    if not given.text:
         return None
     if not option.is_secret:
-        return value
-    return f"in {value}" if by_option else "set, not shown"
+        return given.text
+    return "set, not shown" if given.name == option.variable else f"in {given.text}"

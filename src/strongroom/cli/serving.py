@@ -2,57 +2,96 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import terminal
+from strongroom.cli import configuration, terminal
+from strongroom.cli.configuration import ENV_FILE
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
     from strongroom.server.settings import Settings
 
-ENV_FILE = ".env"
+# What most people set; help shows these first, and --help-all the others too.
+COMMON = (
+    "JWT_SECRET",
+    "DB_PATH",
+    "DATABASE_URL",
+    "HOST",
+    "PORT",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "PUBLIC_URL",
+    "SIGNUPS",
+    "BACKUP_DIR",
+    "WORKERS",
+    "LOG_LEVEL",
+)
+_MORE = (
+    "These are the common options; there is one for each setting, and --help-all shows them all. The variable in "
+    "brackets means the same, in the environment or as a line NAME=value of the settings file. An option wins over the "
+    "environment, and that over the file. The README explains every setting."
+)
+_METAVARS = {"BACKUP_DIR": "DIR", "HOST": "ADDRESS", "PORT": "PORT", "PUBLIC_URL": "URL", "WORKERS": "N"}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """One option for each setting."""
+def add_options(parser: argparse.ArgumentParser, common: Collection[str] = COMMON) -> None:
+    """One option for each setting. Help shows the common ones; --help-all shows all."""
+    parser.usage = "%(prog)s [OPTION ...]"
+    parser.epilog = _MORE
+    rare: list[tuple[argparse.Action, str]] = []
+    parser.add_argument(
+        "--help-all", action=_HelpAll, const=rare, nargs=0, help="show this help with every option, and exit"
+    )
+    configuration.add_option(parser)
     for setting in TABLE:
         default = f" (default: {setting.default})" if setting.default else ""
-        parser.add_argument(
+        variables = " or ".join(filter(None, (setting.variable, setting.file_variable)))
+        meaning = f"{setting.meaning}{default} [{variables}]".replace("%", "%%")
+        shown = setting.variable in common
+        added = parser.add_argument(
             setting.option,
             dest=setting.variable,
-            metavar="FILE" if setting.is_secret else "VALUE",
-            help=f"{setting.meaning}{default} [{setting.variable}]".replace("%", "%%"),
+            metavar=_METAVARS.get(setting.variable, "FILE" if setting.is_secret or setting.is_path else "VALUE"),
+            help=meaning if shown else argparse.SUPPRESS,
         )
+        if not shown:
+            rare.append((added, meaning))
 
 
-def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables, over those of the .env file in this folder; an empty one counts as absent."""
-    from dotenv import dotenv_values
+class _HelpAll(argparse.Action):
+    """Shows the help with the options that it otherwise leaves out."""
 
-    values = dotenv_values(ENV_FILE, interpolate=False) | dict(variables)
-    return {name: value for name, value in values.items() if value}
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        for action, meaning in self.const:
+            action.help = meaning
+        parser.print_help()
+        parser.exit()
 
 
 def serve(options: argparse.Namespace) -> int:
     """Run the server."""
     from strongroom.server import open_server
     from strongroom.server.observe import to_stderr
-    from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting, resolve
+    from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting
     from strongroom.store import CannotOpen
 
-    given = {setting.option: getattr(options, setting.variable) for setting in TABLE}
-
-    def read() -> Settings:
-        return resolve(environment(os.environ), given)
+    def reread() -> Settings:
+        try:
+            return configuration.read(options).settings()
+        except terminal.Stop as stop:
+            raise BadSetting(str(stop)) from None
 
     try:
-        settings = read()
+        configured = configuration.read(options)
+        for warning in configured.warnings:
+            terminal.complain(f"warning: {warning}")
+        settings = configured.settings()
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
@@ -60,9 +99,9 @@ def serve(options: argparse.Namespace) -> int:
         if settings.workers > 1:
             from strongroom.server import workers
 
-            return workers.run(settings, read, migrate=not options.no_migrate)
+            return workers.run(settings, reread, migrate=not options.no_migrate)
         log = to_stderr(settings.log_level, settings.log_format)
-        open_server(settings, log=log, migrate=not options.no_migrate).listen(reread=read)
+        open_server(settings, log=log, migrate=not options.no_migrate).listen(reread=reread)
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None
     return 0

@@ -17,12 +17,18 @@ _UNIT = """\
 #   useradd --system --shell /usr/sbin/nologin strongroom
 #   install -d -m 0750 -o root -g strongroom /etc/strongroom
 #   python3 -c 'import secrets; print(secrets.token_hex(32))' > /etc/strongroom/jwt-secret
-#   chown root:strongroom /etc/strongroom/jwt-secret && chmod 0640 /etc/strongroom/jwt-secret
+#   echo DB_PATH=/var/lib/strongroom/vault.db > /etc/strongroom/settings
+#   echo JWT_SECRET_FILE=/etc/strongroom/jwt-secret >> /etc/strongroom/settings
+#   echo BACKUP_DIR=/var/lib/strongroom/backups >> /etc/strongroom/settings
+#   chown root:strongroom /etc/strongroom/* && chmod 0640 /etc/strongroom/*
 #   strongroom systemd > {path}/strongroom.service
 #   systemctl daemon-reload && systemctl enable --now strongroom
 #
-# Further settings go as NAME=value into /etc/strongroom/settings. 'systemctl reload strongroom' reads secrets and
-# certificate anew.
+# The service has no settings but those of /etc/strongroom/settings. Commands read that file too, in any folder:
+#   sudo -u strongroom strongroom users list
+# The service may write to /var/lib/strongroom alone. For backups on another disk, 'systemctl edit strongroom' and
+# add, under [Service]: ReadWritePaths=/srv/backups
+# 'systemctl reload strongroom' reads secrets and certificate anew.
 
 [Unit]
 Description=strongroom, a backend for data that stays unreadable to whoever runs it
@@ -31,11 +37,10 @@ After=network-online.target postgresql.service
 
 [Service]
 Type=simple
-ExecStart={program} serve --jwt-secret-file /etc/strongroom/jwt-secret
+ExecStart={program} serve
 ExecReload=/bin/kill -HUP $MAINPID
 User=strongroom
-Environment=DB_PATH=/var/lib/strongroom/vault.db
-EnvironmentFile=-/etc/strongroom/settings
+Environment=STRONGROOM_SETTINGS=/etc/strongroom/settings
 WorkingDirectory=/var/lib/strongroom
 StateDirectory=strongroom
 StateDirectoryMode=0700

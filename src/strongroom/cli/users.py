@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strongroom.cli import operating, terminal
-from strongroom.cli.operating import answer, moment, settings_of, several, size
+from strongroom.cli.operating import changed, moment, settings_of, several, size
 
 if TYPE_CHECKING:
     import argparse
@@ -81,7 +81,7 @@ def add(options: argparse.Namespace) -> int:
 
     with settings_of(options) as settings:
         user_id = operate.add_user(settings, options.email, terminal.ask_secret("Password"))
-    return answer(options, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
+    return changed(options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
 
 
 def disable(options: argparse.Namespace) -> int:
@@ -91,9 +91,9 @@ def disable(options: argparse.Namespace) -> int:
     with settings_of(options) as settings:
         account = operate.user(settings, options.who)
         terminal.confirm(f"Disable the account {account.email} ({account.id})?", yes=options.yes)
-        changed = operate.disable(settings, account)
-    said = "is disabled; its sessions and keys are refused" if changed else "was disabled already"
-    return answer(options, {"id": account.id, "disabled": True, "changed": changed}, f"{account.email} {said}.")
+        done = operate.disable(settings, account)
+    said = "is disabled; its sessions and keys are refused" if done else "was disabled already"
+    return changed(options, settings, {"id": account.id, "disabled": True, "changed": done}, f"{account.email} {said}.")
 
 
 def enable(options: argparse.Namespace) -> int:
@@ -102,9 +102,11 @@ def enable(options: argparse.Namespace) -> int:
 
     with settings_of(options) as settings:
         account = operate.user(settings, options.who)
-        changed = operate.enable(settings, account)
-    said = "is enabled; its sessions and keys are as they were" if changed else "was not disabled"
-    return answer(options, {"id": account.id, "disabled": False, "changed": changed}, f"{account.email} {said}.")
+        done = operate.enable(settings, account)
+    said = "is enabled; its sessions and keys are as they were" if done else "was not disabled"
+    return changed(
+        options, settings, {"id": account.id, "disabled": False, "changed": done}, f"{account.email} {said}."
+    )
 
 
 def delete(options: argparse.Namespace) -> int:
@@ -120,7 +122,9 @@ def delete(options: argparse.Namespace) -> int:
             word=account.email,
         )
         operate.delete(settings, account)
-    return answer(options, {"id": account.id, "deleted": True}, f"Deleted {account.email} and everything of it.")
+    return changed(
+        options, settings, {"id": account.id, "deleted": True}, f"Deleted {account.email} and everything of it."
+    )
 
 
 def sign_out(options: argparse.Namespace) -> int:
@@ -132,7 +136,9 @@ def sign_out(options: argparse.Namespace) -> int:
         open_ = several(account.sessions, "session")
         terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
         ended = operate.sign_out(settings, account)
-    return answer(options, {"id": account.id, "ended": ended}, f"Ended {several(ended, 'session')} of {account.email}.")
+    return changed(
+        options, settings, {"id": account.id, "ended": ended}, f"Ended {several(ended, 'session')} of {account.email}."
+    )
 
 
 def reset_throttle(options: argparse.Namespace) -> int:
@@ -143,4 +149,4 @@ def reset_throttle(options: argparse.Namespace) -> int:
         raise terminal.Stop("Name an email, or an address with --address.")
     with settings_of(options) as settings:
         forgotten = operate.reset_throttle(settings, options.email, options.address)
-    return answer(options, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")
+    return changed(options, settings, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")

@@ -9,7 +9,7 @@ import ssl
 import stat
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.model import fault, fine, warning
 from strongroom.server import listening, schedule
@@ -25,16 +25,27 @@ if TYPE_CHECKING:
 _MIB: Final = 1024 * 1024
 _FLOOR: Final = 64 * _MIB  # less than this on the disk is as good as nothing
 _RENEW_DAYS: Final = 14
+_CONTAINER_SECRETS: Final = "/run/secrets"  # which only the processes of one container see, whatever the modes say
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
-def examine(settings: Settings, env_file: Path | None = None) -> list[Finding]:
+class Origin(NamedTuple):
+    """Where the settings came from."""
+
+    file: Path | None = None  # the settings file
+    holds_secrets: bool = False
+    secret_files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # noqa: B008 - it never changes
     """All that there is to say."""
     now = time.time_ns() // 1_000_000
     return [
+        *_origin(origin),
         *asyncio.run(health.look(settings.where, now)),
         *_disk(settings),
-        *_permissions(settings, env_file),
+        *_permissions(settings, origin),
         _secret(settings),
         _backups(settings, now),
         _proxies(settings),
@@ -66,9 +77,19 @@ def _disk(settings: Settings) -> Iterator[Finding]:
             yield fine("disk", says)
 
 
-def _permissions(settings: Settings, env_file: Path | None) -> Iterator[Finding]:
+def _origin(origin: Origin) -> Iterator[Finding]:
+    """What was probably meant as a setting, and is none."""
+    for sentence in origin.warnings:
+        yield warning("settings", sentence, "correct the name, or remove it")
+    if not origin.warnings:
+        read = "There is no settings file." if origin.file is None else f"The settings file is {origin.file}."
+        yield fine("settings", read)
+
+
+def _permissions(settings: Settings, origin: Origin) -> Iterator[Finding]:
     """What holds secrets or password hashes is to be read by its owner only."""
-    files = [] if env_file is None else [env_file]
+    personal = origin.file is not None and origin.file.name == ".env"  # no group shares it, unlike a system's file
+    files = [origin.file] if origin.file is not None and personal else []
     folders = [Path(settings.backup_dir)] if settings.backup_dir else []
     if not settings.database_url:
         database = Path(settings.db_path).expanduser()
@@ -76,9 +97,13 @@ def _permissions(settings: Settings, env_file: Path | None) -> Iterator[Finding]
         folders.append(database.parent)
     files += [one.path for folder in folders for one in schedule.backups_in(folder)]
     found = [(path, "can be read by others", "chmod 600") for path in files if _open_to(0o077, path)]
-    key = settings.tls_key_file or settings.tls_cert_file
-    if key and _open_to(0o007, Path(key)):  # a group of its own is how systems share keys
-        found.append((Path(key), "can be read by everybody", "chmod o="))
+    shared = [path for path in origin.secret_files if not path.is_relative_to(_CONTAINER_SECRETS)]
+    shared += [origin.file] if origin.file is not None and origin.holds_secrets else []
+    shared += [Path(key)] if (key := settings.tls_key_file or settings.tls_cert_file) else []
+    # A group of its own is how systems share keys with a service.
+    found += [(path, "can be read by everybody", "chmod o=") for path in shared if _open_to(0o007, path)]
+    given = [*origin.secret_files, *([] if origin.file is None else [origin.file])]
+    found += [(path, "can be written to by others", "chmod go-w") for path in given if _open_to(0o022, path)]
     found += [(path, "can be written to by others", "chmod go-w") for path in folders if _open_to(0o022, path)]
     for path, what, todo in found:
         yield fault("permissions", f"{path} {what}.", f"{todo} {path}")

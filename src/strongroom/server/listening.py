@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 import socket
@@ -144,6 +145,14 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
             f"Cannot use the certificate {settings.tls_cert_file} with its key "
             f"{settings.tls_key_file or settings.tls_cert_file}: {str(reason).lower().replace('_', ' ')}."
         ) from None
+
+
+def certificate_digest(settings: Settings) -> bytes:
+    """A digest of the file with the certificate, to see whether it has changed; empty where there is none."""
+    try:
+        return hashlib.sha256(Path(settings.tls_cert_file).read_bytes()).digest() if settings.tls_cert_file else b""
+    except OSError:
+        return b""
 
 
 def announce(settings: Settings, data: str, doors: Doors) -> None:

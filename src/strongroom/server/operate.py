@@ -14,7 +14,7 @@ from strongroom.actions import accounts, lineage, operators
 from strongroom.model import AccountKey
 from strongroom.server.address import counted_address
 from strongroom.server.snapshots import LIST_SECONDS
-from strongroom.store import CannotOpen, open_database, schema
+from strongroom.store import CannotOpen, location_of, open_database, schema
 from strongroom.store import backup as backups
 from strongroom.store import restore as restores
 
@@ -39,6 +39,7 @@ class NoSuch(Exception):  # noqa: N818 - said to the operator in one sentence
 
 def add_user(settings: Settings, email: str, password: str) -> str:
     """Add an account; its id. Refused as a registration would be."""
+    _existing(settings)  # before a password is hashed
     wanted = wire.decode(wire.Register, msgspec.json.encode({"email": email, "password": password}))
     user_id = identifiers.new_uid(_clock())
     password_hash = credentials.hash_password(wanted.password)
@@ -46,7 +47,7 @@ def add_user(settings: Settings, email: str, password: str) -> str:
     async def run(db: Database) -> None:
         await db.write(accounts.add, user_id, rules.normal_email(wanted.email), password_hash, operators.OPERATOR)
 
-    _with(settings, run)
+    _with(_existing(settings), run)
     return user_id
 
 
@@ -162,13 +163,14 @@ def vacuum(settings: Settings) -> tuple[int, int]:
     return _with(_existing(settings), run)
 
 
+def location(settings: Settings) -> str:
+    """Which service it is: the path of the file, or PostgreSQL's host and database. The database is not opened."""
+    return location_of(settings.where)
+
+
 def described(settings: Settings) -> str:
-    """Where the data lies, in a few words."""
-
-    async def run(db: Database) -> str:
-        return db.describe
-
-    return _with(_existing(settings), run)
+    """Which service it is; a file must be there."""
+    return location(_existing(settings))
 
 
 def migrate(settings: Settings) -> tuple[str, list[int]]:
@@ -184,7 +186,10 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
     if not settings.database_url and not Path(settings.db_path).expanduser().exists():
-        raise CannotOpen(f"There is no database {settings.db_path}; say where it is with DB_PATH or --db-path.")
+        raise CannotOpen(
+            f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
+            "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
+        )
     return settings
 
 

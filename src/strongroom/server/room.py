@@ -6,12 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import structs
-
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
 from strongroom.errors import Unavailable
 from strongroom.model import Keeping, Terms
+from strongroom.server import reloading
 from strongroom.server.buffers import BufferBudget
 from strongroom.server.live import Hub
 from strongroom.server.meters import Meters
@@ -93,12 +92,7 @@ class Room:
 
     def renew(self, settings: Settings) -> None:
         """Take the secrets of these settings from now on."""
-        self.settings = structs.replace(
-            self.settings,
-            jwt_secret=settings.jwt_secret,
-            jwt_secret_previous=settings.jwt_secret_previous,
-            metrics_token=settings.metrics_token,
-        )
+        self.settings = reloading.renewed(self.settings, settings)
         self._sign()
 
     def _sign(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from strongroom.server import listening, memory, routes
+from strongroom.server import listening, memory, reloading, routes
 from strongroom.server.app import App
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
@@ -100,6 +100,7 @@ class Runner:
         )
         config.load()
         config.ssl = self._tls = listening.tls(server.settings)
+        self._certificate = listening.certificate_digest(server.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
         self._uvicorn.on_stopping = server.stopping
@@ -134,16 +135,21 @@ class Runner:
 
     def reload(self) -> None:
         """Read secrets and certificate anew; what cannot be read leaves all as it was."""
-        log = self._server.log
+        log, running = self._server.log, self._server.settings
         try:
-            settings = self._server.settings if self._reread is None else self._reread()
+            read = running if self._reread is None else self._reread()
             if self._tls is not None:
-                listening.load_certificate(self._tls, self._server.settings)
+                listening.load_certificate(self._tls, running)
         except BadSetting as error:
             log.say("error", f"Nothing was reloaded: {error}")
             return
-        self._server.renew(settings)
-        log.say("info", "Secrets and certificate were read anew.")
+        before, self._certificate = self._certificate, listening.certificate_digest(running)
+        self._server.renew(read)
+        log.say("info", reloading.taken(running, read, certificate=before != self._certificate))
+        place = self._server.app.room.place
+        if place is None or place.number == 0:  # of several workers one says it
+            for sentence in reloading.warnings(running, read):
+                log.say("warning", sentence)
 
 
 def _have_enough_files(connections: int, log: Log) -> None:

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom.options import SETTINGS_FILE
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -120,4 +122,6 @@ class Schedule:
         keep = settings.backup_keep
         given["BACKUP_EVERY"] = f"{settings.backup_every}ms"
         given["BACKUP_KEEP"] = f"{keep.days}d,{keep.weeks}w,{keep.months}m"
-        return {**os.environ, **given}
+        given[SETTINGS_FILE] = os.devnull  # it is all said here: no file may say otherwise, or be in the way
+        named = {f"{name}_FILE" for name in _PASSED_ON}
+        return {name: value for name, value in os.environ.items() if name not in named} | given

@@ -1,10 +1,10 @@
-"""What the settings of `strongroom.options` mean to a server. Options win over the environment, and that over .env."""
+"""What the settings of `strongroom.options` mean to a server. Options win over variables."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from strongroom.credentials import Lifetime
 from strongroom.model import Keep, Variant
-from strongroom.options import TABLE
+from strongroom.options import AS_THE_SERVICE, TABLE, Option
 from strongroom.server.address import Network
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -235,16 +235,22 @@ class Settings(Struct, frozen=True, kw_only=True):
         return f"Settings({where}, variant={self.vault_variant.value!r})"
 
 
-def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | None = None) -> Settings:
-    """Settings from options and variables; an empty variable counts as absent."""
+def resolve(
+    environment: Mapping[str, str],
+    options: Mapping[str, str | None] | None = None,
+    without: Collection[str] = (),
+) -> Settings:
+    """Settings from options and variables; an empty variable counts as absent.
+
+    Secrets in `without` are not needed: they are left empty, and their files are not read.
+    """
     options = options or {}
     values: dict[str, Any] = {}
     for setting in TABLE:
-        given = options.get(setting.option)
-        name = setting.variable if given is None else setting.option
-        if given is not None and setting.is_secret:
-            given = _secret_file(setting.option, given)
-        text = (environment.get(setting.variable) or setting.default) if given is None else given
+        if setting.variable in without:
+            values[setting.variable.lower()] = b"" if setting.variable == "METRICS_TOKEN" else ""
+            continue
+        name, text = _given(setting, environment, options)
         if setting.variable == "JWT_SECRET" and not text:
             raise BadSetting(
                 "JWT_SECRET is not set. 'strongroom init' writes a .env with a fresh one; "
@@ -268,9 +274,29 @@ def resolve(environment: Mapping[str, str], options: Mapping[str, str | None] | 
     return Settings(**values)
 
 
-def _secret_file(option: str, path: str) -> str:
+def _given(setting: Option, environment: Mapping[str, str], options: Mapping[str, str | None]) -> tuple[str, str]:
+    """What a setting is called where it was given, and its text; secrets are read from their files."""
+    given = options.get(setting.option)
+    if given is not None:
+        return setting.option, _secret_file(setting, setting.option, given) if setting.is_secret else given
+    value, file = environment.get(setting.variable), environment.get(setting.file_variable)
+    if value and file:
+        raise BadSetting(f"{setting.variable} and {setting.file_variable} are both set; keep one of them.")
+    if file:
+        return setting.file_variable, _secret_file(setting, setting.file_variable, file)
+    return setting.variable, value or setting.default
+
+
+def _secret_file(setting: Option, named_by: str, path: str) -> str:
+    """The secret that a file holds. An empty file is refused, for it would switch something off without a word."""
+    advice = ""
     try:
-        return Path(path).read_text("utf-8").strip()
+        text = Path(path).read_text("utf-8-sig").strip()
+        if text or setting.variable == "JWT_SECRET_PREVIOUS":  # which is emptied when a change of secrets is over
+            return text
+        reason = "it is empty"
+    except PermissionError as error:
+        reason, advice = str(error.strerror), f" {AS_THE_SERVICE}"
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise BadSetting(f"Cannot read the file {path} that {option} names: {reason}.") from None
+    raise BadSetting(f"Cannot read the file {path} that {named_by} names: {reason}.{advice}")

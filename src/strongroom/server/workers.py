@@ -8,12 +8,15 @@ import select
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from strongroom.server import listening, open_server
 from strongroom.server.board import Board, Place
 from strongroom.server.observe import to_stderr
+from strongroom.server.reloading import renewed
 from strongroom.server.run import Runner
+from strongroom.server.settings import BadSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,6 +97,9 @@ class _Workers:
             os.kill(pid, signal.SIGTERM)
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        if self._reread is not None:
+            with suppress(BadSetting):  # the workers say so
+                self._settings = renewed(self._settings, self._reread())  # for those that will be started later
         for pid in self._started:
             os.kill(pid, signal.SIGHUP)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strongroom.store import (
@@ -54,6 +55,7 @@ __all__ = [
     "keys",
     "ledgers",
     "lineage",
+    "location_of",
     "open_database",
     "schema",
     "secrets",
@@ -64,6 +66,15 @@ __all__ = [
     "vaults",
     "versions",
 ]
+
+
+def location_of(where: str) -> str:
+    """Where a database lies, in a few words: a path, or host and name; never a password."""
+    if where.startswith(("postgresql://", "postgres://")):
+        from strongroom.store.pool import location
+
+        return location(where)
+    return str(Path(where).expanduser().absolute())
 
 
 def open_database(where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True) -> Database:

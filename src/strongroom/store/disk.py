@@ -34,9 +34,14 @@ def make_file(path: Path) -> turns.FileLock:
     """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock."""
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
+    missing = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        for folder in reversed(missing):  # root makes them for the service's user, whose folder is above
+            owner = folder.parent.stat()
+            os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
     lock = turns.served(path)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(turns.open_for_owner(path, path.parent))
     return lock
 
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.errors import Unavailable
 from strongroom.store import hosts, turns
+from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     from asyncpg import Connection
@@ -116,6 +117,15 @@ def place(url: str) -> tuple[str, str]:
             databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
             return where, next(filter(None, databases), "default")
     raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
+
+
+def location(url: str) -> str:
+    """Hosts and database of an address, for people."""
+    try:
+        where, database = place(url)
+    except ValueError as error:
+        raise CannotOpen(f"DATABASE_URL {error}.") from None
+    return f"PostgreSQL at {where or 'a local socket'}, database {database}"
 
 
 async def connect(url: str, *, patient: bool = False) -> Connection:

@@ -23,7 +23,7 @@ from strongroom.store import migrations, turns
 from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
 from strongroom.store.gathering import Gathering, Looks
 from strongroom.store.notify import NotifyNudges
-from strongroom.store.pool import Pool, connect, place
+from strongroom.store.pool import Pool, connect, location
 from strongroom.store.postgres_tx import Tx, moment
 from strongroom.store.pulse import Pulse
 from strongroom.store.sharing import Apart, Sharing
@@ -58,11 +58,7 @@ class PostgresDatabase:
     waits = True
 
     def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
-        try:
-            where, database = place(url)
-        except ValueError as error:
-            raise CannotOpen(f"DATABASE_URL {error}.") from None
-        self.describe = f"PostgreSQL at {where or 'a local socket'}, database {database}"
+        self.describe = location(url)
         self._url = url
         self._clock = clock
         self._size = pool_size

@@ -27,9 +27,9 @@ TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
 class FileLock:
     """A lock on a file of its own; let go at the latest when the process ends."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, like: Path | None = None) -> None:
         self._descriptor = -1
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._descriptor = open_for_owner(path, like or path.parent)
 
     def together(self) -> bool:
         """Take it, beside others who do the same. False if somebody has it alone."""
@@ -70,7 +70,22 @@ class FileLock:
 
 def lock_of(path: Path) -> FileLock:
     """The lock of the database in this file."""
-    return FileLock(path.with_name(f"{path.name}-lock"))
+    return FileLock(path.with_name(f"{path.name}-lock"), path if path.exists() else path.parent)
+
+
+def open_for_owner(path: Path, like: Path) -> int:
+    """Open a file, and make it if it is not there. What root makes belongs to the owner of `like`.
+
+    The service's user must be able to open it too.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        owner = like.stat()
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+    return descriptor
 
 
 def served(path: Path) -> FileLock:

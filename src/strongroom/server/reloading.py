@@ -1,0 +1,46 @@
+"""What a running server takes from settings that were read anew, and what it says about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from strongroom.options import TABLE
+from strongroom.server.settings import WEAK_SECRET_BYTES
+
+if TYPE_CHECKING:
+    from strongroom.server.settings import Settings
+
+TAKEN: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # all others need a restart
+
+
+def renewed(running: Settings, read: Settings) -> Settings:
+    """The settings that a server runs with, with the secrets of those that were read."""
+    return structs.replace(running, **{name.lower(): getattr(read, name.lower()) for name in TAKEN})
+
+
+def taken(running: Settings, read: Settings, *, certificate: bool) -> str:
+    """A sentence that names what has changed and was taken; never its value."""
+    names = [name for name in _changed(running, read) if name in TAKEN] + ["the certificate"] * certificate
+    changed = f"Changed: {', '.join(names)}." if names else "Nothing has changed."
+    return f"Secrets and certificate were read anew. {changed}"
+
+
+def warnings(running: Settings, read: Settings) -> list[str]:
+    """What the operator should know: a new secret that is weak, and settings that need a restart, by name."""
+    changed = _changed(running, read)
+    left = [name for name in changed if name not in TAKEN]
+    found = []
+    if "JWT_SECRET" in changed and len(read.jwt_secret) < WEAK_SECRET_BYTES:
+        found.append(
+            f"The new JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
+        )
+    if left:
+        found.append(f"Changed in the settings, and not taken before a restart: {', '.join(left)}.")
+    return found
+
+
+def _changed(running: Settings, read: Settings) -> list[str]:
+    named = [(option.variable, option.variable.lower()) for option in TABLE]
+    return [variable for variable, field in named if getattr(running, field) != getattr(read, field)]
