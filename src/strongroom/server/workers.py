@@ -139,7 +139,7 @@ class _Workers:
 
 def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings, migrate=migrate)
+    server = open_server(settings, log=to_stderr(settings.log_level, settings.log_format), migrate=migrate)
     data = server.data_lies_in
     asyncio.run(server.release())
     listening.tls(settings)  # a certificate that cannot be read is a sentence too

@@ -141,6 +141,10 @@ class Database(Protocol):
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
+    @property
+    def notice(self) -> str | None:
+        """What the operator must know of how it was opened: that something is missing, for instance."""
+
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
 

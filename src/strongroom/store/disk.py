@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import apsw
 
 from strongroom.store import turns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -30,12 +32,15 @@ def has_wal_fault(version: str) -> bool:
     return fixed is None or patch < fixed
 
 
-def make_file(path: Path) -> turns.FileLock:
-    """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock."""
+def make_file(path: Path, check: Callable[[], None]) -> turns.FileLock:
+    """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock.
+
+    Who is the first to have it open checks what is there.
+    """
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = turns.served(path)
+    lock = turns.served(path, check)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     return lock
 
@@ -76,6 +81,53 @@ def connect(path: Path) -> apsw.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection
+
+
+def connect_read_only(path: Path) -> apsw.Connection:
+    """A connection that changes no file: not the database, not its log, not the index of the log.
+
+    An ordinary one writes into the index, and the last one to close copies the log into the file. Beside a server the
+    index is read as it is. Where nobody has the file open, one is made in memory; without a log there is nothing but
+    the file.
+    """
+    if all(path.with_name(f"{path.name}{suffix}").exists() for suffix in ("-wal", "-shm")) and turns.is_served(path):
+        return _read_only(path, "readonly_shm=1")
+    return connect_unshared(path)
+
+
+def connect_unshared(path: Path) -> apsw.Connection:
+    """The same, for a file that nobody else has open; the index of its log is made in memory."""
+    if not bytes_of(f"{path}-wal"):
+        return connect_immutable(path)
+    connection = _read_only(path, "vfs=unix-none")
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+    return connection
+
+
+def connect_immutable(path: Path) -> apsw.Connection:
+    """The same, without what is in the log."""
+    return _read_only(path, "immutable=1")
+
+
+def _read_only(path: Path, how: str) -> apsw.Connection:
+    name = f"file:{quote(str(path))}?{how}"
+    if not bytes_of(str(path)):
+        name = "file::memory:"  # SQLite deletes the log of a file that holds nothing, even where it may only read
+    connection = apsw.Connection(name, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.set_busy_timeout(BUSY_MS)
+    for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0", "temp_store = MEMORY"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:

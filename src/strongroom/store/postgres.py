@@ -56,6 +56,7 @@ class PostgresDatabase:
     """One database, as many nodes as there are."""
 
     waits = True
+    notice: str | None = None
 
     def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
         try:

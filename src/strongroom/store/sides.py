@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import disk, migrations, pool
+from strongroom.store import disk, migrations, pool, recovery, turns
+from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -59,8 +60,11 @@ class Side(Protocol):
     def exists(self) -> bool:
         """Whether there is anything to open."""
 
-    async def open(self, *, to_fill: bool) -> None:
-        """Connect. Unless it is to be filled, nothing about it is changed."""
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
+        """Connect. Unless it is to be filled, nothing about it is changed.
+
+        A file whose write-ahead log is damaged is refused, unless it is to be looked at all the same.
+        """
 
     async def close(self) -> None:
         """Let go; what was not committed never was."""
@@ -91,7 +95,10 @@ class Side(Protocol):
 
 
 class _SqliteSide:
-    """A SQLite file. A transaction holds the file's one lock for writing from its beginning."""
+    """A SQLite file. A transaction holds the file's one lock for writing from its beginning.
+
+    Only a target, and a source that is to be locked, are opened for writing.
+    """
 
     engine = "sqlite"
     begin = begin_reading = "BEGIN IMMEDIATE"
@@ -111,7 +118,7 @@ class _SqliteSide:
     def exists(self) -> bool:
         return self._path.is_file()
 
-    async def open(self, *, to_fill: bool) -> None:
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotCopy(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         if not self.exists:
@@ -119,9 +126,22 @@ class _SqliteSide:
         with in_words(self):
             if to_fill:
                 self._connection = disk.connect(self._path)
-            else:
+                return
+            if not even_damaged:
+                self._refuse_a_damaged_log()
+            if self.role == "source":
                 self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-                self._connection.set_busy_timeout(LOCK_MS)
+            else:
+                self._connection = disk.connect_read_only(self._path)
+            self._connection.set_busy_timeout(LOCK_MS)
+
+    def _refuse_a_damaged_log(self) -> None:
+        """Neither copy nor keep what is left of a log as if it were all of it."""
+        if not turns.is_served(self._path):
+            try:
+                recovery.refuse(self._path)
+            except CannotOpen as error:
+                raise CannotCopy(str(error)) from None
 
     async def close(self) -> None:
         self._connection.close()
@@ -200,8 +220,8 @@ class _PostgresSide:
     def exists(self) -> bool:
         return True
 
-    async def open(self, *, to_fill: bool) -> None:
-        del to_fill
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
+        del to_fill, even_damaged
         try:
             self._connection = await pool.connect(self._url)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
@@ -321,10 +341,10 @@ def _reason(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def opened(side: Side, *, to_fill: bool = False) -> AsyncIterator[None]:
+async def opened(side: Side, *, to_fill: bool = False, even_damaged: bool = False) -> AsyncIterator[None]:
     """Have a side open."""
     try:
-        await side.open(to_fill=to_fill)
+        await side.open(to_fill=to_fill, even_damaged=even_damaged)
         yield
     finally:
         await side.close()

@@ -15,13 +15,14 @@ import threading
 import time
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
 from strongroom.errors import Unavailable
-from strongroom.store import migrations
+from strongroom.store import migrations, recovery
 from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
     BUSY_MS,
@@ -63,7 +64,7 @@ class SqliteDatabase:
 
     waits = False
 
-    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True) -> None:
+    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True, recover: bool = False) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = Path(path).expanduser().absolute()
@@ -84,17 +85,25 @@ class SqliteDatabase:
         self._logged = 0  # pages in the log after the last commit
         self._copy_at = CHECKPOINT_PAGES
         self.pulse = Pulse()
+        self.notice: str | None = None
         self.on_fatal: Callable[[BaseException], None] = stop_process
         if not migrate and not self._path.exists():
             raise migrations.not_current(migrations.load(), {})
         with self._opening():
-            self._lock = make_file(self._path)
+            self._lock = make_file(self._path, partial(self._check_log, recover=recover))
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock(), may=migrate)
             self._writer.set_wal_hook(self._note_log)
             self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
             self._look = Look(self._reader, clock)
             self.nudges = FileNudges(self._writer, lambda: self._busy)
+
+    def _check_log(self, *, recover: bool) -> None:
+        """Look at the log before SQLite reads it: a server sets a damaged one aside, anybody else refuses it."""
+        if recover:
+            self.notice = recovery.recover(self._path, self._clock())
+        else:
+            recovery.refuse(self._path)
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
