@@ -11,6 +11,7 @@ import msgspec
 
 from strongroom import __version__, credentials, identifiers, rules, wire
 from strongroom.actions import accounts, lineage, operators
+from strongroom.errors import Unavailable
 from strongroom.model import AccountKey
 from strongroom.server.address import counted_address
 from strongroom.server.snapshots import LIST_SECONDS
@@ -195,6 +196,10 @@ def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: C
         db = open_database(settings.database_url or settings.db_path, clock or _clock, pool=1)
         try:
             return await work(db)
+        except Unavailable:
+            if db.notice is not None:
+                raise CannotOpen(db.notice) from None
+            raise
         finally:
             await db.close()
 

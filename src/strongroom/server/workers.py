@@ -14,6 +14,7 @@ from strongroom.server import listening, open_server
 from strongroom.server.board import Board, Place
 from strongroom.server.observe import to_stderr
 from strongroom.server.run import Runner
+from strongroom.store.disk import DAMAGED_EXIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,8 +82,9 @@ class _Workers:
             if self._stopping:
                 continue
             self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
-            if time.monotonic() - began < _TOO_SOON:
-                code = 1
+            damaged = os.waitstatus_to_exitcode(status) == DAMAGED_EXIT
+            if damaged or time.monotonic() - began < _TOO_SOON:
+                code = DAMAGED_EXIT if damaged else 1
                 self._stop()
             else:
                 self._fork(place)

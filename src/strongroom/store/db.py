@@ -141,6 +141,12 @@ class Database(Protocol):
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
+    tell: Callable[[str], None]  # what the operator must know while it is served, such as that a row cannot be read
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether pages were met that cannot be read; it stays so until the process starts anew."""
+
     @property
     def notice(self) -> str | None:
         """What the operator must know of how it was opened: that something is missing, for instance."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
 
+DAMAGE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)  # the file or its disk cannot be trusted any more
+DAMAGED_EXIT: Final = 74  # the exit code of a server that met it, as sysexits.h has it for an error of the disk
+
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
 _FIXED: Final = {(3, 44): 6, (3, 50): 7, (3, 51): 3}
 
@@ -45,12 +48,24 @@ def make_file(path: Path, check: Callable[[], None]) -> turns.FileLock:
     return lock
 
 
-def stop_process(error: BaseException) -> None:
-    """The disk failed under a commit: what the file holds now is unknown to this process, so it must not go on."""
-    os.write(
-        2, f"strongroom: the database failed ({type(error).__name__}); stopping so that nothing is lost.\n".encode()
+def stop_process(path: Path, error: BaseException) -> None:
+    """The disk failed under a commit, or pages cannot be read: what the file holds is unknown, so this must not go on.
+
+    One that is damaged ends with a code of its own: to start again at once would only meet it again.
+    """
+    is_damaged = isinstance(error, DAMAGE)
+    said = damaged(path, error) if is_damaged else f"the database failed ({type(error).__name__})"
+    os.write(2, f"strongroom: {said.rstrip('.')}; stopping so that nothing is lost.\n".encode())
+    os._exit(DAMAGED_EXIT if is_damaged else 1)
+
+
+def damaged(path: Path, error: BaseException) -> str:
+    """What to tell the operator of a file whose pages cannot be read."""
+    return (
+        f"The database {path} is damaged, or its disk fails ({type(error).__name__}). 'strongroom doctor' says where; "
+        "'strongroom restore FILE' puts a backup in its place; 'strongroom salvage' brings what can be read into a new "
+        "file."
     )
-    os._exit(1)
 
 
 def bytes_of(path: str) -> int:
