@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.model import fault, fine, warning
+from strongroom.model import Verdict, fault, fine, warning
 from strongroom.store import disk, migrations, recovery, turns
-from strongroom.store.copy import STEPS
+from strongroom.store.copy import STEPS, tables
 from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, opened, side, transaction
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
 _LOOKS: Final = 3  # at a file that changes while it is looked at
+_SHOWN: Final = 20  # rows that are named
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
 
 
@@ -102,13 +103,18 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
         "references": _sqlite_references if place.engine == "sqlite" else _postgres_references,
         "schema": _schema,
     }
-    for name, check in checks.items():
+    for name in ("integrity", "references", "schema", "rows"):
+        check = checks.get(name)
+        if check is None:
+            continue
         try:
             async with transaction(place, place.begin_snapshot):
                 finding = await check(place)
         except CannotCopy as error:
             finding = fault(name, str(error), _RESTORE)
         yield finding
+        if name == "schema" and finding.verdict is Verdict.OK and place.engine == "sqlite":
+            checks["rows"] = _rows
     with suppress(CannotCopy):
         async with transaction(place, place.begin_snapshot):
             yield await _clock(place, now)
@@ -136,6 +142,19 @@ async def _sqlite_references(place: Side) -> Finding:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
         return fault("references", f"{len(broken)} rows of {tables} refer to rows that are gone.", _RESTORE)
     return fine("references", "Every row that refers to another finds it.")
+
+
+async def _rows(place: Side) -> Finding:
+    """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
+    bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
+    if not bad:
+        return fine("rows", "Every row can be read.")
+    shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
+    return fault(
+        "rows",
+        f"{len(bad):,} rows cannot be read, or refer to one that cannot: {shown}.",
+        "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
+    )
 
 
 async def _postgres_pages(place: Side) -> Finding:

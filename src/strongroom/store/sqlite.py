@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
 import shutil
 import threading
 import time
@@ -59,6 +60,7 @@ LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
+_BAD_VALUE: Final = re.compile(r"(non-[A-Z]+|NULL|[A-Z]+) value in ")
 _BEGIN, _COMMIT, _ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
 
 
@@ -169,13 +171,17 @@ class SqliteDatabase:
         )
 
     def examine(self) -> None:
-        """Look at the pages of the file, for a few seconds at most."""
+        """Look at the pages of the file, for a few seconds at most.
+
+        A value of the wrong kind in a page that is sound is no reason to serve nobody: its row is left out and named.
+        """
         began = time.monotonic()
         with self._opening():
             connection = self._connect(read_only=True)
             connection.set_progress_handler(lambda: time.monotonic() - began > LOOK_SECONDS, 10_000)
             try:
-                sound = connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+                found = [str(line) for (line,) in connection.execute("PRAGMA quick_check")]
+                sound = all(line == "ok" or _BAD_VALUE.match(line) for line in found)
             except apsw.InterruptError:
                 sound = True  # as far as it was looked at
             finally:
