@@ -54,10 +54,7 @@ class Pages:
         start = _start(number)
         if page[start] not in {INTERIOR_INDEX, INTERIOR_TABLE}:
             return []
-        below = []
-        for offset in self._offsets(page, number):
-            if offset + 4 <= len(page):
-                below.append(int.from_bytes(page[offset : offset + 4]))
+        below = [int.from_bytes(page[offset : offset + 4]) for offset in self._offsets(page, number)]
         below.append(int.from_bytes(page[start + 8 : start + 12]))
         return [child for child in below if 0 < child <= self.count]
 
