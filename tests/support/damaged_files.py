@@ -29,6 +29,7 @@ class Service:
         self.database = home / "vault.db"
         self.log = home / "vault.db-wal"
         self.acknowledged: dict[str, str] = {}
+        self.sent: dict[str, str] = {}  # with those that were not answered
         self.vault = self.token = ""
 
     def start(self) -> None:
@@ -51,6 +52,7 @@ class Service:
             for _ in range(count):
                 uid = str(uuid.UUID(int=chance.getrandbits(128), version=4))
                 data = base64.b64encode(chance.randbytes(chance.randint(size // 2, size * 2))).decode()
+                self.sent[uid] = data
                 body = {"uid": uid, "collection": "c", "data": data}
                 made = http.post(f"/vaults/{self.vault}/documents", json=body, headers=self.bearer)
                 assert made.status_code == 201, made.text

@@ -171,7 +171,7 @@ class SqliteDatabase:
         )
 
     def examine(self) -> None:
-        """Look at the pages of the file, for a few seconds at most.
+        """Look at the pages and the indexes of the file, for a few seconds at most.
 
         A value of the wrong kind in a page that is sound is no reason to serve nobody: its row is left out and named.
         """
@@ -179,11 +179,13 @@ class SqliteDatabase:
         with self._opening():
             connection = self._connect(read_only=True)
             connection.set_progress_handler(lambda: time.monotonic() - began > LOOK_SECONDS, 10_000)
+            sound = True
             try:
-                found = [str(line) for (line,) in connection.execute("PRAGMA quick_check")]
-                sound = all(line == "ok" or _BAD_VALUE.match(line) for line in found)
+                for check in ("quick_check", "integrity_check"):  # all pages first, then all indexes
+                    found = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
+                    sound = sound and all(line == "ok" or _BAD_VALUE.match(line) for line in found)
             except apsw.InterruptError:
-                sound = True  # as far as it was looked at
+                pass  # sound as far as it was looked at
             finally:
                 connection.close()
         if not sound:
