@@ -257,7 +257,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
 def test_the_file_is_damaged(begin: Begin) -> None:
     """The server refuses it and says what to do, the doctor names it, the restore mends it and keeps the old file."""
     place = begin("sqlite")
-    [script] = blocks(STORIES["The file is damaged"])
+    script, salvaging = blocks(STORIES["The file is damaged"])
     token = place.settle()
     assert place.end() == 0
     damage(place.data / "vault.db")
@@ -267,6 +267,10 @@ def test_the_file_is_damaged(begin: Begin) -> None:
     place.type(script, faults=1)
     assert place.vaults(token) == ["first"]
     assert list(place.data.glob("vault.db.before-*"))
+    assert place.end() == 0
+    damage(place.data / "vault.db")
+    place.type(salvaging)
+    assert place.vaults(token) == ["first"]
 
 
 def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:

@@ -46,11 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     init.set_defaults(run=serving.init)
 
-    from strongroom.cli import backup, doctor
+    from strongroom.cli import backup, doctor, salvage
 
     backup.add_backup(commands.add_parser("backup", help="write the whole service into an archive, while it runs"))
     backup.add_restore(commands.add_parser("restore", help="put an archive in the place of what is there"))
     doctor.add_options(commands.add_parser("doctor", help="say what is wrong, and what to do about it"))
+
+    salvage.add_options(commands.add_parser("salvage", help="bring what can be read of a damaged file into a new one"))
 
     db = commands.add_parser(
         "db",

@@ -34,7 +34,11 @@ to its end before anything is touched. What was there is kept, and you are told 
 An archive of a SQLite file can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same
 command again.
 """
-_CODES = "Exit codes: 0 done; 2 wrong use, a bad setting, or a file or database that is refused."
+LEFT_OUT = 1  # the exit code of a backup that is made, but for rows that cannot be read
+_CODES = (
+    "Exit codes: 0 done; 1 done, but for rows that cannot be read, which are named; 2 wrong use, a bad setting, or a "
+    "file or database that is refused."
+)
 _OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 
 
@@ -85,14 +89,22 @@ def backup(options: argparse.Namespace) -> int:
         manifest, checksum = _verified(path, settings, options.identity)
         _show(manifest, checksum)
         return 0
-    manifest, checksum, size = _make(path, settings)
+    manifest, checksum, size, left_out = _make(path, settings)
     _show(manifest, checksum)
     terminal.say(f"wrote {path}: {size:,} bytes, read back and found whole.")
-    return 0
+    return _told_of(left_out)
 
 
-def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manifest, str, int]:
-    """Write the file."""
+def _told_of(left_out: list[str]) -> int:
+    """Say which rows a backup lacks; the exit code."""
+    if not left_out:
+        return 0
+    terminal.complain(f"the backup is made, without {len(left_out):,} rows: {'; '.join(left_out)}")
+    return LEFT_OUT
+
+
+def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manifest, str, int, list[str]]:
+    """Write the file; what it says of itself, its checksum, its size, and what had to be left out."""
     from strongroom.cli import archives
     from strongroom.server import operate
 
@@ -110,7 +122,7 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
     key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:
         size = archives.write(path, key, fill, check, watcher.rest)
-    return *made[0], size
+    return *made[0], size, watcher.sentences
 
 
 def _verified(
@@ -148,14 +160,14 @@ def _scheduled(settings: Settings) -> int:
         half.unlink(missing_ok=True)
     path = folder / schedule.name_at(now)
     try:
-        manifest, _, size = _make(path, settings, alone=True)
+        manifest, _, size, left_out = _make(path, settings, alone=True)
     except Busy:
         return 0
     for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep):
         old.path.unlink(missing_ok=True)
     seconds = (time.time_ns() // 1_000_000 - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
-    return 0
+    return _told_of(left_out)
 
 
 def restore(options: argparse.Namespace) -> int:
@@ -214,6 +226,7 @@ class _Watcher:
 
     def __init__(self) -> None:
         self.bar = terminal.Bar()
+        self.sentences: list[str] = []
 
     def moved(self, doing: str, done: int, total: int) -> None:
         """Move the bar."""
@@ -223,6 +236,7 @@ class _Watcher:
         """Say it, and draw the bar below."""
         self.bar.clear()
         terminal.say(sentence)
+        self.sentences.append(sentence)
 
     def verified(self, counts: dict[str, tuple[int, int]]) -> None:
         """Nothing to show: the counts are those of the archive."""

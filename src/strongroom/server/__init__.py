@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,10 @@ def open_server(
     migrate: bool = True,
 ) -> Server:
     """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
-    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate)
+    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate, recover=True)
+    if db.notice is not None:
+        print(f"strongroom: {db.notice}", file=sys.stderr, flush=True)  # noqa: T201
+        (log or Silent()).say("error", db.notice)
     if examine:
         db.examine()
     decoys = Decoys(db.at_start(lineage.decoy_secret))

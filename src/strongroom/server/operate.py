@@ -11,12 +11,14 @@ import msgspec
 
 from strongroom import __version__, credentials, identifiers, rules, wire
 from strongroom.actions import accounts, lineage, operators
+from strongroom.errors import Unavailable
 from strongroom.model import AccountKey
 from strongroom.server.address import counted_address
 from strongroom.server.snapshots import LIST_SECONDS
 from strongroom.store import CannotOpen, location_of, open_database, schema
 from strongroom.store import backup as backups
 from strongroom.store import restore as restores
+from strongroom.store import salvage as salvaging
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.store import Database
     from strongroom.store.copy import Watcher
     from strongroom.store.restore import Restored
+    from strongroom.store.salvage import Outcome
 
 R = TypeVar("R")
 _PAGE = 500
@@ -200,6 +203,10 @@ def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: C
         db = open_database(settings.database_url or settings.db_path, clock or _clock, pool=1)
         try:
             return await work(db)
+        except Unavailable:
+            if db.notice is not None:
+                raise CannotOpen(db.notice) from None
+            raise
         finally:
             await db.close()
 
@@ -216,6 +223,12 @@ def restore(settings: Settings, archive: Reader, watcher: Watcher) -> Restored:
     """Put what an archive holds in the place of what is there, as a new lineage."""
     now = _clock()
     return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher))
+
+
+def salvage(source: Path, target: Path, log: Path | None) -> dict[str, Outcome]:
+    """Bring what can be read of a damaged file into a new one; what became of each table's rows."""
+    now = _clock()
+    return salvaging.salvage(source, target, log, identifiers.new_uid(now), now)
 
 
 def _clock() -> int:

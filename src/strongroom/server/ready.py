@@ -32,13 +32,13 @@ class Readiness:
     async def checks(self) -> dict[str, bool]:
         """What was looked at, and whether it is good."""
         async with self._lock:
-            if time.monotonic() - self._looked >= LASTS:
+            if time.monotonic() - self._looked >= LASTS or self._db.is_damaged:
                 self._found = await self._look()
                 self._looked = time.monotonic()
             return self._found
 
     async def _look(self) -> dict[str, bool]:
-        current = await self._probe()
+        current = None if self._db.is_damaged else await self._probe()
         found = {"database": current is not None, "schema": current is True}
         free = self._free()
         return found if free is None else {**found, "disk": free >= self._least_free}

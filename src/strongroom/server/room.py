@@ -53,6 +53,7 @@ class Room:
         self.db = db
         self.clock = clock
         self.log = log
+        db.tell = self._tell
         self.epoch = epoch
         self.decoys = decoys
         self._sign()
@@ -78,6 +79,11 @@ class Room:
     def variant(self) -> Variant:
         """What this server serves."""
         return self.settings.vault_variant
+
+    def _tell(self, sentence: str) -> None:
+        """What the database has to tell the operator; it may be the last thing that this process says."""
+        self.log.say("error", sentence)
+        self.log.flush()
 
     def samples(self) -> Samples:
         """What this process has counted."""

@@ -112,6 +112,9 @@ class Schedule:
                 self._log.say("info", said.decode(errors="replace").strip())
             return True
         reason = complained.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("strongroom: ")
+        if process.returncode == 1 and b"verified" in said:  # made, but for what cannot be read
+            self._log.say("error", reason)
+            return True
         self._log.say("error", f"backup failed: {reason or f'code {process.returncode}'}")
         return False
 

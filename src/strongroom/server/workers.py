@@ -17,6 +17,7 @@ from strongroom.server.observe import to_stderr
 from strongroom.server.reloading import renewed
 from strongroom.server.run import Runner
 from strongroom.server.settings import BadSetting
+from strongroom.store.disk import DAMAGED_EXIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,8 +85,9 @@ class _Workers:
             if self._stopping:
                 continue
             self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
-            if time.monotonic() - began < _TOO_SOON:
-                code = 1
+            damaged = os.waitstatus_to_exitcode(status) == DAMAGED_EXIT
+            if damaged or time.monotonic() - began < _TOO_SOON:
+                code = DAMAGED_EXIT if damaged else 1
                 self._stop()
             else:
                 self._fork(place)
@@ -145,7 +147,7 @@ class _Workers:
 
 def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings, migrate=migrate)
+    server = open_server(settings, log=to_stderr(settings.log_level, settings.log_format), migrate=migrate)
     data = server.data_lies_in
     asyncio.run(server.release())
     listening.tls(settings)  # a certificate that cannot be read is a sentence too

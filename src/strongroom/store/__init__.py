@@ -77,12 +77,18 @@ def location_of(where: str) -> str:
     return str(Path(where).expanduser().absolute())
 
 
-def open_database(where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True) -> Database:
-    """Open the database at this path or URL, and bring its schema up to date; or refuse one that is not."""
+def open_database(
+    where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True, recover: bool = False
+) -> Database:
+    """Open the database at this path or URL, and bring its schema up to date; or refuse one that is not.
+
+    A file whose write-ahead log is damaged is refused, unless it is to be recovered: then its `notice` says what is
+    missing.
+    """
     if where.startswith(("postgresql://", "postgres://")):
         from strongroom.store.postgres import PostgresDatabase
 
         return PostgresDatabase(where, clock, pool, migrate=migrate)
     from strongroom.store.sqlite import SqliteDatabase
 
-    return SqliteDatabase(where, clock, migrate=migrate)
+    return SqliteDatabase(where, clock, migrate=migrate, recover=recover)

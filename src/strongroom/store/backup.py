@@ -33,6 +33,8 @@ async def backup(
 ) -> tuple[Manifest, str]:
     """Write an archive; what it says of itself, and its checksum. Nobody waits for it but for the disk.
 
+    Rows that cannot be read are left out, and so are those that refer to them; the watcher is told of each.
+
     If it is to be alone, and another node of a PostgreSQL is making one that is to be alone as well: Busy.
     """
     old = side("database", where)
@@ -48,12 +50,17 @@ async def _write(old: Side, sink: Sink, program: str, now: int, watcher: Watcher
     if not steps:
         raise CannotCopy(f"{old.named} has no schema yet; there is nothing to keep.")
     wanted = tables(steps)
+    left_out = await old.unreadable(wanted)
+    for rows in left_out.values():
+        for row in rows:
+            watcher.said(f"left out, for it cannot be read: {row.name}")
     listed = tuple(
         [
             Listed(
                 name=table.name,
                 columns=table.columns,
-                rows=(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0],
+                rows=(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0]
+                - len(left_out.get(table.name, ())),
             )
             for table in wanted
         ]
@@ -70,7 +77,7 @@ async def _write(old: Side, sink: Sink, program: str, now: int, watcher: Watcher
     out = Writer(sink, manifest)
     done = 0
     for place, table in enumerate(wanted):
-        async with aclosing(old.pages(table)) as pages:
+        async with aclosing(old.pages(table, left_out.get(table.name, ()))) as pages:
             async for page in pages:
                 out.rows(place, page)
                 done += len(page)

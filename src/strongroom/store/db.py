@@ -141,6 +141,16 @@ class Database(Protocol):
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
+    tell: Callable[[str], None]  # what the operator must know while it is served, such as that a row cannot be read
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether pages were met that cannot be read; it stays so until the process starts anew."""
+
+    @property
+    def notice(self) -> str | None:
+        """What the operator must know of how it was opened: that something is missing, for instance."""
+
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
 

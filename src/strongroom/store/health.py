@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.model import fault, fine, warning
-from strongroom.store import disk, migrations, turns
-from strongroom.store.copy import STEPS
+from strongroom.model import Verdict, fault, fine, warning
+from strongroom.store import disk, migrations, recovery, turns
+from strongroom.store.copy import STEPS, tables
 from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, opened, side, transaction
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from strongroom.store.sides import Side
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
+_LOOKS: Final = 3  # at a file that changes while it is looked at
+_SHOWN: Final = 20  # rows that are named
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
 
 
@@ -31,11 +33,59 @@ async def look(where: str, now: int) -> list[Finding]:
         place = side("database", where)
         if not place.exists:
             return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
-        findings = _version() if place.engine == "sqlite" else []
-        async with opened(place):
-            findings += [finding async for finding in _asked(place, now)]
+        if place.engine != "sqlite":
+            return await _findings(place, now)
+        path = Path(place.identity)
+        for _ in range(_LOOKS):
+            before = _stamp(path)
+            findings = [*_version(), *_log(path), *await _findings(place, now)]
+            if _stamp(path) == before or turns.is_served(path):
+                break  # else somebody came and changed the file while it was read as one that nobody has
     except CannotCopy as error:
         return [fault("database", str(error), _RESTORE if "not a database" in str(error) else "see that it is there")]
+    return findings
+
+
+async def _findings(place: Side, now: int) -> list[Finding]:
+    async with opened(place, even_damaged=True):
+        return [finding async for finding in _asked(place, now)]
+
+
+def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
+    """When a file and its log were last changed."""
+    found: list[tuple[int, int, int] | None] = []
+    for name in (path.name, f"{path.name}-wal"):
+        try:
+            told = path.with_name(name).stat()
+            found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _log(path: Path) -> list[Finding]:
+    """What is left of the write-ahead log; while somebody has the database open, the log is theirs."""
+    if turns.word_of(path):
+        return []  # a restore was interrupted, which says more
+    findings = [
+        warning("log", f"A damaged log is kept: {kept}.", "see whether 'strongroom salvage' brings out more; delete it")
+        for kept in recovery.kept_logs(path)
+    ]
+    if turns.is_served(path):
+        return findings
+    try:
+        log = recovery.look(path)
+    except OSError as error:
+        return [
+            *findings,
+            fault("log", f"The write-ahead log cannot be read: {error.strerror}.", "see its permissions"),
+        ]
+    if log.damaged:
+        says = f"The write-ahead log is damaged: {log.readable} of {log.frames} frames can be read."
+        return [*findings, fault("log", says, f"{_RESTORE}, or start it, which keeps the log aside and goes on")]
+    if log.frames:
+        unfinished = "" if log.frames == log.readable else f", {log.frames - log.readable} of an unfinished write"
+        return [*findings, fine("log", f"The write-ahead log has {log.readable} frames to recover{unfinished}.")]
     return findings
 
 
@@ -53,13 +103,18 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
         "references": _sqlite_references if place.engine == "sqlite" else _postgres_references,
         "schema": _schema,
     }
-    for name, check in checks.items():
+    for name in ("integrity", "references", "schema", "rows"):
+        check = checks.get(name)
+        if check is None:
+            continue
         try:
             async with transaction(place, place.begin_snapshot):
                 finding = await check(place)
         except CannotCopy as error:
             finding = fault(name, str(error), _RESTORE)
         yield finding
+        if name == "schema" and finding.verdict is Verdict.OK and place.engine == "sqlite":
+            checks["rows"] = _rows
     with suppress(CannotCopy):
         async with transaction(place, place.begin_snapshot):
             yield await _clock(place, now)
@@ -76,15 +131,8 @@ async def _sqlite_pages(place: Side) -> Finding:
 
 def _interrupted(place: Side) -> Finding | None:
     """Whether a restore has begun here and not finished."""
-    path = Path(place.identity)
-    if not path.with_name(f"{path.name}-lock").exists():
-        return None
-    lock = turns.lock_of(path)
-    try:
-        if lock.word:
-            return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
-    finally:
-        lock.close()
+    if turns.word_of(Path(place.identity)):
+        return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
     return None
 
 
@@ -94,6 +142,19 @@ async def _sqlite_references(place: Side) -> Finding:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
         return fault("references", f"{len(broken)} rows of {tables} refer to rows that are gone.", _RESTORE)
     return fine("references", "Every row that refers to another finds it.")
+
+
+async def _rows(place: Side) -> Finding:
+    """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
+    bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
+    if not bad:
+        return fine("rows", "Every row can be read.")
+    shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
+    return fault(
+        "rows",
+        f"{len(bad):,} rows cannot be read, or refer to one that cannot: {shown}.",
+        "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
+    )
 
 
 async def _postgres_pages(place: Side) -> Finding:

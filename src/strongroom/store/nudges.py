@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom.store.disk import DAMAGE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
@@ -80,8 +82,11 @@ class FileNudges(Nudges):
     transactions of ours, and at the beginning of each; never while the writer's thread has the connection.
     """
 
-    def __init__(self, writer: apsw.Connection, is_busy: Callable[[], bool]) -> None:
+    def __init__(
+        self, writer: apsw.Connection, is_busy: Callable[[], bool], damaged: Callable[[apsw.Error], object]
+    ) -> None:
         super().__init__()
+        self._damaged = damaged
         self._writer = writer
         self._is_busy = is_busy
         self._version: object = None
@@ -106,7 +111,11 @@ class FileNudges(Nudges):
         """Whether another process has committed since the last look; only while the connection is ours to ask."""
         if not self.watching:
             return
-        version = self._writer.pragma("data_version")
+        try:
+            version = self._writer.pragma("data_version")
+        except DAMAGE as error:
+            self._damaged(error)
+            return
         if version != self._version:
             self._version = version
             self.doubt()

@@ -48,6 +48,8 @@ _LOST: Final = (
     OSError,
     TimeoutError,
 )
+# PostgreSQL has met pages, or a disk, that it cannot read.
+_DAMAGE: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.PostgresIOError)
 # Two transactions stood in each other's way: one of them is to try again.
 _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
@@ -56,6 +58,8 @@ class PostgresDatabase:
     """One database, as many nodes as there are."""
 
     waits = True
+    notice: str | None = None
+    is_damaged = False
 
     def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
         self.describe = location(url)
@@ -67,6 +71,7 @@ class PostgresDatabase:
         self._gathering: Gathering | None = None
         self.nudges = NotifyNudges(lambda: connect(url))
         self.pulse = Pulse()
+        self.tell: Callable[[str], None] = lambda _sentence: None
         _elsewhere(partial(self._prepare, migrate))
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -177,8 +182,20 @@ class PostgresDatabase:
             raise
         except _LOST:
             raise Unavailable(1) from None
+        except _DAMAGE as error:
+            raise self._damaged(error) from None
         finally:
             pool.give(connection, good=good)
+
+    def _damaged(self, error: BaseException) -> Unavailable:
+        """Not ready from now on. The node goes on: what it can still read is of use, and PostgreSQL guards the rest."""
+        if not self.is_damaged:
+            self.is_damaged = True
+            self.tell(
+                f"{self.describe} reports that it is damaged ({type(error).__name__}); see its own log, restore it, "
+                "and start this node again."
+            )
+        return Unavailable(1)
 
     async def _taken(self, pool: Pool, deadline: float) -> Connection:
         while True:
@@ -212,6 +229,8 @@ class PostgresDatabase:
                 good = True
             except asyncpg.DiskFullError:
                 raise StorageFull from None
+            except _DAMAGE as error:
+                raise self._damaged(error) from None
             except asyncpg.QueryCanceledError:
                 raise Unavailable(1) from None
             except _Unknown:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import apsw
 import asyncpg
 
-from strongroom.store import disk, migrations, pool
+from strongroom.store import disk, migrations, pool, recovery, turns
+from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
@@ -24,6 +26,8 @@ PAGE_BYTES: Final = 1024 * 1024  # a page ends with the row that reaches this, a
 PAGE_ROWS: Final = 500
 LOCK_MS: Final = 10_000  # how long to wait for those who are writing
 LONG: Final = 3600.0  # seconds that one statement may take; most take milliseconds
+
+NAMES: Final = ("user_id", "vault_uid", "collection", "uid", "id")  # what tells a row, and nothing of its content
 
 Row = tuple[Any, ...]
 
@@ -39,6 +43,13 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     texts: tuple[str, ...]  # the columns that can be large
     key: tuple[str, ...]
+
+
+class Unreadable(NamedTuple):
+    """A row that cannot be read, or that refers to one: by its place in the table, and by name without its content."""
+
+    place: int
+    name: str
 
 
 class Side(Protocol):
@@ -59,8 +70,11 @@ class Side(Protocol):
     def exists(self) -> bool:
         """Whether there is anything to open."""
 
-    async def open(self, *, to_fill: bool) -> None:
-        """Connect. Unless it is to be filled, nothing about it is changed."""
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
+        """Connect. Unless it is to be filled, nothing about it is changed.
+
+        A file whose write-ahead log is damaged is refused, unless it is to be looked at all the same.
+        """
 
     async def close(self) -> None:
         """Let go; what was not committed never was."""
@@ -86,12 +100,21 @@ class Side(Protocol):
     async def settle(self, tables: Sequence[Table]) -> None:
         """Make ready for being served."""
 
-    def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
-        """All rows in the order of the key, in pages of bounded bytes."""
+    async def unreadable(self, tables: Sequence[Table]) -> dict[str, list[Unreadable]]:
+        """Rows whose text is not UTF-8 or whose values are of the wrong kind, and those that refer to one, by table.
+
+        A table comes after those that it refers to. Every row is read for it.
+        """
+
+    def pages(self, table: Table, without: Sequence[Unreadable] = ()) -> AsyncGenerator[list[Row], None]:
+        """All rows but these, in the order of the key, in pages of bounded bytes."""
 
 
 class _SqliteSide:
-    """A SQLite file. A transaction holds the file's one lock for writing from its beginning."""
+    """A SQLite file. A transaction holds the file's one lock for writing from its beginning.
+
+    Only a target, and a source that is to be locked, are opened for writing.
+    """
 
     engine = "sqlite"
     begin = begin_reading = "BEGIN IMMEDIATE"
@@ -111,7 +134,7 @@ class _SqliteSide:
     def exists(self) -> bool:
         return self._path.is_file()
 
-    async def open(self, *, to_fill: bool) -> None:
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotCopy(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         if not self.exists:
@@ -119,9 +142,22 @@ class _SqliteSide:
         with in_words(self):
             if to_fill:
                 self._connection = disk.connect(self._path)
-            else:
+                return
+            if not even_damaged:
+                self._refuse_a_damaged_log()
+            if self.role == "source":
                 self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
-                self._connection.set_busy_timeout(LOCK_MS)
+            else:
+                self._connection = disk.connect_read_only(self._path)
+            self._connection.set_busy_timeout(LOCK_MS)
+
+    def _refuse_a_damaged_log(self) -> None:
+        """Neither copy nor keep what is left of a log as if it were all of it."""
+        if not turns.is_served(self._path):
+            try:
+                recovery.refuse(self._path)
+            except CannotOpen as error:
+                raise CannotCopy(str(error)) from None
 
     async def close(self) -> None:
         self._connection.close()
@@ -156,11 +192,76 @@ class _SqliteSide:
     async def settle(self, tables: Sequence[Table]) -> None:
         """Nothing to do: SQLite takes the right index without being told how many rows there are."""
 
-    async def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
+    async def unreadable(self, tables: Sequence[Table]) -> dict[str, list[Unreadable]]:
+        found: dict[str, list[Unreadable]] = {}
+        for table in tables:
+            with in_words(self):
+                places = self._unreadable(table) | self._loose(table, found)
+                found[table.name] = [Unreadable(place, self._name(table, place)) for place in sorted(places)]
+        return {name: rows for name, rows in found.items() if rows}
+
+    def _unreadable(self, table: Table) -> set[int]:
+        """The rows that cannot be read. After one whose text is not text, the cursor goes on with the next."""
+        kinds = (int, *((str, NoneType) if column in table.texts else (int, NoneType) for column in table.columns))
+        cursor = self._connection.execute(
+            f"SELECT rowid, {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY rowid"
+        )
+        bad: set[int] = set()
+        last: Any = -(2**63)
+        after = f"SELECT min(rowid) FROM {quoted(table.name)} WHERE rowid > ?"
+        while True:
+            try:
+                for row in cursor:
+                    last = row[0]
+                    if not all(map(isinstance, row, kinds)):
+                        bad.add(last)
+            except UnicodeDecodeError:
+                [(last,)] = self._connection.execute(after, (last,)).fetchall()
+                bad.add(last)
+            else:
+                return bad
+
+    def _loose(self, table: Table, found: dict[str, list[Unreadable]]) -> set[int]:
+        """The rows that refer to one that cannot be read."""
+        references: dict[tuple[int, str], list[tuple[str, str]]] = {}
+        listed: list[Any] = self._connection.execute(
+            'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?)', (table.name,)
+        ).fetchall()
+        for number, parent, column, key in listed:
+            references.setdefault((number, parent), []).append((column, key))
+        loose: set[int] = set()
+        for (_, parent), pairs in references.items():
+            same = " AND ".join(f"c.{quoted(column)} = p.{quoted(key)}" for column, key in pairs)
+            for bad in found.get(parent, ()):
+                rows = self._connection.execute(
+                    f"SELECT c.rowid FROM {quoted(parent)} AS p JOIN {quoted(table.name)} AS c ON {same}"
+                    " WHERE p.rowid = ?",
+                    (bad.place,),
+                )
+                loose.update(int(str(place)) for (place,) in rows)
+        return loose
+
+    def _name(self, table: Table, place: int) -> str:
+        """Whose row it is and which, as far as that can be read."""
+        names = [column for column in NAMES if column in table.columns]
+        casts = ", ".join(f"CAST({quoted(name)} AS BLOB)" for name in names) or "NULL"
+        [row] = self._connection.execute(
+            f"SELECT {casts} FROM {quoted(table.name)} WHERE rowid = ?", (place,)
+        ).fetchall()
+        shown = [
+            f"{name} {raw.decode('utf-8', 'backslashreplace')}"
+            for name, raw in zip(names, row, strict=False)
+            if isinstance(raw, bytes)
+        ]
+        return f"{table.name}: {', '.join(shown) or f'row {place}'}"
+
+    async def pages(self, table: Table, without: Sequence[Unreadable] = ()) -> AsyncGenerator[list[Row], None]:
         """Pages of one open statement."""
+        places = ", ".join(str(one.place) for one in without)
+        readable = f" WHERE rowid NOT IN ({places})" if places else ""
         with in_words(self):
             cursor = self._connection.execute(
-                f"SELECT {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY {quoted(*table.key)}"
+                f"SELECT {quoted(*table.columns)} FROM {quoted(table.name)}{readable} ORDER BY {quoted(*table.key)}"
             )
         while page := self._page(cursor):
             yield page
@@ -200,8 +301,8 @@ class _PostgresSide:
     def exists(self) -> bool:
         return True
 
-    async def open(self, *, to_fill: bool) -> None:
-        del to_fill
+    async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
+        del to_fill, even_damaged
         try:
             self._connection = await pool.connect(self._url)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
@@ -252,8 +353,14 @@ class _PostgresSide:
         for table in tables:
             await self.ask(f"ANALYZE {quoted(table.name)}")
 
-    async def pages(self, table: Table) -> AsyncGenerator[list[Row], None]:
+    async def unreadable(self, tables: Sequence[Table]) -> dict[str, list[Unreadable]]:
+        """PostgreSQL takes no text that is not UTF-8, and no value of another kind."""
+        del tables
+        return {}
+
+    async def pages(self, table: Table, without: Sequence[Unreadable] = ()) -> AsyncGenerator[list[Row], None]:
         """Pages by key. PostgreSQL sums up the sizes, which it knows without reading the texts themselves."""
+        del without
         columns, key = quoted(*table.columns), quoted(*table.key)
         size = " + ".join(f"coalesce(octet_length({quoted(name)}), 0)" for name in table.texts) or "0"
         last = ", ".join(f"${n + 1}" for n in range(len(table.key)))
@@ -321,10 +428,10 @@ def _reason(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def opened(side: Side, *, to_fill: bool = False) -> AsyncIterator[None]:
+async def opened(side: Side, *, to_fill: bool = False, even_damaged: bool = False) -> AsyncIterator[None]:
     """Have a side open."""
     try:
-        await side.open(to_fill=to_fill)
+        await side.open(to_fill=to_fill, even_damaged=even_damaged)
         yield
     finally:
         await side.close()

@@ -10,24 +10,28 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
 import shutil
 import threading
 import time
 from collections import deque
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
 from strongroom.errors import Unavailable
-from strongroom.store import migrations
+from strongroom.store import migrations, recovery
 from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
     BUSY_MS,
     CHECKPOINT_PAGES,
+    DAMAGE,
     bytes_of,
     connect,
+    damaged,
     has_wal_fault,
     make_file,
     stop_process,
@@ -51,10 +55,12 @@ FOLD_MS: Final = 100  # how long writers may wait for the log to be emptied
 FOLD_SECONDS: Final = 0.5  # after which it is tried again, where somebody still read from it; each time twice that
 FOLD_MOST_SECONDS: Final = 8.0
 LOG_PAGES: Final = 4 * CHECKPOINT_PAGES  # of the log; beyond it, those who read are asked to let go, so that it ends
+STOP_SECONDS: Final = 0.25  # between the first sign of damage and the end: those who wait are answered
 LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
+_BAD_VALUE: Final = re.compile(r"(non-[A-Z]+|NULL|[A-Z]+) value in ")
 _BEGIN, _COMMIT, _ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
 
 
@@ -63,7 +69,7 @@ class SqliteDatabase:
 
     waits = False
 
-    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True) -> None:
+    def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True, recover: bool = False) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = Path(path).expanduser().absolute()
@@ -84,17 +90,27 @@ class SqliteDatabase:
         self._logged = 0  # pages in the log after the last commit
         self._copy_at = CHECKPOINT_PAGES
         self.pulse = Pulse()
-        self.on_fatal: Callable[[BaseException], None] = stop_process
+        self.notice: str | None = None
+        self.on_fatal: Callable[[BaseException], None] = partial(stop_process, self._path)
+        self.tell: Callable[[str], None] = lambda _sentence: None
+        self._unreadable: set[tuple[tuple[str, str], ...]] = set()
         if not migrate and not self._path.exists():
             raise migrations.not_current(migrations.load(), {})
         with self._opening():
-            self._lock = make_file(self._path)
+            self._lock = make_file(self._path, partial(self._check_log, recover=recover))
             self._writer = self._connect()
             migrations.migrate_sqlite(self._writer, clock(), may=migrate)
             self._writer.set_wal_hook(self._note_log)
             self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
-            self._look = Look(self._reader, clock)
-            self.nudges = FileNudges(self._writer, lambda: self._busy)
+            self._look = Look(self._reader, clock, self)
+            self.nudges = FileNudges(self._writer, lambda: self._busy, self.damaged)
+
+    def _check_log(self, *, recover: bool) -> None:
+        """Look at the log before SQLite reads it: a server sets a damaged one aside, anybody else refuses it."""
+        if recover:
+            self.notice = recovery.recover(self._path, self._clock())
+        else:
+            recovery.refuse(self._path)
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
@@ -117,7 +133,7 @@ class SqliteDatabase:
         with self._opening():
             self._writer.execute(_BEGIN)
             try:
-                result = at_once(action(Tx(self._writer, self._clock())))
+                result = at_once(action(Tx(self._writer, self._clock(), self)))
                 self._writer.execute(_COMMIT)
             except BaseException:
                 if self._writer.in_transaction:
@@ -131,20 +147,54 @@ class SqliteDatabase:
             "backup in its place, and keeps this file."
         )
 
+    def damaged(self, error: apsw.Error) -> Unavailable:
+        """Pages cannot be read: stop, after those who wait have their answer. Nothing is written from now on."""
+        if not self._broken:
+            self._broken = True
+            self.notice = damaged(self._path, error)
+            self.tell(self.notice)
+            timer = threading.Timer(STOP_SECONDS, self.on_fatal, (error,))
+            timer.daemon = True
+            timer.start()
+        return Unavailable(1)
+
+    def unreadable(self, names: dict[str, str]) -> None:
+        """A row cannot be read: tell the operator which, once."""
+        row = tuple(names.items())
+        if row in self._unreadable:
+            return
+        self._unreadable.add(row)
+        named = ", ".join(f"{name} {value}" for name, value in row)
+        self.tell(
+            f"A row of {self._path} cannot be read, and is left out of lists: {named}. "
+            "'strongroom doctor' names all of them; the client that has it can write it again."
+        )
+
     def examine(self) -> None:
-        """Look at the pages of the file, for a few seconds at most."""
+        """Look at the pages and the indexes of the file, for a few seconds at most.
+
+        A value of the wrong kind in a page that is sound is no reason to serve nobody: its row is left out and named.
+        """
         began = time.monotonic()
         with self._opening():
             connection = self._connect(read_only=True)
             connection.set_progress_handler(lambda: time.monotonic() - began > LOOK_SECONDS, 10_000)
+            sound = True
             try:
-                sound = connection.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+                for check in ("quick_check", "integrity_check"):  # all pages first, then all indexes
+                    found = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
+                    sound = sound and all(line == "ok" or _BAD_VALUE.match(line) for line in found)
             except apsw.InterruptError:
-                sound = True  # as far as it was looked at
+                pass  # sound as far as it was looked at
             finally:
                 connection.close()
         if not sound:
             raise self._damaged()
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether pages were met that cannot be read, or a commit has failed."""
+        return self._broken
 
     @property
     def describe(self) -> str:
@@ -176,25 +226,31 @@ class SqliteDatabase:
         del steady
         while self._folding is not None:
             await asyncio.shield(self._folding)
-        if self._readers:
-            connection = self._readers.pop()  # the one used last: its cache is warm
-        else:
-            cache_kib = 2_048 if len(self._snapshots) < KEPT_READERS else 128
-            connection = self._connect(read_only=True, cache_kib=cache_kib)
-        tx = Tx(connection, self._clock())
+        try:
+            if self._readers:
+                connection = self._readers.pop()  # the one used last: its cache is warm
+            else:
+                cache_kib = 2_048 if len(self._snapshots) < KEPT_READERS else 128
+                connection = self._connect(read_only=True, cache_kib=cache_kib)
+        except DAMAGE as error:
+            raise self.damaged(error) from None
+        tx = Tx(connection, self._clock(), self)
         self._snapshots[tx] = release
         try:
             connection.execute("BEGIN")
             yield tx
         finally:
             del self._snapshots[tx]
-            tx.close()
-            if connection.in_transaction:
-                connection.execute(_COMMIT)
-            if len(self._readers) < KEPT_READERS:
+            try:
+                tx.close()
+                if connection.in_transaction:
+                    connection.execute(_COMMIT)
+            except DAMAGE as error:  # which whoever read has met already
+                self.damaged(error)
+            if len(self._readers) < KEPT_READERS and not self._broken:
                 self._readers.append(connection)
             else:
-                connection.close()
+                connection.close(force=True)
 
     # Writing
 
@@ -323,6 +379,9 @@ class SqliteDatabase:
 
     def _run_here(self, jobs: list[Job]) -> None:
         self.nudges.look()
+        if self._broken:
+            self._undo(jobs)
+            return
         if not self._run_all(jobs):
             return
         if len(jobs) == 1 and not self._queue and self._quick >= QUICK_COMMITS:
@@ -355,7 +414,7 @@ class SqliteDatabase:
         rounds have savepoints from the beginning: whoever fails on purpose does not make the others run twice.
         """
         writer = self._writer
-        tx = self._tx = Tx(writer, self._clock())
+        tx = self._tx = Tx(writer, self._clock(), self)
         alone = len(jobs) == 1
         careful = self._careful > 0 and not alone
         self._careful -= careful
@@ -366,6 +425,9 @@ class SqliteDatabase:
             try:
                 job.run(tx)
             except BaseException as error:  # noqa: BLE001 - kept for the one who waits
+                if self._broken:
+                    _call(jobs, self._undo, jobs)
+                    return False
                 if not writer.in_transaction:  # a full disk or a failed read undoes the whole transaction
                     _call(jobs, self._fail, jobs, error)
                     return False
@@ -381,6 +443,15 @@ class SqliteDatabase:
             if careful:
                 writer.execute("RELEASE job")
         return True
+
+    def _undo(self, jobs: list[Job]) -> None:
+        """The file is damaged: none of these is written."""
+        if self._writer.in_transaction:
+            with suppress(apsw.Error):
+                self._writer.execute(_ROLLBACK)
+        for job in jobs:
+            job.error = Unavailable(1)
+        self._settle(jobs)
 
     def _commit_there(self, jobs: list[Job]) -> None:
         """On the writer's thread: wait for the disk, then let the answers go."""
@@ -405,7 +476,7 @@ class SqliteDatabase:
 
     def _ended(self, jobs: list[Job], tx: Tx, error: apsw.Error | None) -> None:
         if error is not None:
-            self._fail(jobs, error)
+            self._fail(jobs, error, in_commit=True)
             return
         self.nudges.committed(tx.told)  # before the answers leave
         if self._logged >= self._copy_at:
@@ -429,16 +500,23 @@ class SqliteDatabase:
         else:
             self._busy = False
 
-    def _fail(self, jobs: list[Job], error: BaseException) -> None:
-        """None of these was written. A full disk and a busy file pass; anything else does not."""
+    def _fail(self, jobs: list[Job], error: BaseException, *, in_commit: bool = False) -> None:
+        """None of these was written. A full disk and a busy file pass; anything else does not.
+
+        After a failed commit nobody knows what the disk holds, and the end is at once.
+        """
         refusal: BaseException = passing(error) or error
-        if isinstance(refusal, apsw.Error):
+        if isinstance(refusal, DAMAGE) and not in_commit:
+            refusal = self.damaged(refusal)
+        elif isinstance(refusal, apsw.Error):
             self._broken = True
+            if isinstance(error, DAMAGE):
+                self.tell(damaged(self._path, error))
             refusal = Unavailable(1)
         for job in jobs:
             job.error = refusal
         self._settle(jobs)
-        if self._broken:
+        if self._broken and (in_commit or not isinstance(error, DAMAGE)):
             self.on_fatal(error)
 
     def _hand_over(self, work: Callable[[], None]) -> None:
@@ -473,6 +551,8 @@ class SqliteDatabase:
         """Write the file anew, on a thread of its own: who writes meanwhile waits."""
         try:
             await asyncio.to_thread(self._vacuum)
+        except DAMAGE as error:
+            raise self.damaged(error) from None
         except apsw.Error as error:
             raise passing(error) or error from None
 

@@ -8,10 +8,14 @@ are advisory locks of the connections.
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 from strongroom.store.db import CannotOpen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 try:
     import fcntl
@@ -88,15 +92,68 @@ def open_for_owner(path: Path, like: Path) -> int:
     return descriptor
 
 
-def served(path: Path) -> FileLock:
-    """The lock of this file, taken by one of those who serve it."""
-    lock = lock_of(path)
+@contextmanager
+def starting(path: Path) -> Iterator[None]:
+    """Those who are about to open this file take turns: one looks at its log, and the others wait until it is done."""
+    if fcntl is None:
+        yield
+        return
+    try:
+        folder = os.open(path.parent, os.O_RDONLY)
+    except OSError:  # one who may not even list it; whoever writes there can
+        yield
+        return
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def is_served(path: Path) -> bool:
+    """Whether somebody has this file open to serve or to change it. Nothing is made or changed to find out."""
+    if fcntl is None:
+        return False
+    with starting(path), suppress(FileNotFoundError):
+        try:
+            descriptor = os.open(path.with_name(f"{path.name}-lock"), os.O_RDONLY)
+        except PermissionError:
+            return True  # nobody can tell, so nothing is taken for granted
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def word_of(path: Path) -> str:
+    """What the lock of this file says, without making one."""
+    with suppress(OSError):
+        return path.with_name(f"{path.name}-lock").read_text("ascii", "replace")
+    return ""
+
+
+def served(path: Path, check: Callable[[], None]) -> FileLock:
+    """The lock of this file, taken by one of those who serve it. The first of them checks it before any other comes."""
+    with starting(path):
+        lock = lock_of(path)
+        try:
+            _take(lock, path, check)
+        except BaseException:
+            lock.close()
+            raise
+    return lock
+
+
+def _take(lock: FileLock, path: Path, check: Callable[[], None]) -> None:
+    first = lock.alone()
+    if first and not lock.word:
+        check()
     if not lock.together():
-        lock.close()
         raise CannotOpen(f"The database {path} is being restored; start again when that is done.")
     if lock.word:
-        lock.close()
         raise CannotOpen(
             f"A restore of {path} was interrupted; run the same 'strongroom restore' again, which finishes it."
         )
-    return lock

@@ -1,0 +1,62 @@
+"""`strongroom salvage`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strongroom.cli import terminal
+
+if TYPE_CHECKING:
+    import argparse
+
+_SALVAGE = """
+Bring what can be read of a damaged SQLite file into a new one, and say how many rows of each table were read, lost and
+refused. SOURCE is not changed; a log beside it (SOURCE-wal) is read with it. Stop the server first. A backup is better
+than this, if there is one that is new enough: salvage cannot know what damage has changed within a row. Afterwards look
+at TARGET with 'strongroom doctor --db-path TARGET', put it in the place of the damaged file, or set DB_PATH, and start
+the server: clients notice by a new epoch and send again what they have. Accounts that were rebuilt have no password.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What `strongroom salvage` takes."""
+    parser.description = _SALVAGE
+    parser.add_argument("source", metavar="SOURCE", help="the damaged file")
+    parser.add_argument("target", metavar="TARGET", help="the new file; it must not exist")
+    parser.add_argument("--log", metavar="FILE", help="a damaged log of SOURCE that a server has kept aside")
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    parser.epilog = "Exit codes: 0 everything was read; 1 something is lost or refused; 2 wrong use, nothing was made."
+    parser.set_defaults(run=salvage)
+
+
+def salvage(options: argparse.Namespace) -> int:
+    """Bring out what can be read; the exit code."""
+    from strongroom.server import operate
+    from strongroom.store.sides import CannotCopy
+
+    source, target = Path(options.source), Path(options.target)
+    log = None if options.log is None else Path(options.log)
+    if log is not None and not log.is_file():
+        raise terminal.Stop(f"There is no file {log}.")
+    try:
+        outcomes = operate.salvage(source, target, log)
+    except CannotCopy as error:
+        raise terminal.Stop(str(error)) from None
+    missing = any(one.lost or one.refused or one.rebuilt for one in outcomes.values())
+    if options.json:
+        from msgspec import to_builtins
+
+        terminal.show_json({"target": str(target), "tables": to_builtins(outcomes)})
+        return int(missing)
+    rows = [
+        (name, f"{one.read:,}", f"{one.lost:,}", f"{one.refused:,}", f"{one.rebuilt:,}")
+        for name, one in outcomes.items()
+    ]
+    terminal.table(("table", "read", "lost", "refused", "rebuilt"), rows)
+    terminal.say(f"wrote {target}, checked; the epoch is a new one. Lost rows are those that an index still knows.")
+    terminal.say(
+        "Sessions and API keys are those that were found: set a new JWT_SECRET unless you trust them all. "
+        "Then start the server on it."
+    )
+    return int(missing)

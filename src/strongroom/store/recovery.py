@@ -1,0 +1,146 @@
+"""What becomes of a damaged write-ahead log: it is kept aside, and the database goes on with what can be read.
+
+Whoever opens a database to serve it, and is the first, looks at its log before SQLite does (wal.py). A damaged one is
+copied beside the file; then the last sound state is looked for: the file with the readable part of the log, or the file
+alone, where the log had been copied into it further than it can be read. It gets a new lineage, so that every client
+learns that the server may have gone back in time. Until all of that is done the copy has the name of one that is
+pending, so that whoever is killed on the way is followed by one who does it again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from strongroom.store import disk, wal
+from strongroom.store.db import CannotOpen
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strongroom.store.wal import Log
+
+_PART: Final = ".part"  # a copy that is not whole yet
+_PENDING: Final = ".pending"  # a whole copy of a log that is still to be dealt with
+_SALVAGE: Final = "'strongroom salvage' brings what can be read into a new file"
+
+
+def look(path: Path) -> Log:
+    """The log of a database that nobody has open; damaged also where an earlier start has not finished with it."""
+    log = wal.inspect(path)
+    return log._replace(damaged=True) if _kept(path, _PENDING) else log
+
+
+def refuse(path: Path) -> None:
+    """Refuse a database whose log is damaged: only a server decides to go on without what is lost."""
+    log = look(path)
+    if log.damaged:
+        raise CannotOpen(
+            f"The write-ahead log of {path} is damaged: {log.readable} of {log.frames} frames can be read. "
+            "'strongroom serve' keeps it aside and goes on with what can be read; "
+            f"'strongroom restore FILE' puts a backup in its place; {_SALVAGE}."
+        )
+
+
+def kept_logs(path: Path) -> list[Path]:
+    """The damaged logs that are kept beside this file."""
+    return [one for one in _kept(path, "") if not one.name.endswith((_PART, _PENDING))]
+
+
+def recover(path: Path, now: int) -> str | None:
+    """Set a damaged log aside and begin a new lineage; what to tell the operator, or None if it is not damaged."""
+    log = look(path)
+    if not log.damaged:
+        return None
+    pending = _set_aside(path, now)
+    with_log = _sound_state(path, log, pending)
+    if not with_log:
+        _truncate(path.with_name(f"{path.name}-wal"))
+        path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
+    connection = disk.connect(path)
+    try:
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'lineage'").fetchall():
+            connection.execute("DELETE FROM lineage")  # the server begins another when it finds none
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    finally:
+        connection.close()
+    kept = pending.with_name(pending.name.removesuffix(_PENDING))
+    pending.rename(kept)
+    disk.sync_folder(path.parent)
+    return (
+        f"The write-ahead log of {path} was damaged: {log.readable} of {log.frames} frames could be read, and what was "
+        f"written after them is missing. The log is kept as {kept}. Clients notice by a new epoch and send again what "
+        f"they have; 'strongroom salvage {path} TARGET --log {kept}' may bring out more."
+    )
+
+
+def _kept(path: Path, suffix: str) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}-wal.damaged-*{suffix}"))
+
+
+def _set_aside(path: Path, now: int) -> Path:
+    """Copy the log beside itself, readable by its owner only; an earlier start may have done so."""
+    for half in _kept(path, _PART):
+        half.unlink()
+    for pending in _kept(path, _PENDING):
+        return pending
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now / 1000))
+    name = path.with_name(f"{path.name}-wal.damaged-{stamp}")
+    number = 1
+    while name.exists():
+        number += 1
+        name = name.with_name(f"{path.name}-wal.damaged-{stamp}-{number}")
+    half, pending = name.with_name(name.name + _PART), name.with_name(name.name + _PENDING)
+    descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as target, path.with_name(f"{path.name}-wal").open("rb") as source:
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+    half.rename(pending)
+    disk.sync_folder(path.parent)
+    return pending
+
+
+def _sound_state(path: Path, log: Log, pending: Path) -> bool:
+    """Whether the file goes on with the readable part of its log, or without any; refused if it is sound with neither.
+
+    A log that was copied into the file further than it can be read would put old pages over new ones.
+    """
+    further = log.copied is not None and log.copied >= log.readable
+    for with_log in (False, True) if further else (True, False):
+        if _is_sound(path, with_log=with_log):
+            return with_log
+    with suppress(OSError):
+        pending.unlink()  # the log itself is still there, untouched
+    raise CannotOpen(
+        f"The write-ahead log of {path} is damaged: {log.readable} of {log.frames} frames can be read, and the "
+        "database is not sound with them nor without them. Nothing was changed. 'strongroom restore FILE' puts a "
+        f"backup in its place, and keeps this; {_SALVAGE}."
+    )
+
+
+def _is_sound(path: Path, *, with_log: bool) -> bool:
+    """Whether a state of the database holds together in all its pages, indexes and references, and is one of ours."""
+    try:
+        connection = disk.connect_unshared(path) if with_log else disk.connect_immutable(path)
+        try:
+            return (
+                connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
+                and not connection.execute("PRAGMA foreign_key_check").fetchall()
+                and bool(connection.execute("SELECT 1 FROM schema_migrations LIMIT 1").fetchall())
+            )
+        finally:
+            connection.close()
+    except (apsw.Error, UnicodeDecodeError):
+        return False
+
+
+def _truncate(log: Path) -> None:
+    with log.open("rb+") as file:
+        file.truncate(0)
+        os.fsync(file.fileno())
