@@ -110,6 +110,12 @@ TABLE: Final = (
         "104857600",
         "Bytes that must be free on the disk of the database file for the server to call itself ready",
     ),
+    Option(
+        "DRAIN_SECONDS",
+        "--drain-seconds",
+        "0",
+        "How long a server that is told to stop goes on answering, while /ready says 503, so that proxies leave it",
+    ),
     Option("LOG_LEVEL", "--log-level", "info", "How much is logged: debug, info, warning or error"),
     Option("LOG_FORMAT", "--log-format", "auto", "json, text, or auto: text at a terminal and json elsewhere"),
     Option(

@@ -65,6 +65,10 @@ class Server:
         if self._runner is not None:
             self._runner.stop()
 
+    def draining(self) -> None:
+        """Say from now on that it stops: at /ready, and in every answer to a connection that could be kept."""
+        self._room.stopping = True
+
     def stopping(self) -> None:
         """Tell those who follow that it ends, so that nobody is waited for."""
         self._room.live.stop()

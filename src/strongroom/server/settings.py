@@ -172,6 +172,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "BACKUP_RECIPIENT": str.strip,
     "EVENT_DAYS": _whole(1, 36_500),
     "READY_FREE_BYTES": _whole(0, 10**15 - 1),
+    "DRAIN_SECONDS": _whole(0, 3_600),
     "LOG_LEVEL": _one_of("debug", "info", "warning", "error"),
     "LOG_FORMAT": _one_of("auto", "json", "text"),
     "METRICS_TOKEN": _token,
@@ -218,6 +219,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     backup_recipient: str
     event_days: int
     ready_free_bytes: int
+    drain_seconds: int
     log_level: str
     log_format: str
     metrics_token: bytes

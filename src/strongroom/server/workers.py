@@ -90,6 +90,7 @@ class _Workers:
 
     def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         self._stopping = True
+        self._doors.release()
         for pid in self._started:
             os.kill(pid, signal.SIGTERM)
 
