@@ -128,6 +128,10 @@ class Tokens:
         claims = self._checked(token)
         return claims if claims is not None and claims.typ == kind and claims.in_force(now) else None
 
+    def signed(self, token: str) -> bool:
+        """Whether we signed it, with a secret that we still accept, however long ago."""
+        return self._checked(token) is not None
+
     def remembered(self, header: bytes, now: int) -> Claims | None:
         """What a header says that carried a good access token before, if it is in force still."""
         claims = self._good.get(header)

@@ -86,6 +86,10 @@ class Load:
                 except httpx2.TransportError as error:
                     self.found[type(error).__name__] += 1
 
+    def until_more(self, requests: int) -> None:
+        wanted = self.found.total() + requests
+        until(lambda: self.found.total() > wanted, "more requests", 60)
+
     @contextmanager
     def running(self) -> Iterator[None]:
         for thread in self._threads:
@@ -142,8 +146,7 @@ def test_nodes_restart_one_after_the_other_and_no_request_fails(name: str, drain
         with load.running():
             for _ in range(RESTARTS):
                 for node in nodes:
-                    before = load.found.total()
-                    until(lambda before=before: load.found.total() > before + 200, "requests between two restarts", 60)
+                    load.until_more(200)
                     node.stop()
                     node.start()
                     if name != "nginx":

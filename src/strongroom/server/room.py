@@ -98,6 +98,7 @@ class Room:
             metrics_token=settings.metrics_token,
         )
         self._sign()
+        self.live.examine_tokens()
 
     def _sign(self) -> None:
         settings = self.settings
