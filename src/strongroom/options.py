@@ -47,6 +47,12 @@ TABLE: Final = (
         "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file with it",
     ),
     Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
+    Option(
+        "DB_WAIT_SECONDS",
+        "--db-wait-seconds",
+        "60",
+        "How long a server that starts waits for PostgreSQL to be reached; 0: not at all",
+    ),
     Option("HOST", "--host", "127.0.0.1", "Address to listen on, or unix:/path/of/a/socket"),
     Option("PORT", "--port", "3000", "Port to listen on; 0 takes a free one"),
     Option("TLS_CERT_FILE", "--tls-cert", "", "File with the certificate and its chain, to speak TLS without a proxy"),

@@ -54,6 +54,7 @@ class Room:
         self.log = log
         self.epoch = epoch
         self.decoys = decoys
+        db.pulse.on_lost, db.pulse.on_found = self._lost, self._found
         self._sign()
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
         self.keeping = Keeping(settings.history_days, settings.trash_days or None)
@@ -104,6 +105,13 @@ class Room:
         settings = self.settings
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+
+    def _lost(self, reason: str) -> None:
+        told = f"{self.db.describe} cannot be reached: {reason}. Requests wait for 5 seconds and get 503 until it can."
+        self.log.say("warning", told)
+
+    def _found(self, seconds: float) -> None:
+        self.log.say("info", f"{self.db.describe} can be reached again, after {seconds:.0f} seconds.")
 
     async def hash_password(self, password: str) -> str:
         """Hash on a thread: 35 ms of work must not stop everybody."""

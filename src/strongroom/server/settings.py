@@ -146,6 +146,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "DB_PATH": _text,
     "DATABASE_URL": _database_url,
     "DB_POOL": _whole(1, 1_000),
+    "DB_WAIT_SECONDS": _whole(0, 86_400),
     "HOST": _host,
     "PORT": _whole(0, 65_535),
     "WORKERS": _whole(1, 64),
@@ -193,6 +194,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     db_path: str
     database_url: str
     db_pool: int
+    db_wait_seconds: int
     host: str
     port: int
     workers: int

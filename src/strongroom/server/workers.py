@@ -126,6 +126,7 @@ class _Workers:
             place=Place(self._board, place),
             examine=False,
             migrate=self._migrate,
+            wait=self._settings.db_wait_seconds,
         )
         runner = Runner(server, self._doors, self._tell_ready, self._reread)
 
@@ -140,7 +141,8 @@ class _Workers:
 
 def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings, migrate=migrate)
+    log = to_stderr(settings.log_level, settings.log_format)
+    server = open_server(settings, log=log, migrate=migrate, wait=settings.db_wait_seconds)
     data = server.data_lies_in
     asyncio.run(server.release())
     listening.tls(settings)  # a certificate that cannot be read is a sentence too
