@@ -46,6 +46,7 @@ class _Workers:
         self._board = Board(settings.workers)
         self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
+        self._own_log = self._log()  # each of the others has one too
         self._ready_read, self._ready_write = os.pipe()
         self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
 
@@ -80,7 +81,7 @@ class _Workers:
             began, place = self._started.pop(pid)
             if self._stopping:
                 continue
-            self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
+            self._own_log.say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
             if time.monotonic() - began < _TOO_SOON:
                 code = 1
                 self._stop()
