@@ -56,6 +56,10 @@ class Postgres:
         """Kill it as a power cut would: no time to write anything back."""
         self._ctl("stop", "-m", "immediate")
 
+    def halt(self) -> None:
+        """Stop it in order; those who are connected are cut off. It starts again at once."""
+        self._ctl("stop", "-m", "fast")
+
     def restart(self) -> None:
         """Start it again; it recovers from its log."""
         self._server.start()

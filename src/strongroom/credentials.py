@@ -12,7 +12,7 @@ import re
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 from cryptography.exceptions import InvalidKey
@@ -20,6 +20,9 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from msgspec import Struct
 
 from strongroom.identifiers import new_uid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal["access", "refresh"]
 
@@ -52,14 +55,22 @@ def password_matches(password: str, phc: str) -> bool:
     return True
 
 
-def hashing_pool() -> ThreadPoolExecutor:
-    """Two threads below normal priority: a storm of logins slows logins, not everybody."""
-    return ThreadPoolExecutor(max_workers=2, thread_name_prefix="argon2", initializer=_step_back)
+def hashing_pool(on_refusal: Callable[[OSError], None] = lambda _: None) -> ThreadPoolExecutor:
+    """Two threads below normal priority: a storm of logins slows logins, not everybody.
+
+    Where the system refuses the lower priority, as a filter on system calls may, they hash all the same.
+    """
+    return ThreadPoolExecutor(
+        max_workers=2, thread_name_prefix="argon2", initializer=_lower_priority, initargs=(on_refusal,)
+    )
 
 
-def _step_back() -> None:
+def _lower_priority(on_refusal: Callable[[OSError], None]) -> None:
     if hasattr(os, "setpriority"):
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        try:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        except OSError as error:
+            on_refusal(error)
 
 
 # Tokens: JWS compact serialisation, HS256 only. Written out because the rules are narrower than any library's: one
@@ -116,6 +127,10 @@ class Tokens:
         """What a token says, if we signed it, it is of this kind, and it is in force at `now` (milliseconds)."""
         claims = self._checked(token)
         return claims if claims is not None and claims.typ == kind and claims.in_force(now) else None
+
+    def signed(self, token: str) -> bool:
+        """Whether we signed it, with a secret that we still accept, however long ago."""
+        return self._checked(token) is not None
 
     def remembered(self, header: bytes, now: int) -> Claims | None:
         """What a header says that carried a good access token before, if it is in force still."""

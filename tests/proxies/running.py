@@ -100,15 +100,22 @@ def _command(name: str, program: Path, home: Path, text: str) -> list[str]:
 @contextmanager
 def running(name: str, program: Path, home: Path, server: int) -> Iterator[int]:
     """A proxy before the server at this port; gives the port where it listens."""
-    home.mkdir(parents=True)
     port = free_port()
-    command = _command(name, program, home, settings(name, port, server))
+    with started(name, program, home, settings(name, port, server), port):
+        yield port
+
+
+@contextmanager
+def started(name: str, program: Path, home: Path, text: str, port: int) -> Iterator[None]:
+    """A proxy with these settings, which make it listen on this port."""
+    home.mkdir(parents=True)
+    command = _command(name, program, home, text)
     env = environment(program) | {"HOME": str(home), "XDG_DATA_HOME": str(home), "XDG_CONFIG_HOME": str(home)}
     with (home / "said").open("wb") as said:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
         until(lambda: _answers(process, port, home), f"{name} to answer")
-        yield port
+        yield
     finally:
         if name == "nginx":
             process.terminate()  # which ends its workers too, at once

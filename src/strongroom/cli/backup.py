@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,7 +117,7 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
     def check(half: Path) -> str:
         return _verified(half, settings, None, watcher)[1]
 
-    if hasattr(os, "nice"):
+    with suppress(AttributeError, OSError):  # no such call, or the system refuses it: the backup is made all the same
         os.nice(_NICENESS)
     key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:

@@ -101,7 +101,8 @@ def serve(options: argparse.Namespace) -> int:
 
             return workers.run(settings, reread, migrate=not options.no_migrate)
         log = to_stderr(settings.log_level, settings.log_format)
-        open_server(settings, log=log, migrate=not options.no_migrate).listen(reread=reread)
+        wait = settings.db_wait_seconds
+        open_server(settings, log=log, migrate=not options.no_migrate, wait=wait).listen(reread=reread)
     except (BadSetting, CannotOpen) as error:
         raise terminal.Stop(str(error)) from None
     return 0

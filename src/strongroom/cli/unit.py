@@ -78,6 +78,7 @@ RemoveIPC=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
+SystemCallFilter=setpriority
 SystemCallErrorNumber=EPERM
 
 [Install]

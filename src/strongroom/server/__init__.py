@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from strongroom.actions import lineage
 from strongroom.descriptors import Decoys
 from strongroom.options import TABLE
-from strongroom.server import asgi
+from strongroom.server import asgi, opening
 from strongroom.server.app import App
 from strongroom.server.observe import Log, Silent
 from strongroom.server.room import Room
@@ -66,6 +67,10 @@ class Server:
         if self._runner is not None:
             self._runner.stop()
 
+    def draining(self) -> None:
+        """Say from now on that it stops: at /ready, and in every answer to a connection that could be kept."""
+        self._room.stopping = True
+
     def stopping(self) -> None:
         """Tell those who follow that it ends, so that nobody is waited for."""
         self._room.live.stop()
@@ -108,8 +113,15 @@ def open_server(
     place: Place | None = None,
     examine: bool = True,
     migrate: bool = True,
+    wait: int = 0,
 ) -> Server:
-    """A server with these settings. Opens the database, and so raises CannotOpen where that fails."""
+    """A server with these settings. Opens the database, and so raises CannotOpen where that fails.
+
+    A database that cannot be reached is waited for, for so many seconds.
+    """
+    if wait:
+        given: dict[str, Any] = {"clock": clock, "place": place, "examine": examine, "migrate": migrate}
+        return opening.retry(partial(open_server, settings, log=log, **given), wait, log)
     db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate, recover=True)
     if db.notice is not None:
         print(f"strongroom: {db.notice}", file=sys.stderr, flush=True)  # noqa: T201

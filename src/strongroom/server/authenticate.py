@@ -54,6 +54,18 @@ async def authenticate(call: Call) -> Actor:
     return actor
 
 
+def is_signed(call: Call) -> bool:
+    """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
+    return call.actor.key is not None or call.room.tokens.signed(_bearer(call.given.get(b"authorization", b"")))
+
+
+async def require_still(call: Call) -> None:
+    """Refuse who has lost the right to go on with what it began."""
+    if not is_signed(call):
+        raise Unauthorized
+    await call.room.db.read(sessions.require_open, call.actor)
+
+
 async def settle(call: Call) -> None:
     """Prove the one who called, if nothing that was read has done so, and note the use."""
     proof, actor = call.proof, call.actor

@@ -48,6 +48,7 @@ class Exchange:
         "complete",
         "failed",
         "gone",
+        "headed",
         "keep_alive",
         "more_body",
         "task",
@@ -79,6 +80,7 @@ class Exchange:
         self.complete = False
         self.failed = False
         self.gone = False
+        self.headed = False  # its headers are written: they say whether the connection ends
         self.task: asyncio.Task[None] | None = None
         self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
         self._begun = False
@@ -298,6 +300,7 @@ class Exchange:
         self._done()
 
     def _head(self, answer: Answer) -> tuple[bytes, ...]:
+        self.headed = True
         if answer.closes:
             self.keep_alive = False
             end = _END

@@ -17,10 +17,12 @@ from strongroom.errors import (
     PayloadTooLarge,
     Refusal,
     RequestTimeout,
+    Unauthorized,
     UnsupportedMediaType,
 )
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
 from strongroom.rules import DAY
+from strongroom.server.authenticate import is_signed
 from strongroom.server.http import BODY_RATE, BODY_SECONDS
 from strongroom.server.patience import patience
 
@@ -194,6 +196,8 @@ class Intake:
     async def _store(self) -> None:
         """Store what waits, and with it the mark up to here."""
         room, file, batch = self._call.room, self._file, self._batch()
+        if not is_signed(self._call):
+            raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
         await room.db.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
         self._stored = batch.mark

@@ -30,6 +30,12 @@ class Doors(NamedTuple):
     metrics_url: str | None  # where the figures are told, if that is a place of its own
     made: tuple[int, int] | None = None  # device and inode of the file that requests come through
 
+    def release(self) -> None:
+        """Close the sockets here; other processes that have them go on with theirs."""
+        for bound in (self.main, self.metrics):
+            if bound is not None:
+                bound.close()
+
     def close(self) -> None:
         """Take the file away that requests came through, if it is still the one that was made for them."""
         if self.made is None:

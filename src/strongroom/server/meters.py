@@ -129,7 +129,7 @@ async def exposition(room: Room) -> bytes:
     """The figures of all processes of this node, and of its database, as Prometheus reads them."""
     samples = _sum([room.samples(), *([] if room.place is None else room.place.others())])
     checks = await room.readiness.checks()
-    samples["strongroom_ready"] = {"": float(all(checks.values()))}
+    samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
     engine = "postgresql" if room.settings.database_url else "sqlite"
     samples["strongroom_info"] = {_labels(version=__version__, engine=engine, variant=room.variant.value): 1}
     try:

@@ -10,17 +10,23 @@ import logging
 import os
 import re
 import sys
+import threading
 import time
 import traceback
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _encode = msgspec.json.Encoder().encode
 _FLUSH_SECONDS: Final = 0.05
 _FLUSH_LINES: Final = 512
+_FLUSH_PATIENCE: Final = 1.0  # seconds, when the process ends
+_MOST_WAITING: Final = 256 * 1024  # bytes of lines that nobody reads
 _STRANGERS: Final = 100  # lines of one second, for requests of callers who have not proven who they are
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
@@ -31,7 +37,7 @@ class Log:
     """Lines on a file descriptor, written in small batches so that a request does not wait for the terminal."""
 
     def __init__(self, descriptor: int = 2, level: str = "info", *, plain: bool = False) -> None:
-        self._descriptor = descriptor
+        self._writer = _Writer(descriptor, self._lost)
         self._least = _LEVELS[level]
         self._plain = plain
         self._lines: list[str] = []
@@ -134,28 +140,90 @@ class Log:
     def _add_line(self, line: str) -> None:
         self._lines.append(line)
         if len(self._lines) >= _FLUSH_LINES:
-            self.flush()
+            self._hand_over()
         elif self._timer is None:
             try:
-                self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
+                self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._hand_over)
             except RuntimeError:
                 self.flush()
 
-    def flush(self) -> None:
-        """Write what has gathered. A log that cannot be written is no reason to stop serving."""
+    def _hand_over(self) -> None:
+        """Give what has gathered to the thread that writes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         lines, self._lines = self._lines, []
-        view = memoryview("".join(f"{line}\n" for line in lines).encode())
-        with suppress(OSError):
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+        if lines:
+            self._writer.put("".join([f"{line}\n" for line in lines]).encode(), len(lines))
+
+    def _lost(self, number: int) -> bytes:
+        """The line that tells that so many are missing."""
+        if self._plain:
+            return f"{_now()[11:23]}  warning  {number} lines were not written here: nobody read them\n".encode()
+        return _encode({"time": _now(), "level": "warning", "event": "log", "logLinesLost": number}) + b"\n"
+
+    def flush(self) -> None:
+        """Write what has gathered, or give up in a moment where nobody reads."""
+        self._hand_over()
+        self._writer.wait(_FLUSH_PATIENCE)
 
     def close(self) -> None:
         """Write all that is left to tell."""
         self._tell_left_out()
         self.flush()
+
+
+class _Writer:
+    """Writes on a thread of its own, so that a log that nobody reads holds nobody up.
+
+    What waits to be written is bounded. What comes when that is full is left out and counted, and the number is
+    written as soon as somebody reads again. A log that cannot be written at all is no reason to stop serving.
+    """
+
+    def __init__(self, descriptor: int, lost_line: Callable[[int], bytes]) -> None:
+        self._descriptor = descriptor
+        self._lost_line = lost_line
+        self._changed = threading.Condition()
+        self._waiting: list[bytes] = []
+        self._held = 0  # bytes that wait or are being written
+        self._lost = 0  # lines that were left out since that was told
+        self._thread: threading.Thread | None = None
+
+    def put(self, text: bytes, lines: int) -> None:
+        """Take so many lines, to be written soon."""
+        with self._changed:
+            if self._held and self._held + len(text) > _MOST_WAITING:
+                self._lost += lines
+                return
+            self._waiting.append(text)
+            self._held += len(text)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all is written, for so long at most."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held and not self._lost, seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._lost)
+                text, lost = b"".join(self._waiting), self._lost
+                self._waiting.clear()
+                self._lost = 0
+            self._write(self._lost_line(lost) + text if lost else text)
+            with self._changed:
+                self._held -= len(text)
+                self._changed.notify_all()
+
+    def _write(self, text: bytes) -> None:
+        view = memoryview(text)
+        with suppress(OSError):
+            while view:
+                view = view[os.write(self._descriptor, view) :]
 
 
 class Silent(Log):

@@ -1,4 +1,4 @@
-"""Whether the server can do its work: the database takes writes, its schema is current, the disk has room."""
+"""Whether the server can do its work: the database takes writes, passwords can be hashed, the disk has room."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from strongroom.server.observe import Log
+    from strongroom.server.passwords import PasswordPool
     from strongroom.store import Database
 
 LASTS: Final = 1.0  # seconds that an answer holds: however many ask, the database is written to once
@@ -21,8 +22,9 @@ _PATIENCE: Final = 2.0  # seconds; whoever asks does not wait long either
 class Readiness:
     """Looks, at most once a second."""
 
-    def __init__(self, db: Database, least_free: int, log: Log) -> None:
+    def __init__(self, db: Database, passwords: PasswordPool, least_free: int, log: Log) -> None:
         self._db = db
+        self._passwords = passwords
         self._least_free = least_free
         self._log = log
         self._lock = asyncio.Lock()
@@ -39,7 +41,7 @@ class Readiness:
 
     async def _look(self) -> dict[str, bool]:
         current = None if self._db.is_damaged else await self._probe()
-        found = {"database": current is not None, "schema": current is True}
+        found = {"database": current is not None, "schema": current is True, "passwords": await self._passwords.works()}
         free = self._free()
         return found if free is None else {**found, "disk": free >= self._least_free}
 

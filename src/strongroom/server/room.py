@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
-from strongroom.errors import Unavailable
 from strongroom.model import Keeping, Terms
 from strongroom.server import reloading
 from strongroom.server.buffers import BufferBudget
 from strongroom.server.live import Hub
 from strongroom.server.meters import Meters
+from strongroom.server.passwords import PasswordPool
 from strongroom.server.ready import Readiness
 from strongroom.server.schedule import backups_in
 from strongroom.server.snapshots import PLACES_EACH, Places
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 LISTS_AT_ONCE: Final = 32  # that hold a snapshot; on PostgreSQL half of the pool
 EXPORTS_AT_ONCE: Final = 8  # on PostgreSQL a fifth of the pool
 BODIES_AT_ONCE: Final = 4  # of the largest size fit into the memory for buffers, whatever its setting
-MOST_TO_HASH: Final = 128  # passwords that wait; more would only make everybody wait longer
 
 
 class Room:
@@ -56,10 +54,12 @@ class Room:
         db.tell = self._tell
         self.epoch = epoch
         self.decoys = decoys
+        db.pulse.on_lost, db.pulse.on_found = self._lost, self._found
         self._sign()
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
         self.keeping = Keeping(settings.history_days, settings.trash_days or None)
         self.live = Hub(db, clock, log, epoch)
+        self.stopping = False  # it was told to stop: nobody is to send it more
         self.place = place  # where this process's figures are told to the others
         self.meters = Meters()
         if place is not None:
@@ -71,9 +71,8 @@ class Room:
         lists = LISTS_AT_ONCE if pool is None else max(1, pool // 2)
         self.lists = Places(lists, each=max(1, min(PLACES_EACH, lists // 2)))
         self.exports = Places(EXPORTS_AT_ONCE if pool is None else max(1, pool // 5), each=1)
-        self.readiness = Readiness(db, settings.ready_free_bytes, log)
-        self._to_hash = 0
-        self._hashing = credentials.hashing_pool()
+        self.passwords = PasswordPool(log)
+        self.readiness = Readiness(db, self.passwords, settings.ready_free_bytes, log)
 
     @property
     def variant(self) -> Variant:
@@ -88,7 +87,7 @@ class Room:
     def samples(self) -> Samples:
         """What this process has counted."""
         lists = self.lists.waiting + self.exports.waiting
-        waiting = {"writes": self.db.waiting, "passwords": self._to_hash, "lists": lists}
+        waiting = {"writes": self.db.waiting, "passwords": self.passwords.waiting, "lists": lists}
         return self.meters.samples(self.db, waiting, self.live.streams, self.buffers)
 
     def last_backup(self) -> int | None:
@@ -100,34 +99,33 @@ class Room:
         """Take the secrets of these settings from now on."""
         self.settings = reloading.renewed(self.settings, settings)
         self._sign()
+        self.live.examine_tokens()
 
     def _sign(self) -> None:
         settings = self.settings
         self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
 
+    def _lost(self, reason: str) -> None:
+        told = f"{self.db.describe} cannot be reached: {reason}. Requests wait for 5 seconds and get 503 until it can."
+        self.log.say("warning", told)
+
+    def _found(self, seconds: float) -> None:
+        self.log.say("info", f"{self.db.describe} can be reached again, after {seconds:.0f} seconds.")
+
     async def hash_password(self, password: str) -> str:
         """Hash on a thread: 35 ms of work must not stop everybody."""
-        hashed: str = await self._hashed(credentials.hash_password, password)
+        hashed: str = await self.passwords.run(credentials.hash_password, password)
         return hashed
 
     async def password_matches(self, password: str, phc: str | None) -> bool:
         """Check on a thread; without a hash to check against, do the same work and say no."""
-        matches: bool = await self._hashed(credentials.password_matches, password, phc or credentials.NOBODY)
+        matches: bool = await self.passwords.run(credentials.password_matches, password, phc or credentials.NOBODY)
         return matches and phc is not None
-
-    async def _hashed(self, work: Callable[..., Any], *args: str) -> Any:
-        if self._to_hash >= MOST_TO_HASH:
-            raise Unavailable(2, "Too many people are logging in at the moment; try again shortly.")
-        self._to_hash += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._hashing, work, *args)
-        finally:
-            self._to_hash -= 1
 
     async def close(self) -> None:
         """Let go of everything."""
         await self.live.close()
-        self._hashing.shutdown(wait=False, cancel_futures=True)
+        self.passwords.close()
         await self.db.close()
         self.log.close()

@@ -16,7 +16,7 @@ from strongroom.server import listening, memory, reloading, routes
 from strongroom.server.app import App
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
-from strongroom.server.transport import protocol, sweep
+from strongroom.server.transport import Connection, protocol, sweep
 
 if TYPE_CHECKING:
     import socket
@@ -37,7 +37,9 @@ class _Uvicorn(uvicorn.Server):
     """uvicorn, except that a signal that was obeyed is not raised again: an orderly end is exit code 0."""
 
     on_started: Any = None
+    on_draining: Any = None
     on_stopping: Any = None
+    drain_seconds: float = 0
     on_hangup: Any = None
     sweep: Any = None
     watched: tuple[socket.socket, type[asyncio.Protocol]] | None = None
@@ -63,11 +65,26 @@ class _Uvicorn(uvicorn.Server):
             self.on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, the sweep too. Streams end first: they would not end by themselves."""
-        if self.on_stopping is not None:
-            self.on_stopping()
+        """Say that it ends, for as long as proxies need to hear it; then end, the sweep too.
+
+        Streams end when the listener does: they would not end by themselves, and their clients come back elsewhere.
+        """
+        self.on_draining()
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection):
+                connection.expect_close()
+        await self._drain()
+        self.on_stopping()
         await super().shutdown(sockets)
         self.sweeping.cancel()
+
+    async def _drain(self) -> None:
+        """Go on answering for a while; a second signal ends that."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.drain_seconds
+        while not self.force_exit and (left := deadline - loop.time()) > 0:
+            await self.on_tick(0)  # which keeps the time in answers right
+            await asyncio.sleep(min(0.1, left))
 
 
 class Runner:
@@ -103,7 +120,9 @@ class Runner:
         self._certificate = listening.certificate_digest(server.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
+        self._uvicorn.on_draining = server.draining
         self._uvicorn.on_stopping = server.stopping
+        self._uvicorn.drain_seconds = server.settings.drain_seconds
         self._uvicorn.on_hangup = self.reload
         room = server.app.room
         self._uvicorn.sweep = lambda connections: sweep(connections, room.buffers, room.log)

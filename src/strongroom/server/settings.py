@@ -146,6 +146,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "DB_PATH": _text,
     "DATABASE_URL": _database_url,
     "DB_POOL": _whole(1, 1_000),
+    "DB_WAIT_SECONDS": _whole(0, 86_400),
     "HOST": _host,
     "PORT": _whole(0, 65_535),
     "WORKERS": _whole(1, 64),
@@ -172,6 +173,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "BACKUP_RECIPIENT": str.strip,
     "EVENT_DAYS": _whole(1, 36_500),
     "READY_FREE_BYTES": _whole(0, 10**15 - 1),
+    "DRAIN_SECONDS": _whole(0, 3_600),
     "LOG_LEVEL": _one_of("debug", "info", "warning", "error"),
     "LOG_FORMAT": _one_of("auto", "json", "text"),
     "METRICS_TOKEN": _token,
@@ -192,6 +194,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     db_path: str
     database_url: str
     db_pool: int
+    db_wait_seconds: int
     host: str
     port: int
     workers: int
@@ -218,6 +221,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     backup_recipient: str
     event_days: int
     ready_free_bytes: int
+    drain_seconds: int
     log_level: str
     log_format: str
     metrics_token: bytes

@@ -11,9 +11,9 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from strongroom.actions import sessions
 from strongroom.errors import Refusal, Unavailable
 from strongroom.server.answers import BrokenOff
+from strongroom.server.authenticate import require_still
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -163,7 +163,7 @@ class Snapshot:
         self, begin: Callable[..., Awaitable[AsyncGenerator[Any, None]]], *args: Any
     ) -> AsyncGenerator[Any, None]:
         """Open a new one, to continue in; refused if the caller has lost the right to read meanwhile."""
-        await self._call.room.db.read(sessions.require_open, self._call.actor)
+        await require_still(self._call)
         return await self.read(begin, *args)
 
     async def pause(self, _size: int) -> None:
@@ -247,7 +247,7 @@ class ExportSnapshot(Snapshot):
             raise BrokenOff("The export was read too slowly.")
         if self._loop.time() >= self._look_at:
             self._look_at = self._loop.time() + self.seconds
-            await self._call.room.db.read(sessions.require_open, self._call.actor)
+            await require_still(self._call)
 
     def gives_way(self) -> bool:
         """Whether it is too slow to go on while others wait."""

@@ -33,7 +33,8 @@ HEADER_BYTES: Final = 64 * 1024
 IDLE_SECONDS: Final = 75.0  # between two requests
 LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
 STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
-PARTING_SECONDS: Final = 2.0  # the same, while the server stops
+PARTING_SECONDS: Final = 2.0  # the same, while the server stops; and for a request that has begun to arrive by then
+PARTING_IDLE: Final = 0.5  # that an idle connection is kept while the server stops: a request may be on its way
 LINGER_SECONDS: Final = 2.0  # to take the last answer while more is sent: closing at once would reset the connection
 PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: what bounds the requests that wait
 PARSE_CHUNKS: Final = 16 * 1024  # the same within a body whose length is not known
@@ -156,16 +157,37 @@ class Connection(asyncio.Protocol):
         self._exchange = self._in_hand = self._new = None
         self._parser = None  # type: ignore[assignment]
 
+    def expect_close(self) -> None:
+        """The server stops: the request that came last is the last one, if its answer can still say so."""
+        exchange = self._exchange
+        if exchange is not None and not exchange.complete and not exchange.headed:
+            exchange.keep_alive = False
+            self._last = True
+
     def shutdown(self) -> None:
-        """Finish the answer in hand, but not for a reader who has stopped reading; then close."""
+        """Finish the answer in hand, but not for a reader who has stopped reading; then close.
+
+        An idle connection stays open for a moment: a proxy may just be sending a request on it, and a close would be a
+        reset. That request is answered, and told that the connection ends.
+        """
         self._patience = PARTING_SECONDS
         if self._stall is not None:
             self._stop_stall_timer()
             self._start_stall_timer()
-        if self._exchange is None or self._exchange.complete:
-            self._transport.close()
+        self.expect_close()
+        self._loop.call_later(PARTING_IDLE, self._part, self._loop.time() + PARTING_SECONDS)
+
+    def _part(self, deadline: float) -> None:
+        """Close if nothing is in hand, or look again in a moment."""
+        transport, late = self._transport, self._loop.time() >= deadline
+        if self not in self._state.connections:
             return
-        self._exchange.keep_alive = False
+        if transport.is_closing():
+            if late and not transport.get_write_buffer_size():
+                transport.abort()  # nobody answers the end of TLS
+        elif (self._exchange is None or self._exchange.complete) and (self._head <= 0 or late):
+            transport.close()
+        self._loop.call_later(PARTING_IDLE / 2, self._part, deadline)
 
     def abort(self) -> None:
         """Cut the connection."""
@@ -323,7 +345,7 @@ class Connection(asyncio.Protocol):
             self.app,
             self._desk,
             Call(self.app.room, method, path, query, given, self._client),
-            keep_alive=version != "1.0" and not upgrade and parser.should_keep_alive(),
+            keep_alive=(version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.room.stopping),
             oldest=version == "1.0",
             wants_continue=version != "1.0" and _expects_continue(given.get(b"expect")),
         )

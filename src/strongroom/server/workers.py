@@ -50,6 +50,7 @@ class _Workers:
         self._board = Board(settings.workers)
         self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
+        self._own_log = self._log()  # each of the others has one too
         self._ready_read, self._ready_write = os.pipe()
         self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
 
@@ -84,7 +85,7 @@ class _Workers:
             began, place = self._started.pop(pid)
             if self._stopping:
                 continue
-            self._log().say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
+            self._own_log.say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
             damaged = os.waitstatus_to_exitcode(status) == DAMAGED_EXIT
             if damaged or time.monotonic() - began < _TOO_SOON:
                 code = DAMAGED_EXIT if damaged else 1
@@ -95,6 +96,7 @@ class _Workers:
 
     def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
         self._stopping = True
+        self._doors.release()
         for pid in self._started:
             os.kill(pid, signal.SIGTERM)
 
@@ -133,6 +135,7 @@ class _Workers:
             place=Place(self._board, place),
             examine=False,
             migrate=self._migrate,
+            wait=self._settings.db_wait_seconds,
         )
         runner = Runner(server, self._doors, self._tell_ready, self._reread)
 
@@ -147,7 +150,8 @@ class _Workers:
 
 def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
-    server = open_server(settings, log=to_stderr(settings.log_level, settings.log_format), migrate=migrate)
+    log = to_stderr(settings.log_level, settings.log_format)
+    server = open_server(settings, log=log, migrate=migrate, wait=settings.db_wait_seconds)
     data = server.data_lies_in
     asyncio.run(server.release())
     listening.tls(settings)  # a certificate that cannot be read is a sentence too

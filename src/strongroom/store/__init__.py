@@ -28,7 +28,7 @@ from strongroom.store import (
     vaults,
     versions,
 )
-from strongroom.store.db import CannotOpen, Database, Duplicate, Orphan, Tx, Undo
+from strongroom.store.db import CannotOpen, CannotReach, Database, Duplicate, Orphan, Tx, Undo
 from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CannotOpen",
+    "CannotReach",
     "Database",
     "Duplicate",
     "Nudge",

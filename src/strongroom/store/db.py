@@ -29,6 +29,10 @@ class CannotOpen(Exception):  # noqa: N818 - said to the operator in one sentenc
     """The database cannot be opened; the message is a sentence for the operator."""
 
 
+class CannotReach(CannotOpen):
+    """The server of the database does not answer, or not yet: another attempt may succeed."""
+
+
 class Duplicate(Exception):  # noqa: N818 - an outcome that the caller turns into a refusal
     """A statement met a unique index that holds this value already."""
 

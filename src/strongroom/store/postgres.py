@@ -8,6 +8,7 @@ as long as its COMMIT was not sent; after that the outcome is unknown, and the c
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 import time
 from contextlib import asynccontextmanager, nullcontext, suppress
@@ -20,7 +21,7 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import migrations, turns
-from strongroom.store.db import CannotOpen, Duplicate, Orphan, Sql, Undo
+from strongroom.store.db import CannotOpen, CannotReach, Duplicate, Orphan, Sql, Undo
 from strongroom.store.gathering import Gathering, Looks
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.pool import Pool, connect, location
@@ -102,7 +103,8 @@ class PostgresDatabase:
         except ValueError:  # about the address; what the driver says of it may show a part of the password
             raise CannotOpen("DATABASE_URL is an address that PostgreSQL does not take.") from None
         except (*_LOST, asyncpg.PostgresError) as error:
-            raise CannotOpen(f"Cannot reach {self.describe}: {_reason(error)}.") from None
+            kind = CannotReach if isinstance(error, _LOST) and not isinstance(error, ssl.SSLError) else CannotOpen
+            raise kind(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
             if not await connection.fetchval(turns.TRY_TOGETHER, turns.SERVING):
                 raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
@@ -201,7 +203,8 @@ class PostgresDatabase:
         while True:
             try:
                 return await pool.take(deadline)
-            except (*_LOST, asyncpg.PostgresError):
+            except (*_LOST, asyncpg.PostgresError) as error:
+                self.pulse.lost(_reason(error))
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
                 await asyncio.sleep(0.1)
@@ -241,6 +244,8 @@ class PostgresDatabase:
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
             else:
+                if self.pulse.lost_at is not None:
+                    self.pulse.found()
                 return result
             finally:
                 pool.give(connection, good=good)

@@ -1,8 +1,10 @@
-"""What an engine counts of its own work. Plain numbers: adding to them costs less than asking whether to."""
+"""What an engine tells of its own work. Plain numbers: adding to them costs less than asking whether to."""
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final
 
 # Seconds and writes; what is above the last bound is counted too.
@@ -27,9 +29,13 @@ class Histogram:
 
 
 class Pulse:
-    """Commits: how many writes shared each, and how long each waited for the disk."""
+    """Commits: how many writes shared each, and how long each waited for the disk; whether the database is there."""
+
+    on_lost: Callable[[str], None] | None = None  # told why, once for each loss
+    on_found: Callable[[float], None] | None = None  # told after how many seconds
 
     def __init__(self) -> None:
+        self.lost_at: float | None = None
         self.writes = Histogram(WRITES)
         self.seconds = Histogram(SECONDS)
 
@@ -37,3 +43,17 @@ class Pulse:
         """Count a commit."""
         self.writes.add(writes)
         self.seconds.add(seconds)
+
+    def lost(self, reason: str) -> None:
+        """The database cannot be reached."""
+        if self.lost_at is None:
+            self.lost_at = time.monotonic()
+            if self.on_lost is not None:
+                self.on_lost(reason)
+
+    def found(self) -> None:
+        """The database has answered."""
+        if self.lost_at is not None:
+            lost_at, self.lost_at = self.lost_at, None
+            if self.on_found is not None:
+                self.on_found(time.monotonic() - lost_at)

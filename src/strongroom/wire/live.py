@@ -11,6 +11,7 @@ class Ending(StrEnum):
     """Why a stream of events ends."""
 
     TOKEN_EXPIRED = "token_expired"  # noqa: S105
+    TOKEN_REVOKED = "token_revoked"  # noqa: S105
     SESSION_REVOKED = "session_revoked"
     KEY_EXPIRED = "key_expired"
     KEY_REVOKED = "key_revoked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import Refusal
@@ -13,7 +14,7 @@ from strongroom.server.live.reading import TooFar
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from strongroom.actions.following import Page, View
     from strongroom.model import Actor
@@ -25,6 +26,8 @@ MOST_BYTES: Final = 256 * 1024  # that may wait for one follower
 COMMENT_SECONDS: Final = 15.0  # no longer without a word
 AGAIN: Final = 0.5  # seconds, when the database is away
 _DAY: Final = 86_400.0
+
+Signed = Callable[[], bool]  # whether the token's secret is accepted still
 
 
 class Follower:
@@ -42,6 +45,7 @@ class Follower:
         "_reading",
         "_ready",
         "_sent",
+        "_signed",
         "_stuck",
         "_timer",
         "_wake",
@@ -50,10 +54,13 @@ class Follower:
         "view",
     )
 
-    def __init__(self, channel: Channel, actor: Actor, view: View, cursor: int, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, channel: Channel, actor: Actor, signed: Signed, view: View, cursor: int, clock: Callable[[], int]
+    ) -> None:
         self.view = view
         self.actor = actor
         self.ended: Ending | None = None
+        self._signed = signed
         self._channel = channel
         self._clock = clock
         self._cursor = self._sent = cursor  # all up to here is ready; all up to there was taken
@@ -91,6 +98,11 @@ class Follower:
             self._channel.part(self)
             self._ready.clear()
             self.rouse()
+
+    def examine_token(self) -> None:
+        """End if the secret that signed the token is not accepted any more."""
+        if not self._signed():
+            self.end(Ending.TOKEN_REVOKED)
 
     def judge(self, standing: Standing) -> None:
         """End if the session or the key is there no more."""

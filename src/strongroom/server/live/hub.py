@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from strongroom.model import Actor
+    from strongroom.server.live.follower import Signed
     from strongroom.server.live.reading import Source
     from strongroom.server.observe import Log
     from strongroom.store import Database, Nudge
@@ -89,22 +90,24 @@ class Hub:
 
     # For the routes
 
-    async def vault(self, actor: Actor, vault_uid: str, since: int | None) -> Stream:
+    async def vault(self, actor: Actor, signed: Signed, vault_uid: str, since: int | None) -> Stream:
         """Follow a vault's documents, from a moment on or from now."""
         span = await self._db.read(following.open_vault, actor, vault_uid)
-        return self._stream(actor, (vault_uid, span.born), span.clock if since is None else since, documents=True)
+        cursor = span.clock if since is None else since
+        return self._stream(actor, signed, (vault_uid, span.born), cursor, documents=True)
 
-    async def account(self, actor: Actor, since: int | None, *, documents: bool) -> Stream:
+    async def account(self, actor: Actor, signed: Signed, since: int | None, *, documents: bool) -> Stream:
         """Follow all vaults within reach, from a moment on or from now."""
         cursor = await self._db.read(following.clock, actor.user_id) if since is None else since
-        return self._stream(actor, None, cursor, documents=documents)
+        return self._stream(actor, signed, None, cursor, documents=documents)
 
-    def _stream(self, actor: Actor, place: Place, cursor: int, *, documents: bool) -> Stream:
+    def _stream(self, actor: Actor, signed: Signed, place: Place, cursor: int, *, documents: bool) -> Stream:
         view = following.view(actor, documents=documents)
 
         def enter() -> Follower:
-            follower = Follower(self._channel(actor.user_id, place), actor, view, cursor, self._clock)
+            follower = Follower(self._channel(actor.user_id, place), actor, signed, view, cursor, self._clock)
             follower.enter()
+            follower.examine_token()
             if self._stopping:
                 follower.end(Ending.SERVER_STOPPING)
             return follower
@@ -136,6 +139,15 @@ class Hub:
         finally:
             account.waiters.discard(waiter)
             self._tidy(actor.user_id)
+
+    def examine_tokens(self) -> None:
+        """End what was opened with a token that another secret signed than those that are accepted now."""
+        for account in self._accounts.values():
+            for channel in account.channels.values():
+                for follower in list(channel.present):
+                    follower.examine_token()
+            for waiter in account.waiters:
+                waiter.rouse()  # it proves anew who it is before it goes on
 
     def stop(self) -> None:
         """Tell everybody that the server stops, and wait for nobody."""

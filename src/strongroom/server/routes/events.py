@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from strongroom import errors, wire
@@ -10,6 +11,7 @@ from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
 from strongroom.server.answers import Answer
+from strongroom.server.authenticate import is_signed
 from strongroom.server.http import Call, integer
 from strongroom.server.live import headers_only
 from strongroom.server.table import Endpoint
@@ -35,7 +37,7 @@ async def vault(call: Call) -> Answer:
     if call.method == "HEAD":
         await call.room.db.read(following.open_vault, call.actor, uid)
         return headers_only()
-    return await call.room.live.vault(call.actor, uid, since)
+    return await call.room.live.vault(call.actor, partial(is_signed, call), uid, since)
 
 
 async def account(call: Call) -> Answer:
@@ -43,7 +45,8 @@ async def account(call: Call) -> Answer:
     since = _since(call)
     if call.method == "HEAD":
         return headers_only()
-    return await call.room.live.account(call.actor, since, documents=call.room.variant.has_documents)
+    documents = call.room.variant.has_documents
+    return await call.room.live.account(call.actor, partial(is_signed, call), since, documents=documents)
 
 
 _QUERY: Final = (("since", "integer", "Go on after this moment: the id of the last event that you have"),)

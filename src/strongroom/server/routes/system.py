@@ -24,10 +24,12 @@ async def health(call: Call) -> Answer:
 
 
 async def ready(call: Call) -> Answer:
-    """The database takes writes, its schema is current, and the disk has room. Looked at once a second at most."""
+    """The database takes writes, its schema is current, and so on. Looked at once a second at most."""
     checks = await call.room.readiness.checks()
     good = all(checks.values())
     told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
+    if call.room.stopping:
+        return answer(wire.ReadyReport("stopping", told), 503)
     return answer(wire.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
 
 
