@@ -95,7 +95,13 @@ TABLE: Final = (
     Option("TRASH_DAYS", "--trash-days", "30", "How long a deleted document can be revived, in days; 0: for ever"),
     Option("BACKUP_DIR", "--backup-dir", "", "Folder for backups that the server makes by itself; else it makes none"),
     Option("BACKUP_EVERY", "--backup-every", "24h", "How often it makes one: a number and m, h, d or w"),
-    Option("BACKUP_KEEP", "--backup-keep", "7d,4w,6m", "For how many days, weeks and months it keeps one each"),
+    Option(
+        "BACKUP_KEEP",
+        "--backup-keep",
+        "7d,4w,6m",
+        "For how many hours, days, weeks, months and years it keeps one each, and how many of the last: "
+        "3last,24h,7d,4w,6m,2y",
+    ),
     Option(
         "BACKUP_PASSPHRASE",
         "--backup-passphrase-file",

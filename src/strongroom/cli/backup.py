@@ -6,7 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from strongroom.cli import terminal
 from strongroom.options import TABLE
@@ -25,23 +25,28 @@ _LONGEST_REST = 1.0  # seconds
 W = TypeVar("W", bound="_Watcher")
 _BACKUP = """
 Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only, and is read
-again before it gets its name; one that exists is never written over. Settings are read as for 'strongroom serve'.
-BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and counted instead.
+again before it gets its name; one that exists is never written over. With - as FILE the archive goes to standard output
+and all else to standard error; check it where it arrives, with 'strongroom backup --verify -'. Settings are read as for
+'strongroom serve'. BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and
+counted instead.
 """
 _RESTORE = """
 Put the service that FILE holds in the place of the one that is there. Stop the server first, on all nodes. FILE is read
-to its end before anything is touched. What was there is kept, and you are told where. Clients notice by a new epoch.
-An archive of a SQLite file can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same
-command again.
+to its end before anything is touched; with - it is standard input. What was there is kept, and you are told where. A
+database is only made where there is none if you say --new. Clients notice by a new epoch. An archive of a SQLite file
+can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same command again.
 """
-_CODES = "Exit codes: 0 done; 2 wrong use, a bad setting, or a file or database that is refused."
+_CODES = (
+    "Exit codes: 0 done; 1 the archive is damaged; 2 wrong use, a bad setting, or a file or database that is refused."
+)
+_DAMAGED = 1
 _OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 
 
 def add_backup(parser: argparse.ArgumentParser) -> None:
     """What `strongroom backup` takes."""
     parser.description = _BACKUP
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify; - is a pipe")
     parser.add_argument("--verify", action="store_true", help="only open FILE, and count what it holds")
     parser.add_argument(
         "--scheduled",
@@ -55,7 +60,8 @@ def add_backup(parser: argparse.ArgumentParser) -> None:
 def add_restore(parser: argparse.ArgumentParser) -> None:
     """What `strongroom restore` takes."""
     parser.description = _RESTORE
-    parser.add_argument("file", metavar="FILE", help="the archive to restore")
+    parser.add_argument("file", metavar="FILE", help="the archive to restore; - is standard input")
+    parser.add_argument("--new", action="store_true", help="make a database, where there is none")
     _add_options(parser, *_WHERE, BACKUP_PASSPHRASE=_OPENS)
     parser.set_defaults(run=restore)
 
@@ -85,16 +91,22 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 def backup(options: argparse.Namespace) -> int:
     """Make a backup, or look at one."""
+    from strongroom.cli import archives
+
     settings = _settings(options)
     if options.scheduled:
         return _scheduled(settings)
     if options.file is None:
         raise terminal.Stop("Name the FILE that the backup is to be written to, or with --verify the one to look at.")
-    path = Path(options.file)
     if options.verify:
-        manifest, checksum = _verified(path, settings, options.identity)
-        _show(manifest, checksum)
+        _show(*_verified_by_name(options.file, settings, options.identity))
         return 0
+    if options.file == archives.STREAM:
+        manifest, checksum, size = _streamed(settings)
+        _show(manifest, checksum)
+        terminal.say(f"wrote {size:,} bytes to standard output; 'strongroom backup --verify -' checks what arrived.")
+        return 0
+    path = Path(options.file)
     manifest, checksum, size = _make(path, settings)
     _show(manifest, checksum)
     terminal.say(f"wrote {path}: {size:,} bytes, read back and found whole.")
@@ -104,27 +116,63 @@ def backup(options: argparse.Namespace) -> int:
 def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manifest, str, int]:
     """Write the file."""
     from strongroom.cli import archives
-    from strongroom.server import operate
-
-    made: list[tuple[Manifest, str]] = []
-
-    def fill(sink: Any) -> str:
-        made.append(operate.backup(settings, sink, watcher, alone=alone))
-        return made[0][1]
 
     def check(half: Path) -> str:
-        return _verified(half, settings, None, watcher)[1]
+        with half.open("rb") as file:
+            return _verified(file, str(half), settings, None, watcher)[1]
 
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
-    key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:
-        size = archives.write(path, key, fill, check, watcher.rest)
-    return *made[0], size
+        made = _Made(settings, watcher, alone=alone)
+        ours = bool(settings.backup_dir) and path.parent.resolve() == Path(settings.backup_dir).resolve()
+        size = archives.write(path, _key_of(settings), made.fill, check, watcher.rest, for_service=ours)
+    return *made.result, size
+
+
+def _streamed(settings: Settings) -> tuple[Manifest, str, int]:
+    """Write to standard output."""
+    from strongroom.cli import archives
+
+    with _in_sentences(_Gentle()) as watcher:
+        made = _Made(settings, watcher, alone=False)
+        size = archives.stream(_key_of(settings), made.fill)
+    return *made.result, size
+
+
+def _key_of(settings: Settings) -> Any:
+    from strongroom.cli import archives
+
+    return archives.Key(settings.backup_passphrase, settings.backup_recipient)
+
+
+class _Made:
+    """Fills an archive, and keeps what is said of it."""
+
+    def __init__(self, settings: Settings, watcher: _Gentle, *, alone: bool) -> None:
+        self._settings = settings
+        self._watcher = watcher
+        self._alone = alone
+        self.result: tuple[Manifest, str]
+
+    def fill(self, sink: Any) -> str:
+        """Write the archive; its checksum."""
+        from strongroom.server import operate
+
+        if hasattr(os, "nice"):
+            os.nice(_NICENESS)
+        self.result = operate.backup(self._settings, sink, self._watcher, alone=self._alone)
+        return self.result[1]
+
+
+def _verified_by_name(name: str, settings: Settings, identity: str | None) -> tuple[Manifest, str]:
+    """Read an archive to its end, once; from a pipe, as it comes."""
+    from strongroom.cli import archives
+
+    with archives.opened_stream(name) as file:
+        return _verified(file, name, settings, identity)
 
 
 def _verified(
-    path: Path, settings: Settings, identity: str | None, watcher: _Watcher | None = None
+    file: IO[bytes], name: str, settings: Settings, identity: str | None, watcher: _Watcher | None = None
 ) -> tuple[Manifest, str]:
     """Read an archive to its end; what it says of itself, and its checksum."""
     from strongroom.cli import archives
@@ -132,7 +180,7 @@ def _verified(
 
     with (
         _in_sentences(watcher or _Watcher()) as watching,
-        archives.opened(path, settings.backup_passphrase, identity) as source,
+        archives.opened(file, name, settings.backup_passphrase, identity) as source,
     ):
         reader = verify(source, watching)
     return reader.manifest, reader.checksum
@@ -140,32 +188,37 @@ def _verified(
 
 def _scheduled(settings: Settings) -> int:
     """Make one in the folder, unless somebody else does or it is not time; then let go of those that are too old."""
-    from strongroom.cli import archives
     from strongroom.server import schedule
     from strongroom.store.backup import Busy
+    from strongroom.store.owners import make_folder
     from strongroom.store.turns import FileLock
 
     folder = Path(settings.backup_dir)
-    now = time.time_ns() // 1_000_000
+    now = _clock()
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         lock = FileLock(folder / ".lock")
     except OSError as error:
         raise terminal.Stop(f"Cannot write to BACKUP_DIR {folder}: {error.strerror}.") from None
     if not lock.alone() or not schedule.is_due(folder, settings.backup_every, now):
         return 0
-    for half in folder.glob(f".*{archives.HALF}"):  # nobody else is writing here: whoever was is gone
-        half.unlink(missing_ok=True)
-    path = folder / schedule.name_at(now)
+    path = folder / schedule.free_name(folder, now)
     try:
         manifest, _, size = _make(path, settings, alone=True)
     except Busy:
         return 0
-    for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep):
-        old.path.unlink(missing_ok=True)
-    seconds = (time.time_ns() // 1_000_000 - now) / 1000
+    seconds = (_clock() - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
+    try:
+        for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep, _clock(), path):
+            old.path.unlink(missing_ok=True)
+    except OSError as error:
+        raise terminal.Stop(f"Cannot delete old backups in BACKUP_DIR {folder}: {error.strerror}.") from None
     return 0
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def restore(options: argparse.Namespace) -> int:
@@ -175,29 +228,28 @@ def restore(options: argparse.Namespace) -> int:
     from strongroom.server import operate
 
     settings = _settings(options)
-    path = Path(options.file)
-    passphrase = settings.backup_passphrase or _asked(path)
-    settings = _with(settings, passphrase)
-    _verified(path, settings, options.identity)
-    with _in_sentences(_Watcher()) as watcher, archives.opened(path, passphrase, options.identity) as source:
-        restored = operate.restore(settings, Reader(source), watcher)
-    terminal.say(f"restored {restored.rows:,} rows from {path}, verified; the epoch is a new one.")
+    with _in_sentences(_Watcher()):
+        near = operate.look_before_restore(settings, new=options.new)
+    name = options.file
+    with archives.opened_file(name, near) as file:
+        asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
+        passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
+        _verified(file, name, _with(settings, passphrase), options.identity)
+        file.seek(0)
+        with _in_sentences(_Watcher()) as watcher, archives.opened(file, name, passphrase, options.identity) as source:
+            restored = operate.restore(settings, Reader(source), watcher, new=options.new)
+    origin = "standard input" if name == archives.STREAM else name
+    terminal.say(
+        f"restored {restored.rows:,} rows from {origin} into {restored.into}, verified; the epoch is a new one."
+    )
     if restored.kept is not None:
         terminal.say(f"what was there is kept: {restored.kept}")
+    if restored.warning is not None:
+        terminal.say(f"warning: {restored.warning}")
     terminal.say(
         "Sessions, API keys and passwords are those of the backup: set a new JWT_SECRET unless you trust them all."
     )
     return 0
-
-
-def _asked(path: Path) -> str:
-    """The passphrase, asked for once although the archive is read twice."""
-    try:
-        with path.open("rb") as file:
-            sealed = file.readline(64).startswith(b"strongroom sealed")
-    except OSError as error:
-        raise terminal.Stop(f"Cannot read {path}: {error.strerror}.") from None
-    return terminal.ask_secret("Passphrase of the archive", twice=False) if sealed else ""
 
 
 def _with(settings: Settings, passphrase: str) -> Settings:
@@ -265,9 +317,12 @@ def _in_sentences(watcher: W) -> Iterator[W]:
 
     try:
         yield watcher
-    except (CannotCopy, CannotOpen, BadArchive) as error:
+    except (CannotCopy, CannotOpen) as error:
         watcher.bar.clear()
         raise terminal.Stop(str(error)) from None
+    except BadArchive as error:
+        watcher.bar.clear()
+        raise terminal.Stop(str(error), _DAMAGED) from None
     except KeyboardInterrupt:
         watcher.bar.clear()
         raise terminal.Stop("Interrupted; nothing is lost. Run the same command again.") from None

@@ -47,7 +47,9 @@ def doctor(options: argparse.Namespace) -> int:
         raise terminal.Stop(str(error)) from None
     settings = replace(settings, jwt_secret=b"") if missing else settings
     env_file = Path(ENV_FILE)
-    findings = examining.examine(settings, env_file if env_file.exists() else None)
+    named = [given[option.option] or values.get(f"{option.variable}_FILE") for option in TABLE if option.is_secret]
+    secret_files = [Path(name) for name in named if name]
+    findings = examining.examine(settings, env_file if env_file.exists() else None, secret_files)
     if options.json:
         import msgspec
 

@@ -4,90 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import shutil
 import ssl
-import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.model import fault, fine, warning
-from strongroom.server import listening, schedule
+from strongroom.server import doctor_files, listening
 from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
 from strongroom.store import health
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from strongroom.model import Finding
     from strongroom.server.settings import Settings
 
-_MIB: Final = 1024 * 1024
-_FLOOR: Final = 64 * _MIB  # less than this on the disk is as good as nothing
-_RENEW_DAYS: Final = 14
+_RENEW_DAYS: Final = 21
+_URGENT_DAYS: Final = 2
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
-def examine(settings: Settings, env_file: Path | None = None) -> list[Finding]:
-    """All that there is to say."""
+def examine(settings: Settings, env_file: Path | None = None, secret_files: Sequence[Path] = ()) -> list[Finding]:
+    """All that there is to say. Both kinds of files hold secrets: settings, or one secret each."""
     now = time.time_ns() // 1_000_000
     return [
         *asyncio.run(health.look(settings.where, now)),
-        *_disk(settings),
-        *_permissions(settings, env_file),
+        *doctor_files.room(settings),
+        *doctor_files.permissions(settings, [*([env_file] if env_file else []), *secret_files]),
+        *doctor_files.open_files(settings),
         _secret(settings),
-        _backups(settings, now),
+        *doctor_files.backups(settings, now),
         _proxies(settings),
         _address(settings),
         *_tls(settings),
         _public_url(settings),
     ]
-
-
-def _disk(settings: Settings) -> Iterator[Finding]:
-    """Space where something grows: the database if it is a file, and the backups."""
-    for name, place in (("database", settings.db_path), ("backups", settings.backup_dir)):
-        if not place or (name == "database" and settings.database_url):
-            continue
-        path = Path(place).expanduser()
-        there = next((folder for folder in (path, *path.parents) if folder.exists()), Path())
-        try:
-            free = shutil.disk_usage(there).free
-            size = path.stat().st_size if path.is_file() else 0
-        except OSError as error:
-            yield fault("disk", f"The disk of the {name} cannot be looked at: {error.strerror}.", f"see {there}")
-            continue
-        says = f"{free // _MIB:,} MiB are free where the {name} lie" + ("s." if name == "database" else ".")
-        if free < _FLOOR:
-            yield fault("disk", says, "make room now: writes are refused when it is full")
-        elif free < max(size, 16 * _FLOOR):
-            yield warning("disk", says, "make room: a restore needs as much again as the database has")
-        else:
-            yield fine("disk", says)
-
-
-def _permissions(settings: Settings, env_file: Path | None) -> Iterator[Finding]:
-    """What holds secrets or password hashes is to be read by its owner only."""
-    files = [] if env_file is None else [env_file]
-    folders = [Path(settings.backup_dir)] if settings.backup_dir else []
-    if not settings.database_url:
-        database = Path(settings.db_path).expanduser()
-        files += [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm")]
-        folders.append(database.parent)
-    files += [one.path for folder in folders for one in schedule.backups_in(folder)]
-    found = [(path, "can be read by others", "chmod 600") for path in files if _open_to(0o077, path)]
-    key = settings.tls_key_file or settings.tls_cert_file
-    if key and _open_to(0o007, Path(key)):  # a group of its own is how systems share keys
-        found.append((Path(key), "can be read by everybody", "chmod o="))
-    found += [(path, "can be written to by others", "chmod go-w") for path in folders if _open_to(0o022, path)]
-    for path, what, todo in found:
-        yield fault("permissions", f"{path} {what}.", f"{todo} {path}")
-    if not found:
-        yield fine("permissions", "Files with secrets or data are readable by their owner only.")
-
-
-def _open_to(mask: int, path: Path) -> bool:
-    return path.exists() and stat.S_IMODE(path.stat().st_mode) & mask != 0
 
 
 def _secret(settings: Settings) -> Finding:
@@ -106,21 +58,6 @@ def _secret(settings: Settings) -> Finding:
             "remove it when JWT_REFRESH_EXPIRY has passed since the change",
         )
     return fine("secret", f"JWT_SECRET has {len(secret)} bytes.")
-
-
-def _backups(settings: Settings, now: int) -> Finding:
-    if not settings.backup_dir:
-        return warning(
-            "backup", "The server makes no backups.", "set BACKUP_DIR, or run 'strongroom backup FILE' regularly"
-        )
-    made = schedule.backups_in(Path(settings.backup_dir))
-    if not made:
-        return warning("backup", f"{settings.backup_dir} holds no backup yet.", "start the server, and look again")
-    hours = (now - made[-1].made_at) / 3_600_000
-    says = f"The newest of {len(made)} backups is {hours:.1f} hours old."
-    if now - made[-1].made_at > 2 * settings.backup_every:
-        return fault("backup", says, "see the server's log for 'backup failed', and that it runs")
-    return fine("backup", says)
 
 
 def _proxies(settings: Settings) -> Finding:
@@ -175,16 +112,24 @@ def _tls(settings: Settings) -> Iterator[Finding]:
     try:
         listening.tls(settings)
         shown = ssl._ssl._test_decode_cert(settings.tls_cert_file)  # type: ignore[attr-defined]  # noqa: SLF001
-        days = (ssl.cert_time_to_seconds(shown["notAfter"]) - time.time()) / 86_400
+        begins, ends = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
     except BadSetting as error:
         yield fault("tls", str(error), "see TLS_CERT_FILE and TLS_KEY_FILE")
         return
+    days = (ends - time.time()) / 86_400
+    names = ", ".join(sorted({name for _, name in shown.get("subjectAltName", ())})) or "no name"
+    told = f"The certificate for {names} ({settings.tls_cert_file})"
+    on = time.strftime("%Y-%m-%d", time.gmtime(ends))
     if days < 0:
-        yield fault("tls", "The certificate has expired: clients refuse it.", renew)
+        yield fault("tls", f"{told} has expired on {on}: clients refuse it.", renew)
+    elif begins > time.time():
+        yield fault("tls", f"{told} is not good yet: clients refuse it.", "set the clock, or use another certificate")
+    elif days < _URGENT_DAYS:
+        yield fault("tls", f"{told} expires on {on}, in {24 * days:.0f} hours.", renew)
     elif days < _RENEW_DAYS:
-        yield warning("tls", f"The certificate expires in {days:.0f} days.", renew)
+        yield warning("tls", f"{told} expires on {on}, in {days:.0f} days.", renew)
     else:
-        yield fine("tls", f"The certificate and its key fit, and are good for {days:.0f} days.")
+        yield fine("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
 
 
 def _public_url(settings: Settings) -> Finding:

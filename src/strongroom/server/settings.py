@@ -126,15 +126,16 @@ def _every(text: str) -> int:
 
 
 def _keep(text: str) -> Keep:
-    counts = dict.fromkeys("dwm", 0)
+    fields = {"last": "last", "h": "hours", "d": "days", "w": "weeks", "m": "months", "y": "years"}
+    counts = dict.fromkeys(fields.values(), 0)
     for part in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"([0-9]{1,4})([dwm])", part)
+        match = re.fullmatch(r"([0-9]{1,4}) ?(last|[hdwmy])", part)
         if match is None:
-            raise ValueError("numbers of days, weeks and months like 7d,4w,6m")
-        counts[match[2]] = int(match[1])
+            raise ValueError("numbers with last, h, d, w, m (months) or y, like 3last,24h,7d,4w,6m,2y")
+        counts[fields[match[2]]] = int(match[1])
     if not any(counts.values()):
-        raise ValueError("numbers of days, weeks and months like 7d,4w,6m, of which one is not 0")
-    return Keep(counts["d"], counts["w"], counts["m"])
+        raise ValueError("numbers with last, h, d, w, m (months) or y, like 7d,4w,6m, of which one is not 0")
+    return Keep(**counts)
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.store import turns
+from strongroom.store import owners, turns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,9 +34,9 @@ def make_file(path: Path) -> turns.FileLock:
     """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock."""
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owners.make_folder(path.parent)
     lock = turns.served(path)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(owners.open_file(path))
     return lock
 
 
