@@ -109,6 +109,19 @@ TABLE: Final = (
         "Encrypts every backup to this passphrase. The option names a file with it",
     ),
     Option("BACKUP_RECIPIENT", "--backup-recipient", "", "Encrypts every backup to this age recipient instead"),
+    Option(
+        "BACKUP_TO",
+        "--backup-to",
+        "",
+        "Where each of these backups is sent as well: a folder, sftp://user@host/path or s3://bucket/prefix",
+    ),
+    Option("BACKUP_SSH_KEY", "--backup-ssh-key", "", "File with the private key for sftp; else one of ~/.ssh"),
+    Option(
+        "BACKUP_SSH_HOSTS",
+        "--backup-ssh-hosts",
+        "",
+        "File with the host keys that sftp believes, as ssh writes it; else ~/.ssh/known_hosts",
+    ),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
     Option(
         "READY_FREE_BYTES",

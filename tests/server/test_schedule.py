@@ -95,6 +95,12 @@ def test_nonsense_is_refused(text: str) -> None:
         resolve({"JWT_SECRET": "x", "BACKUP_KEEP": text})
 
 
+def test_backups_are_a_second_apart() -> None:
+    """Their names count in seconds."""
+    with pytest.raises(BadSetting, match="BACKUP_EVERY must be at least a second"):
+        resolve({"JWT_SECRET": "x", "BACKUP_EVERY": "999ms"})
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: str) -> None:
     """Each is due when the one before is old enough: no two at once, none twice, each whole, a line in the log."""

@@ -197,13 +197,19 @@ class _Stream:
 
 
 @contextmanager
-def opened_file(name: str, near: Path) -> Iterator[IO[bytes]]:
+def opened_file(name: str, near: Path, fetch: Callable[[IO[bytes]], None] | None = None) -> Iterator[IO[bytes]]:
     """The file of an archive, which can be read again from its beginning.
 
-    What comes in on standard input, - or a pipe is kept in a file without a name in the folder `near`, which is gone
-    when the command ends, however it ends.
+    What comes through a pipe or is fetched from elsewhere is kept in a file without a name in the folder `near`, which
+    is gone when the command ends, however it ends.
     """
     with ExitStack() as stack:
+        if fetch is not None:
+            file = stack.enter_context(_spool(near))
+            fetch(file)
+            file.seek(0)
+            yield file
+            return
         file = stack.enter_context(opened_stream(name))
         if not file.seekable():
             spool = stack.enter_context(_spool(near))

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from strongroom.cli import terminal
@@ -13,12 +14,12 @@ from strongroom.options import TABLE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from strongroom.archive import Manifest
     from strongroom.server.settings import Settings
 
-_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
+_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE", "BACKUP_SSH_KEY", "BACKUP_SSH_HOSTS")
 _NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
 _REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
@@ -167,8 +168,34 @@ def _verified_by_name(name: str, settings: Settings, identity: str | None) -> tu
     """Read an archive to its end, once; from a pipe, as it comes."""
     from strongroom.cli import archives
 
-    with archives.opened_stream(name) as file:
+    fetch = _fetcher(name, settings)
+    opened = archives.opened_stream(name) if fetch is None else archives.opened_file(name, Path(gettempdir()), fetch)
+    with opened as file:
         return _verified(file, name, settings, identity)
+
+
+def _fetcher(name: str, settings: Settings) -> Callable[[IO[bytes]], None] | None:
+    """What fetches an archive from where backups are sent to, if the name is an address."""
+    if "://" not in name:
+        return None
+    import asyncio
+
+    from strongroom.cli.serving import environment
+    from strongroom.server import destinations
+
+    where, _, file_name = name.rpartition("/")
+
+    async def run(file: IO[bytes]) -> None:
+        async with destinations.destination(where, settings, environment(os.environ)) as place:
+            await place.get(file_name, file)
+
+    def fetch(file: IO[bytes]) -> None:
+        try:
+            asyncio.run(run(file))
+        except destinations.CannotSend as error:
+            raise terminal.Stop(str(error)) from None
+
+    return fetch
 
 
 def _verified(
@@ -189,7 +216,6 @@ def _verified(
 def _scheduled(settings: Settings) -> int:
     """Make one in the folder, unless somebody else does or it is not time; then let go of those that are too old."""
     from strongroom.server import schedule
-    from strongroom.store.backup import Busy
     from strongroom.store.owners import make_folder
     from strongroom.store.turns import FileLock
 
@@ -200,13 +226,26 @@ def _scheduled(settings: Settings) -> int:
         lock = FileLock(folder / ".lock")
     except OSError as error:
         raise terminal.Stop(f"Cannot write to BACKUP_DIR {folder}: {error.strerror}.") from None
-    if not lock.alone() or not schedule.is_due(folder, settings.backup_every, now):
+    if not lock.alone():
         return 0
+    if schedule.is_due(folder, settings.backup_every, now) and not _make_scheduled(folder, settings, now):
+        return 0
+    newest = schedule.newest(folder, _clock())
+    if settings.backup_to and newest is not None:
+        _send(newest.path, settings)
+    return 0
+
+
+def _make_scheduled(folder: Path, settings: Settings, now: int) -> bool:
+    """Make one, and let go of those that are too old; False if another node is making one."""
+    from strongroom.server import schedule
+    from strongroom.store.backup import Busy
+
     path = folder / schedule.free_name(folder, now)
     try:
         manifest, _, size = _make(path, settings, alone=True)
     except Busy:
-        return 0
+        return False
     seconds = (_clock() - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
     try:
@@ -214,7 +253,24 @@ def _scheduled(settings: Settings) -> int:
             old.path.unlink(missing_ok=True)
     except OSError as error:
         raise terminal.Stop(f"Cannot delete old backups in BACKUP_DIR {folder}: {error.strerror}.") from None
-    return 0
+    return True
+
+
+def _send(path: Path, settings: Settings) -> None:
+    """Send a backup to where they go besides, unless it is there."""
+    import asyncio
+
+    from strongroom.cli.serving import environment
+    from strongroom.server import destinations
+
+    began = _clock()
+    try:
+        to = destinations.destination(settings.backup_to, settings, environment(os.environ))
+        sent = asyncio.run(destinations.send(to, path, settings.backup_keep, began))
+    except destinations.CannotSend as error:
+        raise terminal.Stop(f"{path.name} is made, and cannot be sent: {error}") from None
+    if sent:
+        terminal.say(f"backup {path.name}: sent to {to.named}, checked there, in {(_clock() - began) / 1000:.1f} s")
 
 
 def _clock() -> int:
@@ -231,7 +287,7 @@ def restore(options: argparse.Namespace) -> int:
     with _in_sentences(_Watcher()):
         near = operate.look_before_restore(settings, new=options.new)
     name = options.file
-    with archives.opened_file(name, near) as file:
+    with archives.opened_file(name, near, _fetcher(name, settings)) as file:
         asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
         passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
         _verified(file, name, _with(settings, passphrase), options.identity)

@@ -49,7 +49,7 @@ def doctor(options: argparse.Namespace) -> int:
     env_file = Path(ENV_FILE)
     named = [given[option.option] or values.get(f"{option.variable}_FILE") for option in TABLE if option.is_secret]
     secret_files = [Path(name) for name in named if name]
-    findings = examining.examine(settings, env_file if env_file.exists() else None, secret_files)
+    findings = examining.examine(settings, env_file if env_file.exists() else None, secret_files, values)
     if options.json:
         import msgspec
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.model import fault, fine, warning
-from strongroom.server import doctor_files, listening
+from strongroom.server import destinations, doctor_files, listening
 from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
 from strongroom.store import health
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from strongroom.model import Finding
     from strongroom.server.settings import Settings
@@ -25,7 +25,12 @@ _URGENT_DAYS: Final = 2
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
-def examine(settings: Settings, env_file: Path | None = None, secret_files: Sequence[Path] = ()) -> list[Finding]:
+def examine(
+    settings: Settings,
+    env_file: Path | None = None,
+    secret_files: Sequence[Path] = (),
+    variables: Mapping[str, str] | None = None,
+) -> list[Finding]:
     """All that there is to say. Both kinds of files hold secrets: settings, or one secret each."""
     now = time.time_ns() // 1_000_000
     return [
@@ -35,6 +40,7 @@ def examine(settings: Settings, env_file: Path | None = None, secret_files: Sequ
         *doctor_files.open_files(settings),
         _secret(settings),
         *doctor_files.backups(settings, now),
+        *_sent(settings, variables or {}, now),
         _proxies(settings),
         _address(settings),
         *_tls(settings),
@@ -58,6 +64,27 @@ def _secret(settings: Settings) -> Finding:
             "remove it when JWT_REFRESH_EXPIRY has passed since the change",
         )
     return fine("secret", f"JWT_SECRET has {len(secret)} bytes.")
+
+
+def _sent(settings: Settings, variables: Mapping[str, str], now: int) -> Iterator[Finding]:
+    """Whether the place where backups are sent to can be reached, and how old the newest there is."""
+    if not settings.backup_to:
+        return
+    try:
+        place = destinations.destination(settings.backup_to, settings, variables)
+        newest = asyncio.run(destinations.newest(place, now))
+    except destinations.CannotSend as error:
+        yield fault("backup sent", str(error), "see BACKUP_TO, and that the place can be reached from here")
+        return
+    if newest is None:
+        yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
+        return
+    age = max(0, now - newest.made_at)
+    says = f"The newest backup in {place.named} is {newest.path.name}, {age / 3_600_000:.1f} hours old."
+    if age > 2 * settings.backup_every:
+        yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
+    else:
+        yield fine("backup sent", says)
 
 
 def _proxies(settings: Settings) -> Finding:

@@ -67,7 +67,7 @@ def backups(settings: Settings, now: int) -> Iterator[Finding]:
             )
     for half in _halves(settings):
         yield warning("backup", f"{half} is a backup that was not finished: whoever wrote it is gone.", f"rm {half}")
-    if not settings.database_url:
+    if not settings.database_url and not settings.backup_to:
         yield _one_disk(Path(settings.db_path).expanduser(), folder)
 
 

@@ -31,7 +31,16 @@ _SKEW: Final = 600_000  # milliseconds by which a name may be ahead of this cloc
 _LOOK_SECONDS: Final = 60.0
 _FIRST_RETRY: Final = 60.0  # seconds; each further one waits twice as long
 _LAST_RETRY: Final = 3600.0
-_PASSED_ON: Final = ("DB_PATH", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_RECIPIENT")
+_PASSED_ON: Final = (
+    "DB_PATH",
+    "DATABASE_URL",
+    "BACKUP_DIR",
+    "BACKUP_PASSPHRASE",
+    "BACKUP_RECIPIENT",
+    "BACKUP_TO",
+    "BACKUP_SSH_KEY",
+    "BACKUP_SSH_HOSTS",
+)
 
 
 class Kept(NamedTuple):
@@ -129,10 +138,12 @@ class Schedule:
         """Look now and then; make one when it is time. After a failure try again, later each time."""
         every = self._settings.backup_every
         failures = 0
+        unsent = bool(self._settings.backup_to)  # perhaps: whether the newest was sent before the start is not known
         while True:
             pause = min(_LOOK_SECONDS, every / 2000)
-            if failures or is_due(self._folder, every, self._clock()):
+            if failures or unsent or is_due(self._folder, every, self._clock()):
                 failures = 0 if await self._one() else failures + 1
+                unsent = False
                 if failures:
                     pause = min(_FIRST_RETRY * 2 ** (failures - 1), _LAST_RETRY, every / 1000)
             await asyncio.sleep(max(pause, 0.2))
@@ -157,8 +168,8 @@ class Schedule:
                 process.terminate()
             await process.wait()
             raise
-        if said.strip():
-            self._log.say("info", said.decode(errors="replace").strip())
+        for line in said.decode(errors="replace").splitlines():
+            self._log.say("info", line)
         if process.returncode == 0:
             return True
         reason = complained.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("strongroom: ")
