@@ -51,13 +51,19 @@ test: .venv/.dev
 	$(PYTHON) -m pip --python .venv/soak/bin/python --disable-pip-version-check --quiet install --require-hashes --requirement $<
 	@touch $@
 
+.venv/s3/.done: tests/support/s3rver/package.json tests/support/s3rver/package-lock.json | .venv/bin/python
+	@mkdir -p .venv/s3
+	cp tests/support/s3rver/package.json tests/support/s3rver/package-lock.json tests/support/s3rver/.npmrc .venv/s3/
+	@if command -v npm >/dev/null; then cd .venv/s3 && npm ci; else echo "No npm here: the tests of S3 are skipped."; fi
+	@touch $@
+
 # No mark of being done: it is quick where all are there, and tries again where one could not be had.
 proxies: .venv/.dev
 	$(BIN)/python -m tests.proxies.unpack
 
-soak: .venv/.dev .venv/soak/.done proxies
+soak: .venv/.dev .venv/soak/.done .venv/s3/.done proxies
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python

@@ -61,6 +61,8 @@ ONLY_IN: dict[str, set[str]] = {
     "cryptography.hazmat.primitives.ciphers": {"client", "sealing"},
     "pyrage": {"sealing"},
     "opentelemetry": {"server"},
+    "asyncssh": {"server"},
+    "obstore": {"server"},
 }
 FORBIDDEN = {"sqlite3", "pickle"}
 

@@ -405,11 +405,14 @@ class Expected(Struct, frozen=True):
 
 
 class Keep(Struct, frozen=True):
-    """For how many days, weeks and months one backup each is kept."""
+    """For how many days, weeks, months, hours and years one backup each is kept; and how many of the last."""
 
     days: int
     weeks: int
     months: int
+    last: int = 0
+    hours: int = 0
+    years: int = 0
 
 
 class Verdict(StrEnum):

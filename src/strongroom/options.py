@@ -4,6 +4,26 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+_PATHS: Final = {
+    "DB_PATH",
+    "BACKUP_DIR",
+    "BACKUP_TO",
+    "BACKUP_SSH_KEY",
+    "BACKUP_SSH_HOSTS",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+}
+# What a settings file may hold besides settings: variables that a library reads, by the names that it gives them.
+FOREIGN: Final = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+)
+
 
 class Option(NamedTuple):
     """One setting: its variable, its option on the command line, its default, what it means."""
@@ -26,7 +46,7 @@ class Option(NamedTuple):
     @property
     def is_path(self) -> bool:
         """Whether its value is the path of a file or a folder."""
-        return self.variable in {"DB_PATH", "BACKUP_DIR", "TLS_CERT_FILE", "TLS_KEY_FILE"}
+        return self.variable in _PATHS
 
 
 SETTINGS_FILE: Final = "STRONGROOM_SETTINGS"  # the variable that names a file with settings
@@ -114,7 +134,13 @@ TABLE: Final = (
     Option("TRASH_DAYS", "--trash-days", "30", "How long a deleted document can be revived, in days; 0: for ever"),
     Option("BACKUP_DIR", "--backup-dir", "", "Folder for backups that the server makes by itself; else it makes none"),
     Option("BACKUP_EVERY", "--backup-every", "24h", "How often it makes one: a number and m, h, d or w"),
-    Option("BACKUP_KEEP", "--backup-keep", "7d,4w,6m", "For how many days, weeks and months it keeps one each"),
+    Option(
+        "BACKUP_KEEP",
+        "--backup-keep",
+        "7d,4w,6m",
+        "For how many hours, days, weeks, months and years it keeps one each, and how many of the last: "
+        "3last,24h,7d,4w,6m,2y",
+    ),
     Option(
         "BACKUP_PASSPHRASE",
         "--backup-passphrase-file",
@@ -122,6 +148,19 @@ TABLE: Final = (
         "Encrypts every backup to this passphrase. The option names a file with it",
     ),
     Option("BACKUP_RECIPIENT", "--backup-recipient", "", "Encrypts every backup to this age recipient instead"),
+    Option(
+        "BACKUP_TO",
+        "--backup-to",
+        "",
+        "Where each of these backups is sent as well: a folder, sftp://user@host/path or s3://bucket/prefix",
+    ),
+    Option("BACKUP_SSH_KEY", "--backup-ssh-key", "", "File with the private key for sftp; else one of ~/.ssh"),
+    Option(
+        "BACKUP_SSH_HOSTS",
+        "--backup-ssh-hosts",
+        "",
+        "File with the host keys that sftp believes, as ssh writes it; else ~/.ssh/known_hosts",
+    ),
     Option("EVENT_DAYS", "--event-days", "90", "How long an account's log is kept, in days"),
     Option(
         "READY_FREE_BYTES",

@@ -140,21 +140,33 @@ class AgeSealer:
     def __init__(self, sink: Sink, recipients: Sequence[str]) -> None:
         pyrage = _pyrage()
         to = [_recipient(pyrage, text) for text in recipients]
-        self._piped = _Piped(lambda pipe: pyrage.encrypt_io(pipe, _Plain(sink), to), reads=True)
+        self._out = out = _Remembers(sink)
+        self._piped = _Piped(lambda pipe: pyrage.encrypt_io(pipe, out, to), reads=True)
 
     def write(self, data: bytes) -> None:
         """Take these bytes."""
         try:
             self._piped.ours.write(data)
         except BrokenPipeError:
-            self._piped.join()
+            with suppress(BrokenPipeError):
+                self._piped.ours.close()
+            self._join()
             raise
 
     def close(self) -> None:
         """Send what is left."""
         with suppress(BrokenPipeError):
             self._piped.ours.close()
-        self._piped.join()
+        self._join()
+
+    def _join(self) -> None:
+        """Wait for the library's end; what the sink raised comes out as it was, and not in the library's words."""
+        try:
+            self._piped.join()
+        except Exception:
+            if self._out.error is not None:
+                raise self._out.error from None
+            raise
 
 
 class AgeOpener:
@@ -229,6 +241,19 @@ class _Plain:
 
     def flush(self) -> None:
         pass
+
+
+class _Remembers(_Plain):
+    """A sink whose failure is kept, for the library tells it in other words."""
+
+    error: OSError | None = None
+
+    def write(self, data: bytes) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.error = error
+            raise
 
 
 class _Prefixed(_Plain):

@@ -110,7 +110,7 @@ def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
     more = sealed_as(kind, home, monkeypatch)
     assert main(["backup", "one"]) == 0
     assert main(["backup", "--verify", "one", *more]) == 0
-    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(operate, "restore", lambda *_, **__: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     places = [*range(60), *(random.randrange(len(whole)) for _ in range(60)), len(whole) - 1]  # noqa: S311
     for number, at in enumerate(places):
@@ -119,7 +119,7 @@ def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
         (home / "bad").write_bytes(bad)
         capsys.readouterr()
         command = ["restore", "bad"] if number % 4 == 0 else ["backup", "--verify", "bad"]
-        assert main([*command, *more]) == 2, f"bit {number % 8} of byte {at}"
+        assert main([*command, *more]) == 1, f"bit {number % 8} of byte {at}"
         assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -173,7 +173,7 @@ def test_a_damaged_file_is_refused_before_anything_is_touched(
 ) -> None:
     """Wherever the damage is, at its very end too; and so is one that is cut off. The restore itself does not begin."""
     assert main(["backup", "one"]) == 0
-    monkeypatch.setattr(operate, "restore", lambda *_: pytest.fail("it has begun"))
+    monkeypatch.setattr(operate, "restore", lambda *_, **__: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     before = (home / "vault.db").read_bytes()
     for at in (25, 400, len(whole) // 2, len(whole) - 1):
@@ -182,10 +182,10 @@ def test_a_damaged_file_is_refused_before_anything_is_touched(
         (home / "bad").write_bytes(bad)
         for command in (["restore", "bad"], ["backup", "--verify", "bad"]):
             capsys.readouterr()
-            assert main(command) == 2
+            assert main(command) == 1
             assert "damaged" in capsys.readouterr().err
     (home / "bad").write_bytes(whole[:-1])
-    assert main(["restore", "bad"]) == 2
+    assert main(["restore", "bad"]) == 1
     assert (home / "vault.db").read_bytes() == before
     assert not [file for file in home.iterdir() if ".before-" in file.name or "restoring" in file.name]
 
@@ -213,7 +213,7 @@ def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings
     asyncio.run(open_database(where, clock).close())
     before = asyncio.run(rows_of(where))
     monkeypatch.setenv("DATABASE_URL", where)
-    assert main(["restore", "one", "--db-path", "rehearsal/vault.db"]) == 0
+    assert main(["restore", "one", "--db-path", "rehearsal/vault.db", "--new"]) == 0
     assert asyncio.run(rows_of(where)) == before
     assert (home / "rehearsal" / "vault.db").is_file()
 
@@ -242,7 +242,7 @@ def test_a_passphrase_seals_and_opens(
     assert main(["restore", "sealed"]) == 0
     monkeypatch.setenv("BACKUP_PASSPHRASE", "wrong")
     capsys.readouterr()
-    assert main(["restore", "sealed"]) == 2
+    assert main(["restore", "sealed"]) == 1
     assert "passphrase is wrong" in capsys.readouterr().err
     monkeypatch.delenv("BACKUP_PASSPHRASE")
     done = subprocess.run(
@@ -298,7 +298,11 @@ def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
         "assert main(sys.argv[1:]) == 0\n"
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
     )
-    for arguments in (["backup", "one"], ["backup", "--verify", "one"], ["restore", "one", "--db-path", "new.db"]):
+    for arguments in (
+        ["backup", "one"],
+        ["backup", "--verify", "one"],
+        ["restore", "one", "--db-path", "new.db", "--new"],
+    ):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments],
             cwd=tmp_path,

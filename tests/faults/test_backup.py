@@ -88,7 +88,7 @@ async def _rounds_of_a_server(home: Path, engine: str, numbers: range) -> tuple[
             before = await _backed_up_under(writers, server, home / "one.backup")
             other = postgres().fresh() if number % 2 else str(home / f"{number}.db")
             target = {"DATABASE_URL" if number % 2 else "DB_PATH": other}
-            done = await asyncio.to_thread(strongroom, home, "restore", "one.backup", **target)
+            done = await asyncio.to_thread(strongroom, home, "restore", "--new", "one.backup", **target)
             assert (done.returncode, done.stderr) == (0, ""), done.stderr
             (home / "one.backup").unlink()
             cut += _is_a_prefix(before, writers, await rows_of(other)) > 0

@@ -35,7 +35,7 @@ def at(text: str) -> int:
 def kept(made: list[str], keep: Keep) -> list[str]:
     """Which of the backups made at these hours stay."""
     backups = [Kept(at(text), Path(text)) for text in sorted(made)]
-    gone = {one.path.name for one in expired(backups, keep)}
+    gone = {one.path.name for one in expired(backups, keep, at("2030-01-01 00"))}
     return [text for text in sorted(made) if text not in gone]
 
 
@@ -54,7 +54,7 @@ def test_a_year_of_daily_backups_comes_to_few() -> None:
     start = at("2025-01-01 03")
     for day in range(365):
         there.append(Kept(start + day * DAY, Path(str(day))))
-        gone = set(expired(there, Keep(7, 4, 6)))
+        gone = set(expired(there, Keep(7, 4, 6), there[-1].made_at))
         there = [one for one in there if one not in gone]
         assert there[-1].path.name == str(day)
     assert 12 <= len(there) <= 17
@@ -64,7 +64,7 @@ def test_a_year_of_daily_backups_comes_to_few() -> None:
 def test_only_its_own_files_count(tmp_path: Path) -> None:
     """Whatever else lies in the folder is neither counted nor deleted."""
     for name in ("strongroom-20260301T060000Z.backup", "notes.txt", "strongroom-x.backup", "my.backup"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text("x")
     assert [one.path.name for one in backups_in(tmp_path)] == ["strongroom-20260301T060000Z.backup"]
     assert backups_in(tmp_path / "nowhere") == []
     assert name_at(at("2026-03-01 06")) == "strongroom-20260301T060000Z.backup"
@@ -74,18 +74,31 @@ def test_only_its_own_files_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"), [("7d,4w,6m", Keep(7, 4, 6)), (" 3d ", Keep(3, 0, 0)), ("2m, 1d", Keep(1, 0, 2))]
+    ("text", "meant"),
+    [
+        ("7d,4w,6m", Keep(7, 4, 6)),
+        (" 3d ", Keep(3, 0, 0)),
+        ("2m, 1d", Keep(1, 0, 2)),
+        ("3 last,24h,7d,4w,6m,2y", Keep(7, 4, 6, 3, 24, 2)),
+        ("5last", Keep(0, 0, 0, 5)),
+    ],
 )
 def test_what_to_keep_is_read(text: str, meant: Keep) -> None:
     """In any order; what is not named is not kept."""
     assert resolve({"JWT_SECRET": "x", "BACKUP_KEEP": text}).backup_keep == meant
 
 
-@pytest.mark.parametrize("text", ["7", "d", "0d", "7y", "-1d", "7d;4w"])
+@pytest.mark.parametrize("text", ["7", "d", "0d", "7x", "-1d", "7d;4w", "3  last", "last", "0last,0h"])
 def test_nonsense_is_refused(text: str) -> None:
     """With the name of the setting."""
     with pytest.raises(BadSetting, match="BACKUP_KEEP must be"):
         resolve({"JWT_SECRET": "x", "BACKUP_KEEP": text})
+
+
+def test_backups_are_a_second_apart() -> None:
+    """Their names count in seconds."""
+    with pytest.raises(BadSetting, match="BACKUP_EVERY must be at least a second"):
+        resolve({"JWT_SECRET": "x", "BACKUP_EVERY": "999ms"})
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])

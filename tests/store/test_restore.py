@@ -67,9 +67,12 @@ async def archive_of(where: str, watcher: Any = None) -> bytes:
     return file.getvalue()
 
 
-async def put_back(where: str, archive: bytes, watcher: Any = None, now: int = START) -> restore.Restored:
+async def put_back(
+    where: str, archive: bytes, watcher: Any = None, now: int = START, *, new: bool = False
+) -> restore.Restored:
     verify(io.BytesIO(archive), Silence())
-    return await restore.restore(where, Reader(io.BytesIO(archive)), "a new epoch", now, watcher or Silence())
+    source = Reader(io.BytesIO(archive))
+    return await restore.restore(where, source, "a new epoch", now, watcher or Silence(), new=new)
 
 
 def without_lineage(rows: Rows) -> Rows:
@@ -88,8 +91,8 @@ async def test_every_row_comes_back_under_a_new_epoch(pair: tuple[str, str], clo
     assert (manifest.program, manifest.created_at, manifest.schema) == ("1.2.3", START, migrations.load()[-1].number)
     assert manifest.epoch == before["lineage"][0][1]
     assert {table.name: table.rows for table in manifest.tables} == {name: len(rows) for name, rows in before.items()}
-    done = await put_back(target, archive)
-    assert done == (manifest.rows, None)
+    done = await put_back(target, archive, new=True)
+    assert (done.rows, done.kept, done.warning) == (manifest.rows, None, None)
     after = await copied_rows_of(target)
     assert without_lineage(after) == without_lineage(before)
     assert after["lineage"] == [(1, "a new epoch", START, None)]
@@ -100,7 +103,7 @@ async def test_what_was_restored_serves(pair: tuple[str, str], clock: Clock) -> 
     """Tokens, keys and documents are there; clients see that the epoch is another."""
     source, target = pair
     held = await live_in(source, clock)
-    await put_back(target, await archive_of(source))
+    await put_back(target, await archive_of(source), new=True)
     async with Served(target, clock) as house:
         listed = f"/vaults/{held.plain['uid']}/documents?since=0"
         for bearer in (held.access, held.key):
@@ -440,7 +443,7 @@ async def test_an_archive_of_an_older_schema_is_restored_and_then_brought_up_to_
     await alter(source, "INSERT INTO users (id, email, created_at, updated_at) VALUES ('old', 'o@x', 1, 1)")
     archive = await archive_of(source)
     assert Reader(io.BytesIO(archive)).manifest.schema == 1
-    await put_back(target, archive)
+    await put_back(target, archive, new=True)
     assert len((await rows_of(target))["schema_migrations"]) == 1
     async with Served(target, clock) as house:
         assert (await house.http.get("/health")).json()["epoch"]

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
+    with terminal.quiet_when_nobody_reads():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="strongroom",
         description="A backend for data that must stay unreadable to whoever runs the server.",

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager, suppress
+import sys
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_checkable
 
 from strongroom.archive import BadArchive
 from strongroom.cli import terminal
+from strongroom.store import turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from strongroom.archive import Source
+    from strongroom.archive import Sink, Source
 
+STREAM: Final = "-"  # standard output, or standard input
 SYNC_BYTES: Final = 8 * 1024 * 1024  # written back this often, so that nobody else's commit waits behind all of it
-HALF: Final = ".half"
 
 
 class Key(NamedTuple):
@@ -30,8 +33,10 @@ class Key(NamedTuple):
 class _Out:
     """A new file that is written back to the disk as it grows, and whose bytes are summed up."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=64 * 1024)
+    def __init__(self, path: Path, *, for_service: bool) -> None:
+        descriptor = turns.begin_half(path, for_service=for_service)
+        self._held = os.dup(descriptor)  # the lock stays until the file has its name, or is gone
+        self._file = os.fdopen(descriptor, "wb", buffering=64 * 1024)
         self._digest = hashlib.sha256()
         self._since = 0
         self.size = 0
@@ -61,22 +66,32 @@ class _Out:
     def abandon(self) -> None:
         with suppress(OSError):
             self._file.close()
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
 
 def write(
-    path: Path, key: Key, fill: Callable[[Any], str], check: Callable[[Path], str], rest: Callable[[], None]
+    path: Path,
+    key: Key,
+    fill: Callable[[Any], str],
+    check: Callable[[Path], str],
+    rest: Callable[[], None],
+    *,
+    for_service: bool = False,
 ) -> int:
     """Have a new file filled under another name, read it again, give it its name; its size.
 
     `fill` gives the checksum of the archive that it wrote, and `check` the one of an archive that it reads. What is
-    read here is read in pieces, with a rest after each.
+    read here is read in pieces, with a rest after each. `for_service`: the service must be able to read it.
     """
     if path.exists():
         raise terminal.Stop(f"{path} exists already; name another file, for nothing is ever written over.")
-    half = path.with_name(f".{path.name}.{os.getpid()}{HALF}")
+    half = path.with_name(f".{path.name}.{os.getpid()}{turns.HALF}")
     out = None
+    turns.abandoned(path.parent, remove=True)
     try:
-        out = _Out(half)
+        out = _Out(half, for_service=for_service)
         sink = _sealed(out, key)
         checksum = fill(sink)
         if sink is not out:
@@ -96,7 +111,7 @@ def write(
     return out.size
 
 
-def _sealed(out: _Out, key: Key) -> Any:
+def _sealed(out: Sink, key: Key) -> Any:
     if not (key.passphrase or key.recipient):
         return out
     from strongroom import sealing
@@ -141,29 +156,145 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-@contextmanager
-def opened(path: Path, passphrase: str, identity: str | None) -> Iterator[Source]:
-    """An archive to read, whatever it is encrypted to; a passphrase that nobody gave is asked for."""
+def stream(key: Key, fill: Callable[[Any], str]) -> int:
+    """Write an archive to standard output; its size. Whatever is said from now on goes to standard error.
+
+    If it fails on the way the end is not written, and whoever reads it does not take it for whole.
+    """
+    if sys.stdout.isatty():
+        raise terminal.Stop("An archive does not belong on a terminal; lead it into a file or to another program.")
+    out = _Stream()
     try:
-        file = path.open("rb")
+        sink = _sealed(out, key)
+        fill(sink)
+        if sink is not out:
+            sink.close()
+        out.close()
+    except BrokenPipeError:
+        raise terminal.Stop("Whoever read the archive has gone; it is not whole.", terminal.NOBODY_READS) from None
     except OSError as error:
-        raise terminal.Stop(f"Cannot read {path}: {error.strerror}.") from None
+        raise terminal.Stop(f"Cannot write the archive to standard output: {error.strerror}.") from None
+    return out.size
+
+
+class _Stream:
+    """Standard output, kept for the archive alone and without a buffer: what was not written is not written later."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._descriptor = os.dup(1)
+        os.dup2(2, 1)
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        self.size += len(data)
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+@contextmanager
+def opened_file(name: str, near: Path, fetch: Callable[[IO[bytes]], None] | None = None) -> Iterator[IO[bytes]]:
+    """The file of an archive, which can be read again from its beginning.
+
+    What comes through a pipe or is fetched from elsewhere is kept in a file without a name in the folder `near`, which
+    is gone when the command ends, however it ends.
+    """
+    with ExitStack() as stack:
+        if fetch is not None:
+            file = stack.enter_context(_spool(near))
+            fetch(file)
+            file.seek(0)
+            yield file
+            return
+        file = stack.enter_context(opened_stream(name))
+        if not file.seekable():
+            spool = stack.enter_context(_spool(near))
+            _copy(file, spool, near)
+            file = spool
+        yield file
+
+
+@contextmanager
+def opened_stream(name: str) -> Iterator[IO[bytes]]:
+    """The file of an archive, or standard input, to be read once."""
+    if name == STREAM:
+        if sys.stdin.isatty():
+            raise terminal.Stop("Standard input is a terminal; lead an archive into it, or name a file.")
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(name).open("rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise terminal.Stop(f"Cannot read {name}: {error.strerror}.") from None
     with file:
-        source = _unsealed(file, passphrase, identity)
+        yield file
+
+
+def _spool(near: Path) -> Any:
+    try:
+        return TemporaryFile(dir=near, prefix="strongroom-")
+    except OSError as error:
+        raise terminal.Stop(f"Cannot keep the archive in {near} while it is read: {error.strerror}.") from None
+
+
+def _copy(file: IO[bytes], spool: IO[bytes], near: Path) -> None:
+    while piece := file.read(1024 * 1024):
         try:
-            yield source
+            spool.write(piece)
+            spool.flush()
         except OSError as error:
-            raise terminal.Stop(f"Cannot read {path}: {error.strerror or error}.") from None
-        finally:
-            if source is not file:
-                source.close()
+            raise terminal.Stop(f"Cannot keep the archive in {near} while it is read: {error.strerror}.") from None
+    spool.seek(0)
 
 
-def _unsealed(file: IO[bytes], passphrase: str, identity: str | None) -> Any:
+def asks_for_a_passphrase(file: IO[bytes]) -> bool:
+    """Whether the archive in a file is encrypted to a passphrase; the file is at its beginning afterwards."""
+    first = file.readline(64)
+    file.seek(0)
+    return first.startswith(b"strongroom sealed")
+
+
+@contextmanager
+def opened(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Iterator[Source]:
+    """The archive that a file holds, whatever it is encrypted to; a passphrase that nobody gave is asked for."""
+    source = _unsealed(file, name, passphrase, identity)
+    try:
+        yield source
+    except OSError as error:
+        raise terminal.Stop(f"Cannot read {name}: {error.strerror or error}.") from None
+    finally:
+        if isinstance(source, _Closes):
+            source.close()
+
+
+@runtime_checkable
+class _Closes(Protocol):
+    def close(self) -> None:
+        """Read no further."""
+
+
+class _Replayed:
+    """A file of which the first line was read already, to see what it is."""
+
+    def __init__(self, first: bytes, file: IO[bytes]) -> None:
+        self._first = first
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        if not self._first:
+            return self._file.read(size)
+        taken, self._first = self._first[:size], self._first[size:]
+        return taken + (self._file.read(size - len(taken)) if len(taken) < size else b"")
+
+
+def _unsealed(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Any:
     first = file.readline(64)
     if not first.startswith((b"strongroom sealed", b"age-encryption.org")):
-        file.seek(0)
-        return file
+        return _Replayed(first, file)
     from strongroom import sealing
 
     try:
@@ -173,9 +304,14 @@ def _unsealed(file: IO[bytes], passphrase: str, identity: str | None) -> Any:
             return sealing.AgeOpener(file, _text_of(identity))
         if first != sealing.MAGIC:
             raise BadArchive("The archive has a form that this release does not know, or its first line is damaged.")
-        return sealing.Opener(file, passphrase or terminal.ask_secret("Passphrase of the archive", twice=False))
+        return sealing.Opener(file, passphrase or ask_passphrase(name))
     except sealing.CannotSeal as error:
         raise terminal.Stop(str(error)) from None
+
+
+def ask_passphrase(name: str) -> str:
+    """The passphrase of an archive, from whoever is at the terminal; not from a pipe that the archive comes by."""
+    return terminal.ask_secret("Passphrase of the archive", twice=False, piped=name != STREAM)
 
 
 def _text_of(path: str) -> str:

@@ -6,38 +6,42 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from tempfile import gettempdir
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from strongroom.cli import configuration, terminal
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from strongroom.archive import Manifest
     from strongroom.server.settings import Settings
 
-_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE")
+_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE", "BACKUP_SSH_KEY", "BACKUP_SSH_HOSTS")
 _NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
 _REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
 W = TypeVar("W", bound="_Watcher")
 _BACKUP = """
 Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only, and is read
-again before it gets its name; one that exists is never written over. Settings are read as for 'strongroom serve'.
-BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and counted instead.
+again before it gets its name; one that exists is never written over. With - as FILE the archive goes to standard output
+and all else to standard error; check it where it arrives, with 'strongroom backup --verify -'. Settings are read as for
+'strongroom serve'. BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and
+counted instead.
 """
 _RESTORE = """
 Put the service that FILE holds in the place of the one that is there. Stop the server first, on all nodes. FILE is read
-to its end before anything is touched. What was there is kept, and you are told where. Clients notice by a new epoch.
-An archive of a SQLite file can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same
-command again.
+to its end before anything is touched; with - it is standard input. What was there is kept, and you are told where. A
+database is only made where there is none if you say --new. Clients notice by a new epoch. An archive of a SQLite file
+can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same command again.
 """
 LEFT_OUT = 1  # the exit code of a backup that is made, but for rows that cannot be read
+_DAMAGED = 1
 _CODES = (
-    "Exit codes: 0 done; 1 done, but for rows that cannot be read, which are named; 2 wrong use, a bad setting, or a "
-    "file or database that is refused."
+    "Exit codes: 0 done; 1 the archive is damaged, or it is made without rows that cannot be read, which are named; "
+    "2 wrong use, a bad setting, or a file or database that is refused."
 )
 _OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 
@@ -45,7 +49,7 @@ _OPENS = "The passphrase that opens FILE; else it is asked for. The option names
 def add_backup(parser: argparse.ArgumentParser) -> None:
     """What `strongroom backup` takes."""
     parser.description = _BACKUP
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify; - is a pipe")
     parser.add_argument("--verify", action="store_true", help="only open FILE, and count what it holds")
     parser.add_argument(
         "--scheduled",
@@ -59,7 +63,8 @@ def add_backup(parser: argparse.ArgumentParser) -> None:
 def add_restore(parser: argparse.ArgumentParser) -> None:
     """What `strongroom restore` takes."""
     parser.description = _RESTORE
-    parser.add_argument("file", metavar="FILE", help="the archive to restore")
+    parser.add_argument("file", metavar="FILE", help="the archive to restore; - is standard input")
+    parser.add_argument("--new", action="store_true", help="make a database, where there is none")
     _add_options(parser, *_WHERE, BACKUP_PASSPHRASE=_OPENS)
     parser.set_defaults(run=restore)
 
@@ -79,16 +84,22 @@ def _add_options(parser: argparse.ArgumentParser, *variables: str, **meanings: s
 
 def backup(options: argparse.Namespace) -> int:
     """Make a backup, or look at one."""
+    from strongroom.cli import archives
+
     settings = configuration.settings_of(options)
     if options.scheduled:
         return _scheduled(settings)
     if options.file is None:
         raise terminal.Stop("Name the FILE that the backup is to be written to, or with --verify the one to look at.")
-    path = Path(options.file)
     if options.verify:
-        manifest, checksum = _verified(path, settings, options.identity)
-        _show(manifest, checksum)
+        _show(*_verified_by_name(options.file, settings, options.identity))
         return 0
+    if options.file == archives.STREAM:
+        manifest, checksum, size, left_out = _streamed(settings)
+        _show(manifest, checksum)
+        terminal.say(f"wrote {size:,} bytes to standard output; 'strongroom backup --verify -' checks what arrived.")
+        return _told_of(left_out)
+    path = Path(options.file)
     manifest, checksum, size, left_out = _make(path, settings)
     _show(manifest, checksum)
     terminal.say(f"wrote {path}: {size:,} bytes, read back and found whole.")
@@ -106,27 +117,88 @@ def _told_of(left_out: list[str]) -> int:
 def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manifest, str, int, list[str]]:
     """Write the file; what it says of itself, its checksum, its size, and what had to be left out."""
     from strongroom.cli import archives
-    from strongroom.server import operate
-
-    made: list[tuple[Manifest, str]] = []
-
-    def fill(sink: Any) -> str:
-        made.append(operate.backup(settings, sink, watcher, alone=alone))
-        return made[0][1]
 
     def check(half: Path) -> str:
-        return _verified(half, settings, None, watcher)[1]
+        with half.open("rb") as file:
+            return _verified(file, str(half), settings, None, watcher)[1]
 
-    with suppress(AttributeError, OSError):  # no such call, or the system refuses it: the backup is made all the same
-        os.nice(_NICENESS)
-    key = archives.Key(settings.backup_passphrase, settings.backup_recipient)
     with _in_sentences(_Gentle()) as watcher:
-        size = archives.write(path, key, fill, check, watcher.rest)
-    return *made[0], size, watcher.sentences
+        made = _Made(settings, watcher, alone=alone)
+        ours = bool(settings.backup_dir) and path.parent.resolve() == Path(settings.backup_dir).resolve()
+        size = archives.write(path, _key_of(settings), made.fill, check, watcher.rest, for_service=ours)
+    return *made.result, size, watcher.sentences
+
+
+def _streamed(settings: Settings) -> tuple[Manifest, str, int, list[str]]:
+    """Write to standard output."""
+    from strongroom.cli import archives
+
+    with _in_sentences(_Gentle()) as watcher:
+        made = _Made(settings, watcher, alone=False)
+        size = archives.stream(_key_of(settings), made.fill)
+    return *made.result, size, watcher.sentences
+
+
+def _key_of(settings: Settings) -> Any:
+    from strongroom.cli import archives
+
+    return archives.Key(settings.backup_passphrase, settings.backup_recipient)
+
+
+class _Made:
+    """Fills an archive, and keeps what is said of it."""
+
+    def __init__(self, settings: Settings, watcher: _Gentle, *, alone: bool) -> None:
+        self._settings = settings
+        self._watcher = watcher
+        self._alone = alone
+        self.result: tuple[Manifest, str]
+
+    def fill(self, sink: Any) -> str:
+        """Write the archive; its checksum."""
+        from strongroom.server import operate
+
+        with suppress(AttributeError, OSError):  # no such call, or the system refuses it: it is made all the same
+            os.nice(_NICENESS)
+        self.result = operate.backup(self._settings, sink, self._watcher, alone=self._alone)
+        return self.result[1]
+
+
+def _verified_by_name(name: str, settings: Settings, identity: str | None) -> tuple[Manifest, str]:
+    """Read an archive to its end, once; from a pipe, as it comes."""
+    from strongroom.cli import archives
+
+    fetch = _fetcher(name, settings)
+    opened = archives.opened_stream(name) if fetch is None else archives.opened_file(name, Path(gettempdir()), fetch)
+    with opened as file:
+        return _verified(file, name, settings, identity)
+
+
+def _fetcher(name: str, settings: Settings) -> Callable[[IO[bytes]], None] | None:
+    """What fetches an archive from where backups are sent to, if the name is an address."""
+    if "://" not in name:
+        return None
+    import asyncio
+
+    from strongroom.server import destinations
+
+    where, _, file_name = name.rpartition("/")
+
+    async def run(file: IO[bytes]) -> None:
+        async with destinations.destination(where, settings, os.environ) as place:
+            await place.get(file_name, file)
+
+    def fetch(file: IO[bytes]) -> None:
+        try:
+            asyncio.run(run(file))
+        except destinations.CannotSend as error:
+            raise terminal.Stop(str(error)) from None
+
+    return fetch
 
 
 def _verified(
-    path: Path, settings: Settings, identity: str | None, watcher: _Watcher | None = None
+    file: IO[bytes], name: str, settings: Settings, identity: str | None, watcher: _Watcher | None = None
 ) -> tuple[Manifest, str]:
     """Read an archive to its end; what it says of itself, and its checksum."""
     from strongroom.cli import archives
@@ -134,7 +206,7 @@ def _verified(
 
     with (
         _in_sentences(watcher or _Watcher()) as watching,
-        archives.opened(path, settings.backup_passphrase, identity) as source,
+        archives.opened(file, name, settings.backup_passphrase, identity) as source,
     ):
         reader = verify(source, watching)
     return reader.manifest, reader.checksum
@@ -142,32 +214,69 @@ def _verified(
 
 def _scheduled(settings: Settings) -> int:
     """Make one in the folder, unless somebody else does or it is not time; then let go of those that are too old."""
-    from strongroom.cli import archives
     from strongroom.server import schedule
-    from strongroom.store.backup import Busy
+    from strongroom.store.owners import make_folder
     from strongroom.store.turns import FileLock
 
     folder = Path(settings.backup_dir)
-    now = time.time_ns() // 1_000_000
+    now = _clock()
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         lock = FileLock(folder / ".lock")
     except OSError as error:
         raise terminal.Stop(f"Cannot write to BACKUP_DIR {folder}: {error.strerror}.") from None
-    if not lock.alone() or not schedule.is_due(folder, settings.backup_every, now):
+    if not lock.alone():
         return 0
-    for half in folder.glob(f".*{archives.HALF}"):  # nobody else is writing here: whoever was is gone
-        half.unlink(missing_ok=True)
-    path = folder / schedule.name_at(now)
+    code = 0
+    if schedule.is_due(folder, settings.backup_every, now):
+        left_out = _make_scheduled(folder, settings, now)
+        if left_out is None:
+            return 0
+        code = _told_of(left_out)
+    newest = schedule.newest(folder, _clock())
+    if settings.backup_to and newest is not None:
+        _send(newest.path, settings)
+    return code
+
+
+def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | None:
+    """Make one, and let go of those that are too old; what it lacks, or None if another node is making one."""
+    from strongroom.server import schedule
+    from strongroom.store.backup import Busy
+
+    path = folder / schedule.free_name(folder, now)
     try:
         manifest, _, size, left_out = _make(path, settings, alone=True)
     except Busy:
-        return 0
-    for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep):
-        old.path.unlink(missing_ok=True)
-    seconds = (time.time_ns() // 1_000_000 - now) / 1000
+        return None
+    seconds = (_clock() - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
-    return _told_of(left_out)
+    try:
+        for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep, _clock(), path):
+            old.path.unlink(missing_ok=True)
+    except OSError as error:
+        raise terminal.Stop(f"Cannot delete old backups in BACKUP_DIR {folder}: {error.strerror}.") from None
+    return left_out
+
+
+def _send(path: Path, settings: Settings) -> None:
+    """Send a backup to where they go besides, unless it is there."""
+    import asyncio
+
+    from strongroom.server import destinations
+
+    began = _clock()
+    try:
+        to = destinations.destination(settings.backup_to, settings, os.environ)
+        sent = asyncio.run(destinations.send(to, path, settings.backup_keep, began))
+    except destinations.CannotSend as error:
+        raise terminal.Stop(f"{path.name} is made, and cannot be sent: {error}") from None
+    if sent:
+        terminal.say(f"backup {path.name}: sent to {to.named}, checked there, in {(_clock() - began) / 1000:.1f} s")
+
+
+def _clock() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def restore(options: argparse.Namespace) -> int:
@@ -177,29 +286,28 @@ def restore(options: argparse.Namespace) -> int:
     from strongroom.server import operate
 
     settings = configuration.settings_of(options)
-    path = Path(options.file)
-    passphrase = settings.backup_passphrase or _asked(path)
-    settings = _with(settings, passphrase)
-    _verified(path, settings, options.identity)
-    with _in_sentences(_Watcher()) as watcher, archives.opened(path, passphrase, options.identity) as source:
-        restored = operate.restore(settings, Reader(source), watcher)
-    terminal.say(f"restored {restored.rows:,} rows from {path}, verified; the epoch is a new one.")
+    with _in_sentences(_Watcher()):
+        near = operate.look_before_restore(settings, new=options.new)
+    name = options.file
+    with archives.opened_file(name, near, _fetcher(name, settings)) as file:
+        asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
+        passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
+        _verified(file, name, _with(settings, passphrase), options.identity)
+        file.seek(0)
+        with _in_sentences(_Watcher()) as watcher, archives.opened(file, name, passphrase, options.identity) as source:
+            restored = operate.restore(settings, Reader(source), watcher, new=options.new)
+    origin = "standard input" if name == archives.STREAM else name
+    terminal.say(
+        f"restored {restored.rows:,} rows from {origin} into {restored.into}, verified; the epoch is a new one."
+    )
     if restored.kept is not None:
         terminal.say(f"what was there is kept: {restored.kept}")
+    if restored.warning is not None:
+        terminal.say(f"warning: {restored.warning}")
     terminal.say(
         "Sessions, API keys and passwords are those of the backup: set a new JWT_SECRET unless you trust them all."
     )
     return 0
-
-
-def _asked(path: Path) -> str:
-    """The passphrase, asked for once although the archive is read twice."""
-    try:
-        with path.open("rb") as file:
-            sealed = file.readline(64).startswith(b"strongroom sealed")
-    except OSError as error:
-        raise terminal.Stop(f"Cannot read {path}: {error.strerror}.") from None
-    return terminal.ask_secret("Passphrase of the archive", twice=False) if sealed else ""
 
 
 def _with(settings: Settings, passphrase: str) -> Settings:
@@ -269,9 +377,12 @@ def _in_sentences(watcher: W) -> Iterator[W]:
 
     try:
         yield watcher
-    except (CannotCopy, CannotOpen, BadArchive) as error:
+    except (CannotCopy, CannotOpen) as error:
         watcher.bar.clear()
         raise terminal.Stop(str(error)) from None
+    except BadArchive as error:
+        watcher.bar.clear()
+        raise terminal.Stop(str(error), _DAMAGED) from None
     except KeyboardInterrupt:
         watcher.bar.clear()
         raise terminal.Stop("Interrupted; nothing is lost. Run the same command again.") from None

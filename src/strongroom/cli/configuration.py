@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.cli import terminal
-from strongroom.options import AS_THE_SERVICE, SETTINGS_FILE, TABLE, Option
+from strongroom.options import AS_THE_SERVICE, FOREIGN, SETTINGS_FILE, TABLE, Option
 
 if TYPE_CHECKING:
     import argparse
@@ -45,6 +45,7 @@ class Configuration:
         self._options = options
         self.file = _settings_file(named_file, environment)
         in_file, self._odd = _read(self.file) if self.file is not None else ({}, [])
+        self.foreign = {name: in_file[name] for name in FOREIGN if in_file.get(name)}
         self._environment = environment
         self._given: dict[str, str] = {}
         self.values = {setting.variable: self._value(setting, environment, in_file) for setting in TABLE}
@@ -88,7 +89,7 @@ class Configuration:
         given = {setting: self.values[setting.variable] for setting in TABLE if setting.is_secret}
         in_file = any(value.source == str(self.file) and value.name == at.variable for at, value in given.items())
         files = [Path(value.text) for at, value in given.items() if value.name != at.variable]
-        return Origin(self.file, in_file, tuple(files), tuple(self.warnings))
+        return Origin(self.file, in_file or bool(self.foreign), tuple(files), tuple(self.warnings))
 
     def settings(self, without: Collection[str] = ()) -> Settings:
         """What all of it means; raises BadSetting. Secrets in `without` are neither needed nor read."""
@@ -110,7 +111,10 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 def read(options: argparse.Namespace) -> Configuration:
     """What the command was told; a settings file that cannot be read ends it in one sentence."""
     given = {setting.option: getattr(options, setting.variable, None) for setting in TABLE}
-    return Configuration(given, os.environ, options.settings)
+    configured = Configuration(given, os.environ, options.settings)
+    for name, value in configured.foreign.items():
+        os.environ.setdefault(name, value)  # where the library looks, in this process and in those that it starts
+    return configured
 
 
 def settings_of(options: argparse.Namespace, without: Collection[str] = NO_TOKENS) -> Settings:
@@ -175,7 +179,7 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
     for line in parse_stream(io.StringIO(text)):
         if line.error or (line.key is not None and line.value is None):
             warnings.append(f"line {line.original.line} of {path} is not NAME=value, and is ignored.")
-        elif line.key is not None and line.key not in _KNOWN:
+        elif line.key is not None and line.key not in _KNOWN and line.key not in FOREIGN:
             near = difflib.get_close_matches(line.key.upper(), sorted(_KNOWN), n=1, cutoff=0.7)
             then = f"; did you mean {near[0]}?" if near else ", and is ignored."
             warnings.append(f"{line.key} in {path} is not a setting{then}")
@@ -196,7 +200,7 @@ def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
         return text
     if setting.variable == "HOST" and text.startswith(_UNIX):
         return f"{_UNIX}{folder / text.removeprefix(_UNIX)}"
-    if not (setting.is_path or name == setting.file_variable) or text.startswith("~"):
+    if not (setting.is_path or name == setting.file_variable) or text.startswith("~") or "://" in text:
         return text
     return str(folder / text)
 

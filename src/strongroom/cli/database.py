@@ -1,4 +1,4 @@
-"""`strongroom db copy` and `strongroom db migrate`."""
+"""`strongroom db copy`, `strongroom db migrate` and `strongroom db new-epoch`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,14 @@ Interrupted, the same command goes on where it was. At the end both sides are co
 """
 
 
+_NEW_EPOCH = """
+Give the database another epoch. Do so whenever it went back in time by other means than 'strongroom restore', which
+does it by itself: a copy of the file, a snapshot of the machine, a recovery of PostgreSQL to a point in time. Without
+it no client notices, and what they have seen since and what they write next do not fit together. Stop the server first,
+on all nodes. Nothing else is changed; clients compare what they have with the server and send what it lost.
+"""
+
+
 def add_commands(parser: argparse.ArgumentParser) -> None:
     """The commands below `strongroom db`."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -36,6 +44,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     )
     operating.add_options(migrating)
     migrating.set_defaults(run=migrate)
+    renewing = commands.add_parser(
+        "new-epoch", help="tell clients that the database went back in time", description=_NEW_EPOCH
+    )
+    operating.add_options(renewing, asks=True)
+    renewing.set_defaults(run=new_epoch)
 
 
 def copy(options: argparse.Namespace) -> int:
@@ -66,6 +79,24 @@ def migrate(options: argparse.Namespace) -> int:
         where, taken = operate.migrate(settings)
     did = f"took {operating.several(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
     return operating.answer(options, {"data": where, "steps": taken}, f"{where} {did}.")
+
+
+def new_epoch(options: argparse.Namespace) -> int:
+    """Begin a new epoch."""
+    from strongroom.server import operate
+    from strongroom.store.sides import CannotCopy
+
+    with operating.settings_of(options) as settings:
+        terminal.confirm(
+            "Give the database a new epoch, so that every client compares all that it has with the server?",
+            yes=options.yes,
+        )
+        try:
+            where, before, after = operate.begin_new_epoch(settings)
+        except CannotCopy as error:
+            raise terminal.Stop(str(error)) from None
+    value = {"data": where, "epochBefore": before, "epoch": after}
+    return operating.answer(options, value, f"{where}: the epoch was {before} and is {after} now.")
 
 
 class _Watcher:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
 NOT_CONFIRMED: Final = 4
+NOBODY_READS: Final = 141  # as a shell says it of a program that SIGPIPE ended
+
+
+class NobodyReads(Exception):  # noqa: N818 - ends the command without a word
+    """Whoever read what the command prints has gone."""
 
 
 class Stop(Exception):  # noqa: N818 - ends the command, said in one sentence
@@ -23,14 +30,43 @@ class Stop(Exception):  # noqa: N818 - ends the command, said in one sentence
 
 def say(text: str) -> None:
     """Tell."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    _print(sys.stdout, text)
 
 
 def complain(text: str) -> None:
     """Say what is wrong, on standard error."""
-    sys.stderr.write(f"strongroom: {text}\n")
-    sys.stderr.flush()
+    _print(sys.stderr, f"strongroom: {text}")
+
+
+def _print(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise NobodyReads from None
+
+
+@contextmanager
+def quiet_when_nobody_reads() -> Iterator[None]:
+    """End without a word, and with a code of its own, where the reader of what is printed has gone: `… | head`."""
+    try:
+        yield
+    except NobodyReads:
+        raise _silenced() from None
+    finally:
+        try:
+            sys.stdout.flush()  # what argparse printed
+        except BrokenPipeError:
+            raise _silenced() from None
+
+
+def _silenced() -> SystemExit:
+    """Let both streams lead nowhere, for Python flushes them once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            os.dup2(nowhere, stream.fileno())
+    return SystemExit(NOBODY_READS)
 
 
 def show_json(value: Any) -> None:
@@ -67,16 +103,26 @@ def confirm(question: str, *, yes: bool, word: str = "y") -> None:
         raise Stop("Nothing was done.", NOT_CONFIRMED)
 
 
-def ask_secret(prompt: str, *, twice: bool = True) -> str:
-    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe."""
-    if not sys.stdin.isatty():
+def ask_secret(prompt: str, *, twice: bool = True, piped: bool = True) -> str:
+    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be."""
+    if piped and not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
+    if not piped and not _has_a_terminal():
+        raise Stop(f"{prompt}: nobody is here to ask, and standard input is taken; set BACKUP_PASSPHRASE.")
     from getpass import getpass
 
     first = getpass(f"{prompt}: ")
     if twice and getpass(f"{prompt} again: ") != first:
         raise Stop("The two did not match; nothing was done.")
     return first
+
+
+def _has_a_terminal() -> bool:
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 class Bar:

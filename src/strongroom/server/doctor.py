@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import shutil
+import os
 import ssl
-import stat
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.model import fault, fine, warning
-from strongroom.server import listening, schedule
+from strongroom.server import destinations, doctor_files, listening
 from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
 from strongroom.store import health
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from strongroom.model import Finding
     from strongroom.server.settings import Settings
 
-_MIB: Final = 1024 * 1024
-_FLOOR: Final = 64 * _MIB  # less than this on the disk is as good as nothing
-_RENEW_DAYS: Final = 14
+_RENEW_DAYS: Final = 21
+_URGENT_DAYS: Final = 2
 _CONTAINER_SECRETS: Final = "/run/secrets"  # which only the processes of one container see, whatever the modes say
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
@@ -37,6 +35,18 @@ class Origin(NamedTuple):
     secret_files: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def personal_files(self) -> list[Path]:
+        """Files with settings that no group shares."""
+        return [self.file] if self.file is not None and self.file.name == ".env" else []
+
+    @property
+    def shared_files(self) -> list[Path]:
+        """Files with secrets that a group of its own may share with the service, as systems do."""
+        system = self.file is not None and self.holds_secrets and not self.personal_files
+        files = [*self.secret_files, *([self.file] if self.file is not None and system else [])]
+        return [path for path in files if not path.is_relative_to(_CONTAINER_SECRETS)]
+
 
 def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # noqa: B008 - it never changes
     """All that there is to say."""
@@ -44,37 +54,17 @@ def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # 
     return [
         *_origin(origin),
         *asyncio.run(health.look(settings.where, now)),
-        *_disk(settings),
-        *_permissions(settings, origin),
+        *doctor_files.room(settings),
+        *doctor_files.permissions(settings, origin.personal_files, origin.shared_files),
+        *doctor_files.open_files(settings),
         _secret(settings),
-        _backups(settings, now),
+        *doctor_files.backups(settings, now),
+        *_sent(settings, now),
         _proxies(settings),
         _address(settings),
         *_tls(settings),
         _public_url(settings),
     ]
-
-
-def _disk(settings: Settings) -> Iterator[Finding]:
-    """Space where something grows: the database if it is a file, and the backups."""
-    for name, place in (("database", settings.db_path), ("backups", settings.backup_dir)):
-        if not place or (name == "database" and settings.database_url):
-            continue
-        path = Path(place).expanduser()
-        there = next((folder for folder in (path, *path.parents) if folder.exists()), Path())
-        try:
-            free = shutil.disk_usage(there).free
-            size = path.stat().st_size if path.is_file() else 0
-        except OSError as error:
-            yield fault("disk", f"The disk of the {name} cannot be looked at: {error.strerror}.", f"see {there}")
-            continue
-        says = f"{free // _MIB:,} MiB are free where the {name} lie" + ("s." if name == "database" else ".")
-        if free < _FLOOR:
-            yield fault("disk", says, "make room now: writes are refused when it is full")
-        elif free < max(size, 16 * _FLOOR):
-            yield warning("disk", says, "make room: a restore needs as much again as the database has")
-        else:
-            yield fine("disk", says)
 
 
 def _origin(origin: Origin) -> Iterator[Finding]:
@@ -84,35 +74,6 @@ def _origin(origin: Origin) -> Iterator[Finding]:
     if not origin.warnings:
         read = "There is no settings file." if origin.file is None else f"The settings file is {origin.file}."
         yield fine("settings", read)
-
-
-def _permissions(settings: Settings, origin: Origin) -> Iterator[Finding]:
-    """What holds secrets or password hashes is to be read by its owner only."""
-    personal = origin.file is not None and origin.file.name == ".env"  # no group shares it, unlike a system's file
-    files = [origin.file] if origin.file is not None and personal else []
-    folders = [Path(settings.backup_dir)] if settings.backup_dir else []
-    if not settings.database_url:
-        database = Path(settings.db_path).expanduser()
-        files += [database.with_name(database.name + suffix) for suffix in ("", "-wal", "-shm")]
-        folders.append(database.parent)
-    files += [one.path for folder in folders for one in schedule.backups_in(folder)]
-    found = [(path, "can be read by others", "chmod 600") for path in files if _open_to(0o077, path)]
-    shared = [path for path in origin.secret_files if not path.is_relative_to(_CONTAINER_SECRETS)]
-    shared += [origin.file] if origin.file is not None and origin.holds_secrets else []
-    shared += [Path(key)] if (key := settings.tls_key_file or settings.tls_cert_file) else []
-    # A group of its own is how systems share keys with a service.
-    found += [(path, "can be read by everybody", "chmod o=") for path in shared if _open_to(0o007, path)]
-    given = [*origin.secret_files, *([] if origin.file is None else [origin.file])]
-    found += [(path, "can be written to by others", "chmod go-w") for path in given if _open_to(0o022, path)]
-    found += [(path, "can be written to by others", "chmod go-w") for path in folders if _open_to(0o022, path)]
-    for path, what, todo in found:
-        yield fault("permissions", f"{path} {what}.", f"{todo} {path}")
-    if not found:
-        yield fine("permissions", "Files with secrets or data are readable by their owner only.")
-
-
-def _open_to(mask: int, path: Path) -> bool:
-    return path.exists() and stat.S_IMODE(path.stat().st_mode) & mask != 0
 
 
 def _secret(settings: Settings) -> Finding:
@@ -133,19 +94,25 @@ def _secret(settings: Settings) -> Finding:
     return fine("secret", f"JWT_SECRET has {len(secret)} bytes.")
 
 
-def _backups(settings: Settings, now: int) -> Finding:
-    if not settings.backup_dir:
-        return warning(
-            "backup", "The server makes no backups.", "set BACKUP_DIR, or run 'strongroom backup FILE' regularly"
-        )
-    made = schedule.backups_in(Path(settings.backup_dir))
-    if not made:
-        return warning("backup", f"{settings.backup_dir} holds no backup yet.", "start the server, and look again")
-    hours = (now - made[-1].made_at) / 3_600_000
-    says = f"The newest of {len(made)} backups is {hours:.1f} hours old."
-    if now - made[-1].made_at > 2 * settings.backup_every:
-        return fault("backup", says, "see the server's log for 'backup failed', and that it runs")
-    return fine("backup", says)
+def _sent(settings: Settings, now: int) -> Iterator[Finding]:
+    """Whether the place where backups are sent to can be reached, and how old the newest there is."""
+    if not settings.backup_to:
+        return
+    try:
+        place = destinations.destination(settings.backup_to, settings, os.environ)
+        newest = asyncio.run(destinations.newest(place, now))
+    except destinations.CannotSend as error:
+        yield fault("backup sent", str(error), "see BACKUP_TO, and that the place can be reached from here")
+        return
+    if newest is None:
+        yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
+        return
+    age = max(0, now - newest.made_at)
+    says = f"The newest backup in {place.named} is {newest.path.name}, {age / 3_600_000:.1f} hours old."
+    if age > 2 * settings.backup_every:
+        yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
+    else:
+        yield fine("backup sent", says)
 
 
 def _proxies(settings: Settings) -> Finding:
@@ -200,16 +167,24 @@ def _tls(settings: Settings) -> Iterator[Finding]:
     try:
         listening.tls(settings)
         shown = ssl._ssl._test_decode_cert(settings.tls_cert_file)  # type: ignore[attr-defined]  # noqa: SLF001
-        days = (ssl.cert_time_to_seconds(shown["notAfter"]) - time.time()) / 86_400
+        begins, ends = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
     except BadSetting as error:
         yield fault("tls", str(error), "see TLS_CERT_FILE and TLS_KEY_FILE")
         return
+    days = (ends - time.time()) / 86_400
+    names = ", ".join(sorted({name for _, name in shown.get("subjectAltName", ())})) or "no name"
+    told = f"The certificate for {names} ({settings.tls_cert_file})"
+    on = time.strftime("%Y-%m-%d", time.gmtime(ends))
     if days < 0:
-        yield fault("tls", "The certificate has expired: clients refuse it.", renew)
+        yield fault("tls", f"{told} has expired on {on}: clients refuse it.", renew)
+    elif begins > time.time():
+        yield fault("tls", f"{told} is not good yet: clients refuse it.", "set the clock, or use another certificate")
+    elif days < _URGENT_DAYS:
+        yield fault("tls", f"{told} expires on {on}, in {24 * days:.0f} hours.", renew)
     elif days < _RENEW_DAYS:
-        yield warning("tls", f"The certificate expires in {days:.0f} days.", renew)
+        yield warning("tls", f"{told} expires on {on}, in {days:.0f} days.", renew)
     else:
-        yield fine("tls", f"The certificate and its key fit, and are good for {days:.0f} days.")
+        yield fine("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
 
 
 def _public_url(settings: Settings) -> Finding:

@@ -188,7 +188,11 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
 
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
-    if not settings.database_url and not Path(settings.db_path).expanduser().exists():
+    try:
+        missing = not settings.database_url and not Path(settings.db_path).expanduser().exists()
+    except PermissionError:
+        raise CannotOpen(f"{settings.db_path} cannot be looked at by this user; run this as its owner.") from None
+    if missing:
         raise CannotOpen(
             f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
             "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
@@ -219,10 +223,23 @@ def backup(settings: Settings, sink: Sink, watcher: Watcher, *, alone: bool = Fa
     return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, alone=alone))
 
 
-def restore(settings: Settings, archive: Reader, watcher: Watcher) -> Restored:
+def look_before_restore(settings: Settings, *, new: bool) -> Path:
+    """Refuse a restore into a database that is not there, or a new one where there is one; a folder near it."""
+    return asyncio.run(restores.look(settings.where, new=new))
+
+
+def restore(settings: Settings, archive: Reader, watcher: Watcher, *, new: bool = False) -> Restored:
     """Put what an archive holds in the place of what is there, as a new lineage."""
     now = _clock()
-    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher))
+    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher, new=new))
+
+
+def begin_new_epoch(settings: Settings) -> tuple[str, str, str]:
+    """Give the database another epoch, so that clients notice that it went back; where, the old one, the new one."""
+    now = _clock()
+    epoch = identifiers.new_uid(now)
+    where, before = asyncio.run(restores.begin_epoch(settings.where, epoch, now))
+    return where, before, epoch
 
 
 def salvage(source: Path, target: Path, log: Path | None) -> dict[str, Outcome]:

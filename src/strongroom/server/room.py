@@ -14,7 +14,7 @@ from strongroom.server.live import Hub
 from strongroom.server.meters import Meters
 from strongroom.server.passwords import PasswordPool
 from strongroom.server.ready import Readiness
-from strongroom.server.schedule import backups_in
+from strongroom.server.schedule import newest
 from strongroom.server.snapshots import PLACES_EACH, Places
 from strongroom.server.throttle import Gate, Meter
 
@@ -92,8 +92,8 @@ class Room:
 
     def last_backup(self) -> int | None:
         """When the newest of the backups that the server makes was begun, in milliseconds."""
-        made = backups_in(Path(self.settings.backup_dir)) if self.settings.backup_dir else []
-        return made[-1].made_at if made else None
+        made = newest(Path(self.settings.backup_dir), self.clock()) if self.settings.backup_dir else None
+        return made.made_at if made else None
 
     def renew(self, settings: Settings) -> None:
         """Take the secrets of these settings from now on."""

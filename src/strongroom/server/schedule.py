@@ -11,6 +11,7 @@ import asyncio
 import calendar
 import os
 import re
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -28,13 +29,24 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"strongroom-(\d{8}T\d{6})Z\.backup")
 _FORM: Final = "%Y%m%dT%H%M%S"
+_SKEW: Final = 600_000  # milliseconds by which a name may be ahead of this clock: nodes that share a folder differ
 _LOOK_SECONDS: Final = 60.0
-_AFTER_A_FAILURE: Final = 600.0
-_PASSED_ON: Final = ("DB_PATH", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_RECIPIENT")
+_FIRST_RETRY: Final = 60.0  # seconds; each further one waits twice as long
+_LAST_RETRY: Final = 3600.0
+_PASSED_ON: Final = (
+    "DB_PATH",
+    "DATABASE_URL",
+    "BACKUP_DIR",
+    "BACKUP_PASSPHRASE",
+    "BACKUP_RECIPIENT",
+    "BACKUP_TO",
+    "BACKUP_SSH_KEY",
+    "BACKUP_SSH_HOSTS",
+)
 
 
 class Kept(NamedTuple):
-    """A backup in the folder."""
+    """A backup that is there."""
 
     made_at: int
     path: Path
@@ -45,31 +57,74 @@ def name_at(now: int) -> str:
     return f"strongroom-{time.strftime(_FORM, time.gmtime(now / 1000))}Z.backup"
 
 
+def free_name(folder: Path, now: int) -> str:
+    """The name of a backup that is begun now, or of the next second that has none."""
+    while os.path.lexists(folder / name_at(now)):
+        now += 1000
+    return name_at(now)
+
+
+def time_of(name: str) -> int | None:
+    """When the backup of this name was begun; None if it is no name of a backup."""
+    match = _NAME.fullmatch(name)
+    if match is None:
+        return None
+    try:
+        return calendar.timegm(time.strptime(match[1], _FORM)) * 1000
+    except ValueError:
+        return None
+
+
 def backups_in(folder: Path) -> list[Kept]:
-    """The backups that the server has made there, oldest first. Other files are nobody's business."""
+    """The backups that the server has made there, oldest first: regular files that are not empty.
+
+    Whatever else lies there, a link or a folder of such a name included, is nobody's business.
+    """
     found = []
-    with suppress(OSError):
-        for path in folder.iterdir():
-            match = _NAME.fullmatch(path.name)
-            if match is not None:
-                with suppress(ValueError):
-                    found.append(Kept(calendar.timegm(time.strptime(match[1], _FORM)) * 1000, path))
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            made_at = time_of(entry.name)
+            if made_at is not None:
+                with suppress(OSError):  # it was deleted meanwhile
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode) and status.st_size:
+                        found.append(Kept(made_at, Path(entry.path)))
     return sorted(found)
+
+
+def is_misdated(one: Kept, now: int) -> bool:
+    """Whether it is named later than now: the clock was wrong then, or it is now. It counts as no backup."""
+    return one.made_at > now + _SKEW
+
+
+def newest(folder: Path, now: int) -> Kept | None:
+    """The newest of those that can be believed."""
+    return max((one for one in backups_in(folder) if not is_misdated(one, now)), default=None)
 
 
 def is_due(folder: Path, every: int, now: int) -> bool:
     """Whether it is time for the next one."""
-    made = backups_in(folder)
-    return not made or now - made[-1].made_at >= every - 999  # names count in seconds
+    made = [one.made_at for one in backups_in(folder) if one.made_at <= now + min(_SKEW, every)]
+    return not made or now - made[-1] >= every - 999  # names count in seconds
 
 
-def expired(made: Sequence[Kept], keep: Keep) -> list[Kept]:
-    """Those that are not kept: of each of the last days, weeks and months that have one, the newest is."""
-    wanted = set(made[-1:])
-    for form, count in (("%Y-%m-%d", keep.days), ("%G-%V", keep.weeks), ("%Y-%m", keep.months)):
-        newest = {time.strftime(form, time.gmtime(one.made_at / 1000)): one for one in made}  # the last of each counts
-        wanted |= set(sorted(newest.values())[-count:] if count else [])
-    return [one for one in made if one not in wanted]
+def expired(made: Sequence[Kept], keep: Keep, now: int, fresh: Path | None = None) -> list[Kept]:
+    """Those that are not kept: of each of the last hours, days, … that have one, the newest is.
+
+    The one that was just made (`fresh`) always stays. One that is named later than now neither goes nor takes a place.
+    """
+    counted = sorted(one for one in made if not is_misdated(one, now))
+    wanted = {*counted[-max(keep.last, 1) :], *(one for one in counted if one.path == fresh)}
+    for form, count in (
+        ("%Y-%m-%d %H", keep.hours),
+        ("%Y-%m-%d", keep.days),
+        ("%G-%V", keep.weeks),
+        ("%Y-%m", keep.months),
+        ("%Y", keep.years),
+    ):
+        of_each = {time.strftime(form, time.gmtime(one.made_at / 1000)): one for one in counted}  # the last one counts
+        wanted |= set(sorted(of_each.values())[-count:] if count else [])
+    return [one for one in counted if one not in wanted]
 
 
 class Schedule:
@@ -82,24 +137,32 @@ class Schedule:
         self._folder = Path(settings.backup_dir)
 
     async def run(self) -> None:
-        """Look now and then; make one when it is time."""
+        """Look now and then; make one when it is time. After a failure try again, later each time."""
         every = self._settings.backup_every
+        failures = 0
+        unsent = bool(self._settings.backup_to)  # perhaps: whether the newest was sent before the start is not known
         while True:
             pause = min(_LOOK_SECONDS, every / 2000)
-            if is_due(self._folder, every, self._clock()) and not await self._one():
-                pause = min(_AFTER_A_FAILURE, every / 1000)
+            if failures or unsent or is_due(self._folder, every, self._clock()):
+                failures = 0 if await self._one() else failures + 1
+                unsent = False
+                if failures:
+                    pause = min(_FIRST_RETRY * 2 ** (failures - 1), _LAST_RETRY, every / 1000)
             await asyncio.sleep(max(pause, 0.2))
 
     async def _one(self) -> bool:
         """Make one; whether that went well. What it says is a line in the log."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "strongroom", "backup", "--scheduled"),
-            env=self._environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-m", "strongroom", "backup", "--scheduled"),
+                env=self._environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:  # no memory, too many processes
+            return self._failed(f"it cannot be started: {error.strerror}")
         try:
             said, complained = await process.communicate()
         except asyncio.CancelledError:
@@ -107,15 +170,19 @@ class Schedule:
                 process.terminate()
             await process.wait()
             raise
+        for line in said.decode(errors="replace").splitlines():
+            self._log.say("info", line)
         if process.returncode == 0:
-            if said.strip():
-                self._log.say("info", said.decode(errors="replace").strip())
             return True
         reason = complained.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("strongroom: ")
         if process.returncode == 1 and b"verified" in said:  # made, but for what cannot be read
             self._log.say("error", reason)
             return True
-        self._log.say("error", f"backup failed: {reason or f'code {process.returncode}'}")
+        return self._failed(reason or f"code {process.returncode}")
+
+    def _failed(self, reason: str) -> bool:
+        """Tell that an attempt failed. Every one that fails comes by here, once."""
+        self._log.say("error", f"backup failed: {reason}")
         return False
 
     def _environment(self) -> dict[str, str]:
@@ -124,7 +191,7 @@ class Schedule:
         given = {name: str(getattr(settings, name.lower())) for name in _PASSED_ON}
         keep = settings.backup_keep
         given["BACKUP_EVERY"] = f"{settings.backup_every}ms"
-        given["BACKUP_KEEP"] = f"{keep.days}d,{keep.weeks}w,{keep.months}m"
+        given["BACKUP_KEEP"] = f"{keep.last}last,{keep.hours}h,{keep.days}d,{keep.weeks}w,{keep.months}m,{keep.years}y"
         given[SETTINGS_FILE] = os.devnull  # it is all said here: no file may say otherwise, or be in the way
         named = {f"{name}_FILE" for name in _PASSED_ON}
         return {name: value for name, value in os.environ.items() if name not in named} | given

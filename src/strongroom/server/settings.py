@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -122,19 +123,37 @@ def _signups(text: str) -> bool:
 
 
 def _every(text: str) -> int:
-    return _duration(text).milliseconds
+    milliseconds = _duration(text).milliseconds
+    if milliseconds < _UNITS["s"]:
+        raise ValueError("at least a second, like 24h")
+    return milliseconds
 
 
 def _keep(text: str) -> Keep:
-    counts = dict.fromkeys("dwm", 0)
+    fields = {"last": "last", "h": "hours", "d": "days", "w": "weeks", "m": "months", "y": "years"}
+    counts = dict.fromkeys(fields.values(), 0)
     for part in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"([0-9]{1,4})([dwm])", part)
+        match = re.fullmatch(r"([0-9]{1,4}) ?(last|[hdwmy])", part)
         if match is None:
-            raise ValueError("numbers of days, weeks and months like 7d,4w,6m")
-        counts[match[2]] = int(match[1])
+            raise ValueError("numbers with last, h, d, w, m (months) or y, like 3last,24h,7d,4w,6m,2y")
+        counts[fields[match[2]]] = int(match[1])
     if not any(counts.values()):
-        raise ValueError("numbers of days, weeks and months like 7d,4w,6m, of which one is not 0")
-    return Keep(counts["d"], counts["w"], counts["m"])
+        raise ValueError("numbers with last, h, d, w, m (months) or y, like 7d,4w,6m, of which one is not 0")
+    return Keep(**counts)
+
+
+def _backup_to(text: str) -> str:
+    text = text.strip()
+    if not text or "://" not in text:
+        return text
+    try:
+        url = urlsplit(text)
+        fits = url.hostname and not (url.query or url.fragment) and (url.port or 1) and url.password is None
+    except ValueError:
+        fits = False
+    if not fits or url.scheme not in {"sftp", "s3"} or (url.scheme == "s3" and "@" in url.netloc):
+        raise ValueError("a folder, sftp://user@host/path or s3://bucket/prefix; no password or key belongs in it")
+    return text
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
@@ -171,6 +190,9 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "BACKUP_KEEP": _keep,
     "BACKUP_PASSPHRASE": str.strip,
     "BACKUP_RECIPIENT": str.strip,
+    "BACKUP_TO": _backup_to,
+    "BACKUP_SSH_KEY": str.strip,
+    "BACKUP_SSH_HOSTS": str.strip,
     "EVENT_DAYS": _whole(1, 36_500),
     "READY_FREE_BYTES": _whole(0, 10**15 - 1),
     "DRAIN_SECONDS": _whole(0, 3_600),
@@ -219,6 +241,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     backup_keep: Keep
     backup_passphrase: str
     backup_recipient: str
+    backup_to: str
+    backup_ssh_key: str
+    backup_ssh_hosts: str
     event_days: int
     ready_free_bytes: int
     drain_seconds: int
@@ -263,7 +288,8 @@ def resolve(
         try:
             values[setting.variable.lower()] = _PARSERS[setting.variable](text)
         except ValueError as error:
-            shown = "" if setting.is_secret else f", not {text!r}"
+            hidden = setting.is_secret or setting.variable == "BACKUP_TO"  # somebody may have put a password into it
+            shown = "" if hidden else f", not {text!r}"
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--db-path") is not None and options.get("--database-url-file") is None:
         values["database_url"] = ""  # whoever names a file means that file, whatever the variables say
@@ -271,6 +297,8 @@ def resolve(
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:
         raise BadSetting("BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one of them.")
+    if values["backup_to"] and not values["backup_dir"]:
+        raise BadSetting("BACKUP_TO is set and BACKUP_DIR is not; a backup is made there before it is sent.")
     if values["tls_key_file"] and not values["tls_cert_file"]:
         raise BadSetting("TLS_KEY_FILE is set and TLS_CERT_FILE is not; TLS needs the certificate.")
     for name in ("jwt_secret", "jwt_secret_previous"):

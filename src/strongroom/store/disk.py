@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import apsw
 
-from strongroom.store import turns
+from strongroom.store import owners, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +42,9 @@ def make_file(path: Path, check: Callable[[], None]) -> turns.FileLock:
     """
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
-    missing = [folder for folder in path.parents if not folder.exists()]
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        for folder in reversed(missing):  # root makes them for the service's user, whose folder is above
-            owner = folder.parent.stat()
-            os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
+    owners.make_folder(path.parent)
     lock = turns.served(path, check)
-    os.close(turns.open_for_owner(path, path.parent))
+    os.close(owners.open_file(path))
     return lock
 
 

@@ -8,18 +8,22 @@ the old tables move into a schema of their own, new ones are filled and verified
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 from contextlib import aclosing
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.store import turns
+from strongroom.store import owners, turns
 from strongroom.store.backup import pages_of, steps_of
 from strongroom.store.copy import LINEAGE, MARKS, STEPS, Tally, tables
 from strongroom.store.sides import CannotCopy, Side, opened, quoted, side, transaction
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from strongroom.archive import Reader
     from strongroom.store.copy import Watcher
     from strongroom.store.sides import Table
@@ -32,11 +36,52 @@ class Restored(NamedTuple):
     """What a restore has done."""
 
     rows: int
+    into: str  # which database that was, without a password
     kept: str | None  # where what was there before is now
+    warning: str | None = None
 
 
-async def restore(where: str, archive: Reader, epoch: str, now: int, watcher: Watcher) -> Restored:
+async def look(where: str, *, new: bool) -> Path:
+    """Refuse what `restore` would refuse, before anything is read; a folder near the database, for a large file."""
+    target = side("target", where)
+    if target.engine == "sqlite":
+        path = Path(target.identity)
+        if not _is_interrupted(path):
+            _check_target(path, target.exists, new=new)
+        return next(folder for folder in path.parents if folder.is_dir())
+    async with opened(target, to_fill=True):
+        _check_target(target.identity, bool(await _our_tables(target)), new=new)
+    return Path(gettempdir())
+
+
+def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FBT001 - a fact, no option
+    if there and new:
+        raise CannotCopy(
+            f"There is a database already: {named}. Nothing was restored. Leave out --new to replace it; "
+            "what is there is then kept beside the new one."
+        )
+    if not there and not new:
+        raise CannotCopy(
+            f"There is no database to replace: {named} is not there, or empty. Nothing was restored. If the service "
+            "keeps its data elsewhere, say where: by DB_PATH or DATABASE_URL in the environment or in the settings "
+            "file that the server reads, or by --db-path; 'strongroom config' shows what counts here. To make a new "
+            "database there, say --new."
+        )
+
+
+def _is_interrupted(path: Path) -> bool:
+    """Whether a restore has begun here and not finished: the same command goes on, whatever is there by now."""
+    try:
+        return bool(path.with_name(f"{path.name}-lock").read_bytes())
+    except OSError:
+        return False
+
+
+async def restore(
+    where: str, archive: Reader, epoch: str, now: int, watcher: Watcher, *, new: bool = False
+) -> Restored:
     """Put what an archive holds in the place of what is there. The archive must have been verified before."""
+    await look(where, new=new)
     target = side("target", where)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now / 1000))
     if target.engine == "sqlite":
@@ -46,7 +91,7 @@ async def restore(where: str, archive: Reader, epoch: str, now: int, watcher: Wa
 
 async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp: str, watcher: Watcher) -> Restored:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owners.make_folder(path.parent)
         lock = turns.lock_of(path)
     except OSError as error:
         raise CannotCopy(f"Cannot write beside {path}: {error.strerror}.") from None
@@ -55,21 +100,34 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
             raise CannotCopy(f"A server is using {path}; stop it, and try again.")
         fresh = path.with_name(f"{path.name}.restoring")
         _remove(fresh)
+        owner = owners.owner_of(path)
         try:
+            os.close(owners.make_file(fresh, path if owner is not None else None))
             rows = await _filled(fresh, archive, epoch, now, watcher)
         except BaseException:
             _remove(fresh)
             raise
-        return Restored(rows, _switch(path, fresh, lock, stamp))
+        kept = _switch(path, fresh, lock, stamp)
+        return Restored(rows, str(path), kept, _of_another(path, owner))
     except OSError as error:
         raise CannotCopy(f"Cannot restore {path}: {error.strerror}; run the same command again.") from None
     finally:
         lock.close()
 
 
+def _of_another(path: Path, owner: int | None) -> str | None:
+    """A sentence, where the file belongs to somebody else than the one that it replaces."""
+    mine = owners.owner_of(path)
+    if owner is None or mine == owner:
+        return None
+    return (
+        f"{path} belongs to user {mine}, and what it replaces belonged to user {owner}, who may not be able to open "
+        f"it; run as root: chown {owner} {path}"
+    )
+
+
 async def _filled(fresh: Path, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
     """Fill a new file; how many rows it has."""
-    os.close(os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     target = side("target", str(fresh))
     async with opened(target, to_fill=True):
         await target.build(steps_of(archive.manifest), now)
@@ -87,9 +145,9 @@ async def _filled(fresh: Path, archive: Reader, epoch: str, now: int, watcher: W
 
 def _switch(path: Path, fresh: Path, lock: turns.FileLock, stamp: str) -> str | None:
     """Give the old files another name and the new one theirs. Whoever is killed here finds the word in the lock."""
-    stamp = lock.word or stamp
-    lock.word = stamp
-    kept = path.with_name(f"{path.name}.{_KEPT}-{stamp}")
+    if not lock.word:
+        lock.word = _unused(stamp, lambda stamp: _kept_as(path, stamp).exists())
+    kept = _kept_as(path, lock.word)
     for suffix in _FILES:
         old = path.with_name(path.name + suffix)
         place = kept.with_name(kept.name + suffix)
@@ -103,6 +161,16 @@ def _switch(path: Path, fresh: Path, lock: turns.FileLock, stamp: str) -> str | 
         os.close(folder)
     lock.word = ""
     return str(kept) if kept.exists() else None
+
+
+def _kept_as(path: Path, stamp: str) -> Path:
+    return path.with_name(f"{path.name}.{_KEPT}-{stamp}")
+
+
+def _unused(stamp: str, is_taken: Callable[[str], bool]) -> str:
+    """A name for what is replaced: two restores within one second have two."""
+    names = itertools.chain([stamp], (f"{stamp}-{number}" for number in itertools.count(2)))
+    return next(name for name in names if not is_taken(name))
 
 
 def _remove(fresh: Path) -> None:
@@ -119,15 +187,47 @@ async def _into_postgres(target: Side, archive: Reader, epoch: str, now: int, st
             await target.build(steps_of(archive.manifest), now)
             rows = await _fill(target, archive, epoch, now, watcher)
             await target.settle(tables(steps_of(archive.manifest)))
-    return Restored(rows, None if kept is None else f"the schema {kept}")
+    return Restored(rows, target.identity, None if kept is None else f"the schema {kept}")
+
+
+async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
+    """Begin another lineage on what is there; where that is, and the epoch before. No server may run meanwhile."""
+    target = side("database", where)
+    if target.engine == "sqlite":
+        if not target.exists:
+            raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
+        lock = turns.lock_of(Path(target.identity))
+        if not lock.alone() or lock.word:
+            lock.close()
+            raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
+    async with opened(target, to_fill=True):
+        if target.engine != "sqlite" and not (await target.ask(turns.TRY_ALONE, turns.SERVING))[0][0]:
+            raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
+        if LINEAGE not in await target.tables():
+            raise CannotCopy(f"{target.named} has no epoch; bring its schema up to date first: strongroom db migrate")
+        async with transaction(target):
+            before = await target.ask(f"SELECT epoch FROM {LINEAGE}")
+            await _begin_lineage(target, epoch, now)
+    return target.identity, before[0][0] if before else "none"
+
+
+async def _begin_lineage(target: Side, epoch: str, now: int) -> None:
+    await target.ask(f"DELETE FROM {LINEAGE}")
+    await target.ask(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, $1, $2)", epoch, now)
+
+
+async def _our_tables(target: Side) -> set[str]:
+    return {STEPS, MARKS, *_all_names()} & await target.tables()
 
 
 async def _set_aside(target: Side, stamp: str) -> str | None:
     """Move the tables of a service into a schema of their own; its name."""
-    ours = {STEPS, MARKS, *_all_names()} & await target.tables()
+    ours = await _our_tables(target)
     if not ours:
         return None
-    schema = f"strongroom_{_KEPT}_{stamp.lower()}"
+    schemas = {name for (name,) in await target.ask("SELECT nspname FROM pg_namespace")}
+    begin = f"strongroom_{_KEPT}_"
+    schema = begin + _unused(stamp.lower(), lambda name: begin + name in schemas)
     await target.ask(f"CREATE SCHEMA {quoted(schema)}")
     for name in sorted(ours):
         await target.ask(f"ALTER TABLE {quoted(name)} SET SCHEMA {quoted(schema)}")
@@ -158,8 +258,7 @@ async def _fill(target: Side, archive: Reader, epoch: str, now: int, watcher: Wa
         if seen != sums[name]:
             raise CannotCopy(f"{target.named} does not hold what the archive holds of {name}. Nothing was replaced.")
     if LINEAGE in wanted:
-        await target.ask(f"DELETE FROM {LINEAGE}")
-        await target.ask(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, $1, $2)", epoch, now)
+        await _begin_lineage(target, epoch, now)
     return total
 
 

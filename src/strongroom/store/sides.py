@@ -132,7 +132,10 @@ class _SqliteSide:
 
     @property
     def exists(self) -> bool:
-        return self._path.is_file()
+        try:
+            return self._path.is_file()
+        except PermissionError:
+            raise CannotCopy(f"{self.named} cannot be looked at by this user; run this as its owner.") from None
 
     async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):

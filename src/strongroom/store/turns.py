@@ -8,9 +8,11 @@ are advisory locks of the connections.
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
+from strongroom.store import owners
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ SERVING: Final = 0x5354524F4E48  # held together by connections that serve, alon
 BACKING_UP: Final = 0x5354524F4E49  # held by the backup that is being made
 TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
+HALF: Final = ".half"  # ends the name of a backup that is being written
+_UNFINISHED: Final = re.compile(rf"\..+\.\d+{re.escape(HALF)}")
 
 
 class FileLock:
@@ -33,7 +37,7 @@ class FileLock:
 
     def __init__(self, path: Path, like: Path | None = None) -> None:
         self._descriptor = -1
-        self._descriptor = open_for_owner(path, like or path.parent)
+        self._descriptor = owners.open_file(path, like)
 
     def together(self) -> bool:
         """Take it, beside others who do the same. False if somebody has it alone."""
@@ -72,24 +76,49 @@ class FileLock:
     __del__ = close
 
 
+def abandoned(folder: Path, *, remove: bool = False) -> list[Path]:
+    """The unfinished backups in a folder that nobody writes any more; removed, if that is wanted."""
+    found = []
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                with suppress(OSError):
+                    found += [path] if _let_go(path, remove=remove) else []
+    return found
+
+
+def _let_go(path: Path, *, remove: bool) -> bool:
+    """Whether it is a piece of an archive that nobody has locked; removed under the lock, so that nobody begins."""
+    with path.open("rb") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        head = file.read(11)
+        ours = not head or head.startswith((b"strongroom ", b"age-encrypt"))
+        if ours and remove:
+            path.unlink()
+    return ours
+
+
+def begin_half(path: Path, *, for_service: bool) -> int:
+    """Make the file of an unfinished backup, locked for as long as the descriptor or a copy of it is open.
+
+    For the service, it belongs to the owner of its folder; else to whoever makes it, for password hashes are in it.
+    """
+    while True:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if for_service:
+            owners.give(descriptor, path.parent)
+        if fcntl is not None:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.path.lexists(path):
+            return descriptor
+        os.close(descriptor)  # another one took it for abandoned before it was locked
+
+
 def lock_of(path: Path) -> FileLock:
     """The lock of the database in this file."""
     return FileLock(path.with_name(f"{path.name}-lock"), path if path.exists() else path.parent)
-
-
-def open_for_owner(path: Path, like: Path) -> int:
-    """Open a file, and make it if it is not there. What root makes belongs to the owner of `like`.
-
-    The service's user must be able to open it too.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    if hasattr(os, "geteuid") and os.geteuid() == 0:
-        owner = like.stat()
-        os.fchown(descriptor, owner.st_uid, owner.st_gid)
-    return descriptor
 
 
 @contextmanager

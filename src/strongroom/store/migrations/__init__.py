@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from strongroom.store import owners
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _keep_copy(connection: apsw.Connection, number: int) -> None:
     if kept.exists():
         return
     half = Path(f"{kept}.{os.getpid()}.half")
-    os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+    half.unlink(missing_ok=True)
+    os.close(owners.make_file(half))
     target = type(connection)(str(half))
     with target.backup("main", connection, "main") as backup:
         while not backup.done:

@@ -1,0 +1,107 @@
+"""Backups in storage that speaks S3. An object is there whole or not at all, and the storage checks its checksum.
+
+The library's calls block, and so they should: nothing else runs in the process that sends, and the threads of its
+asynchronous ones can abort Python at its end.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, Final, Self
+
+from strongroom.server.destinations import PIECE, CannotSend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+    from urllib.parse import SplitResult
+
+# What is taken from variables, as other programs do; without a key the library asks the machine for its role.
+_VARIABLES: Final = {
+    "AWS_ACCESS_KEY_ID": "access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "secret_access_key",
+    "AWS_SESSION_TOKEN": "session_token",
+    "AWS_DEFAULT_REGION": "region",
+    "AWS_REGION": "region",
+    "AWS_ENDPOINT_URL": "endpoint",
+    "AWS_ENDPOINT_URL_S3": "endpoint",
+}
+_TIMEOUT: Final = "300s"  # for one request, which sends 5 MiB at the most
+
+
+class S3:
+    """A bucket, or what begins with a prefix in it."""
+
+    def __init__(self, url: SplitResult, variables: Mapping[str, str]) -> None:
+        self._bucket, self._prefix = url.netloc, url.path.strip("/")
+        self._config = {key: variables[name] for name, key in _VARIABLES.items() if variables.get(name)}
+        self.named = f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+        self._store: Any = None
+
+    async def __aenter__(self) -> Self:
+        """Make a client; it connects when it is asked."""
+        store = _obstore().store
+        with self._in_words():
+            self._store = store.S3Store(
+                self._bucket,
+                prefix=self._prefix or None,
+                config={"region": "us-east-1", "checksum_algorithm": "SHA256", **self._config},
+                client_options={
+                    "timeout": _TIMEOUT,
+                    "connect_timeout": "30s",
+                    "allow_http": self._config.get("endpoint", "").startswith("http://"),
+                },
+            )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing to let go of."""
+
+    async def sizes(self) -> dict[str, int]:
+        """The objects that lie there, and not below."""
+        with self._in_words():
+            listed = _obstore().list_with_delimiter(self._store)
+        return {meta["path"].rpartition("/")[2]: meta["size"] for meta in listed["objects"]}
+
+    async def put(self, path: Path) -> None:
+        """Send a file in parts, each with its checksum; then see that it is there with its size."""
+        with self._in_words():
+            _obstore().put(self._store, path.name, path)
+            meta = _obstore().head(self._store, path.name)
+        if meta["size"] != path.stat().st_size:  # noqa: ASYNC240 - nothing else runs in this process
+            raise CannotSend(f"{path.name} has another size in {self.named} than here.")
+
+    async def get(self, name: str, file: IO[bytes]) -> None:
+        """Fetch an object."""
+        with self._in_words():
+            found = _obstore().get(self._store, name)
+            for piece in found.stream(min_chunk_size=PIECE):
+                file.write(piece)
+
+    async def delete(self, name: str) -> None:
+        """Delete an object."""
+        with self._in_words():
+            _obstore().delete(self._store, name)
+
+    @contextmanager
+    def _in_words(self) -> Iterator[None]:
+        exceptions = _obstore().exceptions
+        try:
+            yield
+        except exceptions.NotFoundError:
+            raise CannotSend(f"{self.named} has no such bucket or object.") from None
+        except (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError):
+            raise CannotSend(f"{self.named} does not let this key in; see AWS_ACCESS_KEY_ID.") from None
+        except (exceptions.BaseError, OSError) as error:
+            reason = str(error).partition("\n")[0][:200]
+            raise CannotSend(f"{self.named} fails: {reason.rstrip('.')}.") from None
+
+
+def _obstore() -> Any:
+    try:
+        import obstore
+        import obstore.exceptions
+        import obstore.store
+    except ImportError:
+        raise CannotSend("S3 needs a library that is not installed; run: pip install 'strongroom[s3]'") from None
+    return obstore

@@ -1,0 +1,65 @@
+"""Who owns the files that are made: a command that root runs must leave none that the service cannot open.
+
+What is new belongs to the owner of the folder that it lies in. The owner is only changed through a descriptor of a file
+that was made here, so that a link which somebody planted under the name gains nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+
+
+def make_file(path: Path, like: Path | None = None) -> int:
+    """Make a file that only its owner may read, and open it; it belongs to who owns `like`, else the folder."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
+    give(descriptor, like or path.parent)
+    return descriptor
+
+
+def open_file(path: Path, like: Path | None = None) -> int:
+    """Open a file that is made, as `make_file` does, if it is not there."""
+    try:
+        return make_file(path, like)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # perhaps through a link, whose target keeps its owner
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner only, and those above it, if they are not there."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700 if folder == path else 0o777, exist_ok=True)
+        if _is_root():
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW)
+            try:
+                give(descriptor, folder.parent)
+            finally:
+                os.close(descriptor)
+    if not path.is_dir():
+        path.mkdir(mode=0o700)  # says what is in the way
+
+
+def owner_of(path: Path) -> int | None:
+    """The user that owns a file, by number; None if that cannot be seen."""
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def give(descriptor: int, like: Path) -> None:
+    """Let an open file that was made here belong to the owner of another; where root may not, the doctor tells."""
+    if _is_root():
+        with suppress(OSError):
+            owner = like.stat()
+            if owner.st_uid:
+                os.fchown(descriptor, owner.st_uid, owner.st_gid)

@@ -1,0 +1,145 @@
+"""A folder that backups cannot be written to is a fault that the doctor names, and every attempt is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from strongroom.server import schedule
+from strongroom.server.settings import resolve
+from strongroom.store import open_database
+from tests.conftest import SECRET
+from tests.support.command_line import clean_environment, place_of, strongroom
+from tests.support.other_user import NOBODY, as_root, as_user, public_folder
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A folder with a database in it, where a user other than root can be at work."""
+    with public_folder() as folder:
+        home = folder / "service"
+        home.mkdir(mode=0o700)
+        asyncio.run(open_database(str(home / "vault.db"), now).close())
+        yield home
+
+
+def settings_of(home: Path, folder: Path) -> dict[str, str]:
+    return {"JWT_SECRET": SECRET, "BACKUP_DIR": str(folder), **place_of(str(home / "vault.db"))}
+
+
+def findings(told: subprocess.CompletedProcess[str], check: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.json.decode(told.stdout)["findings"]
+    return [one for one in found if one["check"] == check]
+
+
+def give(home: Path, user: int) -> None:
+    for path in (home, *home.iterdir()):
+        os.chown(path, user, user)
+
+
+@as_root
+@pytest.mark.parametrize("there", [True, False], ids=["there", "missing"])
+def test_a_folder_that_the_user_cannot_write_to_is_a_fault(home: Path, there: bool) -> None:  # noqa: FBT001
+    """Seen by the service's user and by root alike, and nothing is written to find out."""
+    folder = home.parent / "of root" / "kept"
+    (folder if there else folder.parent).mkdir(mode=0o755, parents=True)
+    before = sorted(home.parent.rglob("*"))
+    give(home, NOBODY)
+    run = as_user(home, NOBODY, "doctor", "--json", **settings_of(home, folder))
+    assert run.returncode == 1, run.stderr
+    [told] = [one for one in findings(run, "backup") if one["verdict"] == "fault"]
+    assert str(folder) in told["says"]
+    assert "cannot be" in told["says"]
+    assert "ReadWritePaths=" in told["todo"]
+    by_root = strongroom(home, "doctor", "--json", **settings_of(home, folder))
+    assert [one for one in findings(by_root, "backup") if one["verdict"] == "fault" and "nobody" in one["says"]]
+    assert (
+        sorted(path for path in home.parent.rglob("*") if "-wal" not in path.name and "-shm" not in path.name) == before
+    )
+
+
+def test_a_file_in_the_way_is_a_fault(home: Path) -> None:
+    """BACKUP_DIR names a file, or a folder below one."""
+    (home / "file").touch(0o600)
+    for folder in (home / "file", home / "file" / "kept"):
+        told = strongroom(home, "doctor", "--json", **settings_of(home, folder))
+        assert told.returncode == 1
+        assert findings(told, "backup")[0]["verdict"] == "fault"
+
+
+def test_backups_on_the_disk_of_the_database_are_a_warning(home: Path) -> None:
+    """One failure takes both; another file system is well."""
+    told = strongroom(home, "doctor", "--json", **settings_of(home, home / "kept"))
+    assert [one["verdict"] for one in findings(told, "backup disk")] == ["warning"]
+    if Path("/dev/shm").stat().st_dev != home.stat().st_dev:  # noqa: S108
+        told = strongroom(home, "doctor", "--json", **settings_of(home, Path("/dev/shm/none")))  # noqa: S108
+        assert [one["verdict"] for one in findings(told, "backup disk")] == ["ok"]
+
+
+class Log:
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, level: str, text: str) -> None:
+        self.lines.append(f"{level}: {text}")
+
+
+def test_every_failed_attempt_is_told_once_and_the_next_waits_longer(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A minute, then two, then four, up to an hour; a success begins anew. The waiting alone is pretended."""
+    (home / "file").touch()
+    settings = resolve({**settings_of(home, home / "file"), "BACKUP_EVERY": "24h"})
+    log: Any = Log()
+    pauses: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 9:
+            (home / "file").unlink()
+        if len(pauses) == 11:
+            raise asyncio.CancelledError
+        await real(0)
+
+    monkeypatch.setattr("strongroom.server.schedule.asyncio.sleep", sleep)
+    monkeypatch.setattr(
+        schedule.Schedule, "_environment", lambda _: clean_environment(**settings_of(home, home / "file"))
+    )
+
+    async def run() -> None:
+        await schedule.Schedule(settings, now, log).run()
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(run())
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600, 60, 60]
+    assert [
+        line for line in log.lines if line.startswith("error: backup failed: Cannot write to BACKUP_DIR")
+    ] == log.lines[:9]
+    assert log.lines[9].startswith("info: backup strongroom-")
+
+
+def test_a_backup_that_cannot_be_started_is_told_and_the_schedule_goes_on(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine has no process left: that is a failed attempt, and not the end of all backups."""
+    log: Any = Log()
+    monkeypatch.setattr(sys, "executable", str(home / "nowhere"))
+    made = schedule.Schedule(resolve(settings_of(home, home / "kept")), now, log)
+    assert asyncio.run(made._one()) is False
+    assert log.lines == ["error: backup failed: it cannot be started: No such file or directory"]

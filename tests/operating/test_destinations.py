@@ -1,0 +1,226 @@
+"""Backups that leave the machine: to a folder, by SFTP and into S3; sent whole, checked, thinned out, brought back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+import obstore
+import pytest
+
+from strongroom.server.schedule import name_at
+from strongroom.server.settings import BadSetting, resolve
+from tests.conftest import SECRET, Clock
+from tests.contract.harness import Server, until
+from tests.moving import copied_rows_of, live_in
+from tests.store.test_restore import without_lineage
+from tests.support.command_line import strongroom
+from tests.support.s3_server import client, s3_server
+from tests.support.sftp_server import sftp_server
+
+DAY = 86_400_000
+
+
+def now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Place(NamedTuple):
+    """Where backups are sent to: the address, the settings that open it, and the folder behind it."""
+
+    where: str
+    settings: dict[str, str]
+    files: Path
+
+
+@pytest.fixture(params=["folder", "sftp", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    """Each kind in turn, behind a real server."""
+    if request.param == "folder":
+        (tmp_path / "elsewhere").mkdir()
+        yield Place(str(tmp_path / "elsewhere"), {}, tmp_path / "elsewhere")
+    elif request.param == "sftp":
+        with sftp_server(tmp_path / "sftp") as port:
+            home = tmp_path / "sftp"
+            keys = {"BACKUP_SSH_KEY": str(home / "client_key"), "BACKUP_SSH_HOSTS": str(home / "known_hosts")}
+            yield Place(f"sftp://ada@127.0.0.1:{port}/in/side", keys, home / "files" / "in" / "side")
+    else:
+        with s3_server(tmp_path / "s3") as settings:
+            yield Place("s3://vault/in/side", settings, tmp_path / "nowhere")
+
+
+@pytest.fixture
+def home(tmp_path: Path, clock: Clock) -> Path:
+    home = tmp_path / "service"
+    home.mkdir(mode=0o700)
+    asyncio.run(live_in(str(home / "vault.db"), clock))
+    return home
+
+
+def settings_of(home: Path, place: Place, **more: str) -> dict[str, str]:
+    where = {"DB_PATH": str(home / "vault.db"), "BACKUP_DIR": str(home / "kept"), "BACKUP_TO": place.where}
+    return {**where, **place.settings, **more}
+
+
+def names(place: Place) -> list[str]:
+    if place.where.startswith("s3"):
+        listed = obstore.list_with_delimiter(client(place.settings, "in/side"))
+        return sorted(meta["path"] for meta in listed["objects"])
+    return sorted(path.name for path in place.files.iterdir()) if place.files.exists() else []
+
+
+def test_a_scheduled_backup_is_sent_and_comes_back(home: Path, place: Place) -> None:
+    """Whole, for its owner only; once; and `restore` and `--verify` take it from there by its address."""
+    settings = settings_of(home, place)
+    done = strongroom(home, "backup", "--scheduled", **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ": sent to " in done.stdout
+    [made] = (home / "kept").glob("*.backup")
+    assert names(place) == [made.name]
+    if not place.where.startswith("s3"):
+        assert (place.files / made.name).read_bytes() == made.read_bytes()
+        assert (place.files / made.name).stat().st_mode & 0o777 == 0o600
+    assert strongroom(home, "backup", "--scheduled", **settings).stdout == ""
+    address = f"{place.where}/{made.name}"
+    assert strongroom(home, "backup", "--verify", address, **settings).returncode == 0
+    done = strongroom(home, "restore", "--new", address, "--db-path", str(home / "new.db"), **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    old, new = (asyncio.run(copied_rows_of(str(home / name))) for name in ("vault.db", "new.db"))
+    assert without_lineage(old) == without_lineage(new)
+    done = strongroom(home, "restore", f"{place.where}/nothing.backup", **settings)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None:
+    """What is no backup of ours stays, one from the future too; what was left on the way goes after a day."""
+    settings = settings_of(home, place, BACKUP_KEEP="2d")
+    assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
+    [made] = (home / "kept").glob("*.backup")
+    [first] = names(place)
+    future, yesterday, old = name_at(now() + 400 * DAY), name_at(now() - DAY), name_at(now() - 9 * DAY)
+    left, fresh = f".{name_at(now() - 3 * DAY)}.half", f".{name_at(now())}.half"
+    others = ["notes.txt", "my.backup", "strongroom-x.backup"]
+    for name in (future, yesterday, old, left, fresh, *others):
+        _put(place, name)
+    for path in (home / "kept").glob("*.backup"):
+        path.rename(path.with_name(name_at(now() - 2 * DAY)))
+    assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
+    newest = max(path.name for path in (home / "kept").glob("*.backup"))
+    days = {name[11:19]: name for name in sorted([first, newest, yesterday])}
+    assert names(place) == sorted([future, *others, fresh, *sorted(days.values())[-2:]])
+    assert made.name == first
+
+
+def _put(place: Place, name: str) -> None:
+    """Lay a file there by the same door that everybody uses, or straight into the folder."""
+    if place.where.startswith("s3"):
+        obstore.put(client(place.settings, "in/side"), name, b"x")
+    else:
+        (place.files / name).write_text("x")
+
+
+def test_a_server_sends_and_says_so_and_the_doctor_looks_there(tmp_path: Path, home: Path, place: Place) -> None:
+    """A line in the log; a finding with the age; and without the place a fault, a failed attempt, and another try."""
+    server = Server(home, BACKUP_TO=place.where, BACKUP_DIR=str(home / "kept"), **place.settings)
+    server.settings.pop("DATABASE_URL", None)
+    server.start()
+    try:
+        until(lambda: ": sent to " in server.log(), "a line about it", 60)
+    finally:
+        assert server.end() == 0
+    found = msgspec.json.decode(strongroom(home, "doctor", "--json", **server.settings).stdout)["findings"]
+    [told] = [one for one in found if one["check"] == "backup sent"]
+    assert told["verdict"] == "ok", told
+    assert names(place)[0] in told["says"]
+    assert not [one for one in found if one["check"] == "backup disk"]
+    gone = {**server.settings, "BACKUP_TO": f"{tmp_path}/unmounted"}
+    found = msgspec.json.decode(strongroom(home, "doctor", "--json", **gone).stdout)["findings"]
+    assert [one["verdict"] for one in found if one["check"] == "backup sent"] == ["fault"]
+    assert not (tmp_path / "unmounted").exists()
+
+
+def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tmp_path: Path) -> None:
+    """The backup is made and stays here; the server tries again although none is due, and after a restart too."""
+    settings = {"BACKUP_TO": str(tmp_path / "unmounted"), "BACKUP_DIR": str(home / "kept"), "BACKUP_EVERY": "4s"}
+    server = Server(home, **settings)
+    server.settings.pop("DATABASE_URL", None)
+    server.start()
+    try:
+        until(lambda: "backup failed: " in server.log() and "is made, and cannot be sent" in server.log(), "a line", 60)
+        (tmp_path / "unmounted").mkdir()
+        until(lambda: list((tmp_path / "unmounted").glob("*.backup")), "a second try", 60)
+    finally:
+        assert server.end() == 0
+    for path in (tmp_path / "unmounted").iterdir():
+        path.unlink()
+    server.settings["BACKUP_EVERY"] = "24h"
+    server.start()
+    try:
+        until(lambda: list((tmp_path / "unmounted").glob("*.backup")), "the one that was there before the start", 60)
+    finally:
+        assert server.end() == 0
+
+
+def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> None:
+    """Another one, or none: nothing is sent, and the sentence says what to do. Nor is a strange key let in."""
+    with sftp_server(tmp_path / "sftp") as port:
+        ssh = tmp_path / "sftp"
+        place = Place(f"sftp://ada@127.0.0.1:{port}/x", {"BACKUP_SSH_KEY": str(ssh / "client_key")}, ssh / "files")
+        other = (ssh / "client_key.pub").read_text()
+        for line in ("", f"[127.0.0.1]:{port} {other}"):
+            (ssh / "known_hosts").write_text(line)
+            settings = settings_of(home, place, BACKUP_SSH_HOSTS=str(ssh / "known_hosts"), HOME=str(tmp_path))
+            done = strongroom(home, "backup", "--scheduled", **settings)
+            assert done.returncode == 2
+            assert "host key" in done.stderr
+            assert "BACKUP_SSH_HOSTS" in done.stderr
+        assert list((ssh / "files").iterdir()) == []
+        (ssh / "known_hosts").write_text(f"[127.0.0.1]:{port} {(ssh / 'host_key.pub').read_text()}")
+        settings = settings_of(home, place, BACKUP_SSH_HOSTS=str(ssh / "known_hosts"), HOME=str(tmp_path))
+        settings["BACKUP_SSH_KEY"] = str(ssh / "host_key")
+        done = strongroom(home, "backup", "--scheduled", **settings)
+        assert "does not let this user in" in done.stderr
+        settings["BACKUP_SSH_KEY"] = str(ssh / "nowhere")
+        done = strongroom(home, "backup", "--scheduled", **settings)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_what_does_not_read_back_gets_no_name(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that loses a bit on the other side is noticed."""
+    from strongroom.server import destinations
+
+    (tmp_path / "elsewhere").mkdir()
+    path = home / name_at(now())
+    path.write_bytes(os.urandom(100_000))
+    real = shutil.copyfileobj
+
+    def lose(source: IO[bytes], target: IO[bytes], size: int) -> None:
+        real(source, target, size)
+        target.flush()
+        os.pwrite(target.fileno(), b"?", 50_000)
+
+    monkeypatch.setattr("strongroom.server.destinations.folder.shutil.copyfileobj", lose)
+    settings = resolve({"JWT_SECRET": SECRET})
+    place = destinations.destination(str(tmp_path / "elsewhere"), settings, {})
+    with pytest.raises(destinations.CannotSend, match="does not read back"):
+        asyncio.run(destinations.send(place, path, settings.backup_keep, now()))
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sftp://ada:hunter2@host/x", "ftp://host/x", "sftp:///x", "s3://", "s3://key:hunter2@bucket", "sftp://h:x/y"],
+)
+def test_an_address_with_a_password_or_of_another_kind_is_refused(text: str) -> None:
+    """And not repeated, for a password may be in it."""
+    with pytest.raises(BadSetting, match="BACKUP_TO must be") as refused:
+        resolve({"JWT_SECRET": SECRET, "BACKUP_DIR": "x", "BACKUP_TO": text})
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(BadSetting, match="BACKUP_DIR is not"):
+        resolve({"JWT_SECRET": SECRET, "BACKUP_TO": "/srv"})

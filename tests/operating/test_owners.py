@@ -1,0 +1,139 @@
+"""A command that root runs leaves no file that the service cannot open."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SECRET
+from tests.operating.test_backup_folder import findings
+from tests.support.command_line import strongroom
+from tests.support.other_user import NOBODY, as_root, as_user, public_folder
+
+pytestmark = as_root
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """The folder of a service that runs as another user."""
+    with public_folder() as folder:
+        home = folder / "service"
+        home.mkdir(mode=0o700)
+        os.chown(home, NOBODY, NOBODY)
+        yield home
+
+
+def owned(home: Path) -> dict[str, int]:
+    return {str(path.relative_to(home)): path.stat().st_uid for path in home.rglob("*")}
+
+
+def test_what_root_makes_belongs_to_the_service(home: Path) -> None:
+    """A database, its lock and folder, a restore over it and a backup in the folder of backups."""
+    settings = {"DB_PATH": str(home / "data" / "vault.db"), "BACKUP_DIR": str(home / "kept"), "JWT_SECRET": SECRET}
+    for arguments in (
+        ("db", "migrate"),
+        ("users", "list"),
+        ("backup", "--scheduled"),
+        ("backup", str(home / "kept" / "by-hand")),
+        ("restore", str(home / "kept" / "by-hand")),
+        ("restore", str(home / "kept" / "by-hand"), "--new", "--db-path", str(home / "other" / "vault.db")),
+        ("db", "copy", str(home / "data" / "vault.db"), str(home / "copy" / "vault.db")),
+        ("vacuum", "--yes"),
+    ):
+        done = strongroom(home, *arguments, **settings)
+        assert (done.returncode, done.stderr) == (0, ""), (arguments, done.stderr)
+    assert {name: owner for name, owner in owned(home).items() if owner != NOBODY} == {}
+    assert stat.S_IMODE((home / "data" / "vault.db").stat().st_mode) == 0o600
+    assert list((home / "data").glob("vault.db.before-*"))
+    listed = as_user(home, NOBODY, "users", "list", **settings)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "warning" not in as_user(home, NOBODY, "restore", str(home / "kept" / "by-hand"), **settings).stdout
+
+
+def test_a_backup_elsewhere_stays_with_root(home: Path, tmp_path: Path) -> None:
+    """Password hashes are in it: whoever owns the folder that root works in does not get them."""
+    settings = {"DB_PATH": str(home / "vault.db")}
+    assert strongroom(home, "db", "migrate", **settings).returncode == 0
+    bobs = tmp_path / "bob"
+    bobs.mkdir()
+    os.chown(bobs, 4321, 4321)
+    assert strongroom(bobs, "backup", "one", **settings).returncode == 0
+    assert (bobs / "one").stat().st_uid == 0
+
+
+def test_a_planted_link_gets_no_owner(home: Path, tmp_path: Path) -> None:
+    """A user of the folder lays a link where root will make a file: its target keeps its owner."""
+    target = tmp_path / "of root"
+    target.write_text("precious")
+    target.chmod(0o600)
+    for name in ("vault.db-lock", "vault.db.restoring", "kept"):
+        (home / name).symlink_to(target)
+    assert strongroom(home, "db", "migrate", DB_PATH=str(home / "vault.db")).returncode in {0, 2}
+    strongroom(home, "backup", "--scheduled", DB_PATH=str(home / "vault.db"), BACKUP_DIR=str(home / "kept"))
+    assert target.stat().st_uid == 0
+    assert target.read_text() == "precious"
+
+
+def test_a_restore_that_cannot_keep_the_owner_says_so(home: Path) -> None:
+    """Somebody else who may write to the folder replaces the file: the sentence names both, and what to do."""
+    settings = {"DB_PATH": str(home / "vault.db")}
+    assert strongroom(home, "db", "migrate", **settings).returncode == 0
+    assert strongroom(home, "backup", str(home / "one"), **settings).returncode == 0
+    (home / "one").chmod(0o644)
+    home.chmod(0o777)
+    (home / "vault.db-lock").chmod(0o666)
+    done = as_user(home, 4321, "restore", "one", **settings)
+    assert done.returncode == 0, done.stderr
+    assert f"chown {NOBODY}" in done.stdout
+
+
+def test_the_doctor_names_every_file_of_somebody_else(home: Path) -> None:
+    """Database, its companions, what restores kept, backups, secrets and folders; by mode as well as by owner."""
+    settings = {"DB_PATH": str(home / "vault.db"), "BACKUP_DIR": str(home / "kept"), "JWT_SECRET": SECRET}
+    assert strongroom(home, "db", "migrate", **settings).returncode == 0
+    assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
+    [made] = (home / "kept").glob("*.backup")
+    assert strongroom(home, "restore", str(made), **settings).returncode == 0
+    for name in (".env", "words"):
+        (home / name).write_text("")
+        (home / name).chmod(0o600)
+        os.chown(home / name, NOBODY, NOBODY)
+    arguments = ("doctor", "--json", "--backup-passphrase-file", "words")
+
+    def faults() -> str:
+        told = strongroom(home, *arguments, **settings)
+        return " ".join(one["says"] for one in findings(told, "permissions") if one["verdict"] == "fault")
+
+    assert faults() == ""
+    [before] = home.glob("vault.db.before-*")
+    for path in (home / "vault.db", home / "vault.db-lock", before, made, home / "kept"):
+        os.chown(path, 4321, 4321)
+        assert f"{path} belongs to 4321" in faults()
+        os.chown(path, NOBODY, NOBODY)
+    for path in (home / ".env", home / "words"):
+        os.chown(path, 4321, 4321)
+        assert f"{path.name} belongs to 4321" in faults()
+        os.chown(path, 0, NOBODY)
+        path.chmod(0o640)
+        assert faults() == "", "root's, readable by the group of the service: as the unit wants it"
+        path.chmod(0o660)
+        assert f"{path.name} can be" in faults()
+        os.chown(path, NOBODY, NOBODY)
+        path.chmod(0o600)
+    before.chmod(0o640)
+    assert f"{before} can be read by others" in faults()
+
+
+def test_a_folder_that_this_user_cannot_enter_is_a_sentence(home: Path) -> None:
+    """Whoever types a command as the wrong user is told so, by every command that needs the database."""
+    settings = {"DB_PATH": str(home / "vault.db"), "JWT_SECRET": SECRET}
+    assert strongroom(home, "db", "migrate", **settings).returncode == 0
+    for arguments in (("users", "list"), ("backup", "/tmp/x"), ("restore", "/dev/null"), ("stats",), ("doctor",)):  # noqa: S108
+        done = as_user(home.parent, 4321, *arguments, **settings)
+        assert "Traceback" not in done.stderr, arguments
+        assert done.returncode == (1 if arguments == ("doctor",) else 2), arguments
+        assert "run this as its owner" in done.stdout + done.stderr, arguments

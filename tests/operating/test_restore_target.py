@@ -1,0 +1,108 @@
+"""A restore makes a database only where --new says so, and says which service it changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from strongroom.store import open_database
+from tests.conftest import Clock
+from tests.moving import copied_rows_of, live_in
+from tests.postgres import postgres
+from tests.support.command_line import place_of, strongroom
+
+PASSWORD_ASIDE = "postgresql://somebody:hunter2@"
+
+
+@pytest.fixture
+def archive(tmp_path: Path, clock: Clock) -> str:
+    """A backup of a small service."""
+    source = str(tmp_path / "source.db")
+    asyncio.run(live_in(source, clock))
+    assert strongroom(tmp_path, "backup", "one", DB_PATH=source).returncode == 0
+    return "one"
+
+
+def test_without_a_word_nothing_is_made(where: str, archive: str, tmp_path: Path) -> None:
+    """Exit code 2, and a sentence that names where it looked and how to say otherwise. No folder, no lock is left."""
+    place = str(tmp_path / "elsewhere" / "vault.db") if "://" not in where else where
+    done = strongroom(tmp_path, "restore", archive, **place_of(place))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    for word in ("DB_PATH", "DATABASE_URL", "settings file", "--new", "strongroom config"):
+        assert word in done.stderr
+    assert (place if "://" not in place else place.rpartition("/")[2].partition("?")[0]) in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+    made = strongroom(tmp_path, "restore", archive, "--new", **place_of(place))
+    assert (made.returncode, made.stderr) == (0, "")
+
+
+def test_new_refuses_what_is_there(where: str, archive: str, tmp_path: Path, clock: Clock) -> None:
+    """And without it what is there is replaced and kept; each says which database that is."""
+    asyncio.run(open_database(where, clock).close())
+    before = asyncio.run(copied_rows_of(where))
+    done = strongroom(tmp_path, "restore", archive, "--new", **place_of(where))
+    assert done.returncode == 2
+    assert "Leave out --new" in done.stderr
+    assert asyncio.run(copied_rows_of(where)) == before
+    done = strongroom(tmp_path, "restore", archive, **place_of(where))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "what was there is kept" in done.stdout
+    named = where if "://" not in where else where.rpartition("/")[2].partition("?")[0]
+    assert f"into {named}" in done.stdout or f"/{named}" in done.stdout
+
+
+def test_no_password_is_told(archive: str, tmp_path: Path) -> None:
+    """The database of PostgreSQL is named by host and name."""
+    url = postgres().fresh()
+    assert "?host=" in url, url
+    with_password = url.replace("postgresql://postgres:@", PASSWORD_ASIDE.replace("somebody", "postgres"))
+    done = strongroom(tmp_path, "restore", archive, "--new", DATABASE_URL=with_password)
+    assert done.returncode == 0, done.stderr
+    assert "hunter2" not in done.stdout + done.stderr
+    assert url.rpartition("/")[2].partition("?")[0] in done.stdout or "test_" in done.stdout
+
+
+def test_two_restores_within_a_second_keep_two(where: str, archive: str, tmp_path: Path, clock: Clock) -> None:
+    """Each of what was there is where it was said to be, with its own rows."""
+    asyncio.run(open_database(where, clock).close())
+    code = (
+        "import sys, time\n"
+        "from strongroom.cli import main\n"
+        "from strongroom.server import operate\n"
+        "operate._clock = lambda: 1_800_000_000_000\n"
+        "sys.exit(main(['restore', sys.argv[1]]))"
+    )
+    kept = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code, archive],
+            cwd=tmp_path,
+            env={**os.environ, **place_of(where)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        [line] = [line for line in done.stdout.splitlines() if line.startswith("what was there is kept: ")]
+        kept.append(line.rpartition(" ")[2])
+    assert len(set(kept)) == 3
+    if "://" not in where:
+        assert all(Path(path).is_file() for path in kept)
+        counts = [len(asyncio.run(copied_rows_of(path))["users"]) for path in kept]
+        assert counts == [0, counts[1], counts[1]]
+        assert counts[1] > 0
+
+
+def test_an_interrupted_new_restore_goes_on(archive: str, tmp_path: Path) -> None:
+    """Killed after the new file has its name and before that is noted: the same command ends it."""
+    place = str(tmp_path / "vault.db")
+    assert strongroom(tmp_path, "restore", archive, "--new", DB_PATH=place).returncode == 0
+    Path(f"{place}-lock").write_text("20260301T060000Z")
+    done = strongroom(tmp_path, "restore", archive, "--new", DB_PATH=place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(f"{place}-lock").read_text() == ""

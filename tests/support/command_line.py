@@ -1,0 +1,39 @@
+"""Runs the command `strongroom` as an operator types it: a process of its own, with none of the caller's settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from strongroom.options import TABLE
+
+STRONGROOM = (sys.executable, "-m", "strongroom")
+
+
+def clean_environment(**settings: str) -> dict[str, str]:
+    """The variables of this process without any setting of strongroom, and these."""
+    hidden = {option.variable for option in TABLE}
+    return {name: value for name, value in os.environ.items() if name not in hidden} | settings
+
+
+def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command in a folder; `input` is its standard input, the rest are settings."""
+    given = settings.pop("input", "")
+    return subprocess.run(
+        [*STRONGROOM, *arguments],
+        cwd=home,
+        env=clean_environment(**settings),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def place_of(where: str) -> dict[str, str]:
+    """The setting that names a database."""
+    return {"DATABASE_URL" if "://" in where else "DB_PATH": where}
