@@ -55,7 +55,7 @@ def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # 
         *_origin(origin),
         *asyncio.run(health.look(settings.where, now)),
         *doctor_files.room(settings),
-        *doctor_files.permissions(settings, origin.personal_files, origin.shared_files),
+        *doctor_files.permissions(settings, origin.file, origin.personal_files, origin.shared_files),
         *doctor_files.open_files(settings),
         _secret(settings),
         *doctor_files.backups(settings, now),

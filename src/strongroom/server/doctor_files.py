@@ -129,10 +129,15 @@ class _Wanted(NamedTuple):
     root: bool = False  # whether it may be root's, for the service only reads it
 
 
-def permissions(settings: Settings, personal: Sequence[Path], shared: Sequence[Path]) -> Iterator[Finding]:
+def permissions(
+    settings: Settings, settings_file: Path | None, personal: Sequence[Path], shared: Sequence[Path]
+) -> Iterator[Finding]:
     """What holds secrets or password hashes belongs to the service's user, and others cannot read or change it."""
     user = _service_user(settings)
-    found = [finding for wanted in _wanted(settings, personal, shared) for finding in _checked(wanted, user)]
+    wanted = [*_wanted(settings, personal, shared)]
+    if settings_file is not None:
+        wanted.append(_Wanted(settings_file, 0o022, "can be written to by others", "chmod go-w", root=True))
+    found = [finding for one in wanted for finding in _checked(one, user)]
     yield from (finding for place, finding in enumerate(found) if finding not in found[:place])
     if not found:
         yield fine("permissions", "Files with secrets or data belong to the service, and only it can read them.")
@@ -164,6 +169,8 @@ def _checked(wanted: _Wanted, user: int) -> Iterator[Finding]:
     try:
         status = wanted.path.stat()
     except OSError:
+        return
+    if stat.S_ISCHR(status.st_mode):  # /dev/null in the place of a settings file
         return
     of_root = wanted.root and status.st_uid == 0
     # A file of root's is read by the service through a group, which may read it and nothing else.
