@@ -250,15 +250,19 @@ def test_a_database_in_a_closed_folder_is_a_sentence(folder: Path, as_user: Run)
 
 @needs_another_user
 def test_another_users_env_in_a_shared_folder_is_not_believed(folder: Path) -> None:
-    """Whoever may write to /tmp could otherwise say which database the operator changes there."""
-    (folder / ".env").write_text(f"JWT_SECRET={SECRET}\nDB_PATH=theirs.db\n")
-    os.chown(folder / ".env", UID, UID)
-    done = strongroom("users", "list", cwd=folder)
-    assert done.returncode == 2
-    assert "belongs to another user" in done.stderr
-    assert "There is no database" in strongroom("users", "list", "--settings", ".env", cwd=folder).stderr
-    os.chown(folder, UID, UID)
-    assert "There is no database" in strongroom("users", "list", cwd=folder).stderr
+    """Whoever may write to /tmp could otherwise say which database the operator changes there; by a link as well."""
+    (folder / "theirs").write_text(f"JWT_SECRET={SECRET}\nDB_PATH=theirs.db\n")
+    for link in (False, True):
+        (folder / ".env").unlink(missing_ok=True)
+        (folder / ".env").symlink_to("theirs") if link else shutil.copy(folder / "theirs", folder / ".env")
+        os.chown(folder, 0, 0)
+        os.chown(folder / ".env", UID, UID, follow_symlinks=False)
+        done = strongroom("users", "list", cwd=folder)
+        assert done.returncode == 2
+        assert "belongs to another user" in done.stderr
+        assert "There is no database" in strongroom("users", "list", "--settings", ".env", cwd=folder).stderr
+        os.chown(folder, UID, UID)
+        assert "There is no database" in strongroom("users", "list", cwd=folder).stderr
 
 
 def test_relative_paths_start_at_the_settings_file(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import io
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -148,11 +149,12 @@ def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | 
         return Path(named)
     here = Path(ENV_FILE)
     try:
-        found = here.stat()
+        is_here = not stat.S_ISDIR(here.stat().st_mode)
     except OSError:  # also in a folder that this user may not look into: sudo leaves one where one was
-        found = None
-    if found is not None and not here.is_dir():
-        if os.name == "posix" and found.st_uid not in {0, os.geteuid(), Path().stat().st_uid}:
+        is_here = False
+    if is_here:
+        # In a folder like /tmp anybody may leave one, and would say which service the operator changes.
+        if os.name == "posix" and here.lstat().st_uid not in {0, os.geteuid(), Path().stat().st_uid}:
             raise _cannot_read(here, "it belongs to another user than this folder. Name it with --settings to use it")
         return here
     try:
