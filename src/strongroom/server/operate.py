@@ -188,11 +188,7 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
 
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
-    try:
-        missing = not settings.database_url and not Path(settings.db_path).expanduser().exists()
-    except PermissionError:
-        raise CannotOpen(f"{settings.db_path} cannot be looked at by this user; run this as its owner.") from None
-    if missing:
+    if not settings.database_url and not Path(settings.db_path).expanduser().exists():
         raise CannotOpen(
             f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
             "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
