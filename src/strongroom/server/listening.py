@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom import credentials
 from strongroom.server.settings import UNIX, BadSetting
 
 if TYPE_CHECKING:
@@ -150,6 +151,14 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
             f"Cannot use the certificate {settings.tls_cert_file} with its key "
             f"{settings.tls_key_file or settings.tls_cert_file}: {str(reason).lower().replace('_', ' ')}."
         ) from None
+
+
+def expiry(settings: Settings) -> float | None:
+    """When the certificate ends, in seconds since 1970; None where there is none, or it cannot be told."""
+    try:
+        return credentials.certificate_expiry(Path(settings.tls_cert_file).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def announce(settings: Settings, data: str, doors: Doors) -> None:

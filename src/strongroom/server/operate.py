@@ -215,3 +215,8 @@ def restore(settings: Settings, archive: Reader, watcher: Watcher) -> Restored:
 
 def _clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def newest_schema() -> int:
+    """The newest step of the schema that this program knows."""
+    return schema.newest()

@@ -134,6 +134,7 @@ class Runner:
         )
         config.load()
         config.ssl = self._tls = listening.tls(server.settings)
+        server.app.room.certificate_expires = listening.expiry(server.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
         if notifier is not None:
@@ -195,6 +196,7 @@ class Runner:
             settings = self._server.settings if self._reread is None else self._reread()
             if self._tls is not None:
                 listening.load_certificate(self._tls, self._server.settings)
+                self._server.app.room.certificate_expires = listening.expiry(self._server.settings)
         except BadSetting as error:
             log.say("error", f"Nothing was reloaded: {error}")
             return

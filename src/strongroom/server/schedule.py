@@ -73,7 +73,10 @@ def expired(made: Sequence[Kept], keep: Keep) -> list[Kept]:
 class Schedule:
     """Makes backups for as long as the server runs."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], int], log: Log) -> None:
+    def __init__(
+        self, settings: Settings, clock: Callable[[], int], log: Log, on_failure: Callable[[], None] = lambda: None
+    ) -> None:
+        self._on_failure = on_failure
         self._settings = settings
         self._clock = clock
         self._log = log
@@ -110,6 +113,7 @@ class Schedule:
                 self._log.say("info", said.decode(errors="replace").strip())
             return True
         reason = complained.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("strongroom: ")
+        self._on_failure()
         self._log.say("error", f"backup failed: {reason or f'code {process.returncode}'}")
         return False
 
