@@ -34,7 +34,7 @@ def test_the_dashboard_shows_every_figure_and_no_other() -> None:
     dashboard = json.loads((DEPLOY / "grafana.json").read_text())
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
     asked += dashboard["templating"]["list"][1]["query"]
-    named = set(re.findall(r"strongroom_\w+", asked))
+    named = set(re.findall(r"\b(?:strongroom|process)_\w+", asked))
     assert named <= told()
     shown = {name for name, _, _ in FAMILIES if any(found.startswith(name) for found in named)}
     assert shown == {name for name, _, _ in FAMILIES}
@@ -43,7 +43,9 @@ def test_the_dashboard_shows_every_figure_and_no_other() -> None:
 def test_the_figures_are_explained() -> None:
     """Every figure has a row in the operator's page, and every row is a figure."""
     page = (ROOT / "docs" / "operating.md").read_text("utf-8")
-    assert set(re.findall(r"^\| `(strongroom_\w+)` \|", page, re.MULTILINE)) == {name for name, _, _ in FAMILIES}
+    assert set(re.findall(r"^\| `((?:strongroom|process)_\w+)` \|", page, re.MULTILINE)) == {
+        name for name, _, _ in FAMILIES
+    }
 
 
 COMPOSED = sorted(DEPLOY.glob("compose*.yaml"))

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
+from cryptography import x509
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from msgspec import Struct
@@ -258,3 +259,8 @@ def api_key_hash(key: str) -> str | None:
 
 def _checksum(data: bytes) -> bytes:
     return zlib.crc32(KEY_PREFIX.encode() + data).to_bytes(4, "big")
+
+
+def certificate_expiry(pem: bytes) -> float:
+    """When the first of these certificates ends, in seconds since 1970; ValueError if there is none."""
+    return x509.load_pem_x509_certificates(pem)[0].not_valid_after_utc.timestamp()

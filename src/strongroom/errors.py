@@ -333,3 +333,14 @@ class InternalError(Refusal):
 
     code = "internal_error"
     sentence = "The server has a fault of its own; the request id names it in the server's log."
+
+
+def codes() -> list[str]:
+    """The code of every refusal that there is."""
+    found: set[str] = set()
+    kinds: list[type[Refusal]] = [Refusal]
+    while kinds:
+        below = kinds.pop().__subclasses__()
+        kinds += below
+        found |= {kind.code for kind in below if "code" in vars(kind)}
+    return sorted(found)

@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 from tests.contract.harness import until
+from tests.operating.test_notify import manager
 from tests.support import sandbox
 from tests.support.ports import free_port
 from tests.test_documents import ROOT
@@ -143,7 +144,12 @@ def test_a_service_under_the_unit(tmp_path: Path, workers: str) -> None:
         METRICS_TOKEN="a-token-for-the-figures",
     )
     backups = machine.state / "backups"
-    with machine.serving() as process:
+    name = f"strongroom-unit-{os.getpid()}-{workers}"
+    with (
+        manager("\0" + name) as systemd,
+        machine.serving(NOTIFY_SOCKET=f"@{name}", WATCHDOG_USEC="4000000") as process,
+    ):
+        until(lambda: systemd.told("READY=1") and systemd.told("WATCHDOG=1"), "what systemd is told")
         made = machine.register("ada@example.com")
         login = machine.http.post("/auth/email/login", json={"email": "ada@example.com", "password": PASSWORD})
         assert login.status_code == 200, login.text

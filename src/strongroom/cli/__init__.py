@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class _Version(argparse.Action):
+    """Shows the release and the schema; the latter is looked up only then, so that help stays instant."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print and end."""
+        from strongroom.server import operate
+
+        terminal.say(f"strongroom {__version__} (schema {operate.newest_schema()})")
+        parser.exit()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
     with terminal.quiet_when_nobody_reads():
@@ -25,7 +36,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         epilog="'strongroom COMMAND --help' explains a command. All of them find the service by the same settings: "
         "options, variables of the environment, and a settings file; 'strongroom config' shows them.",
     )
-    parser.add_argument("--version", action="version", version=f"strongroom {__version__}")
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the release and its schema, and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     serve = commands.add_parser(

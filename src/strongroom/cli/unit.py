@@ -34,9 +34,12 @@ _UNIT = """\
 Description=strongroom, a backend for data that stays unreadable to whoever runs it
 Wants=network-online.target
 After=network-online.target postgresql.service
+StartLimitIntervalSec=0
 
 [Service]
-Type=simple
+Type=notify
+NotifyAccess=main
+WatchdogSec=30
 ExecStart={program} serve
 ExecReload=/bin/kill -HUP $MAINPID
 User=strongroom
@@ -48,9 +51,10 @@ RuntimeDirectory=strongroom
 RuntimeDirectoryMode=0750
 UMask=0077
 Restart=on-failure
-RestartSec=1
+RestartSec=5
 KillMode=mixed
-TimeoutStopSec=40
+TimeoutStartSec=infinity
+TimeoutStopSec=45
 LimitNOFILE=8192
 
 NoNewPrivileges=yes

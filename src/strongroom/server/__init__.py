@@ -48,12 +48,13 @@ class Server:
         self, port: int | None = None, host: str | None = None, *, reread: Callable[[], Settings] | None = None
     ) -> None:
         """Serve until a signal or `close`; requests in hand are finished first. On SIGHUP the settings are `reread`."""
-        from strongroom.server import listening, run
+        from strongroom.server import listening, notify, run
 
         doors = listening.open_doors(self.settings, host, port)
         try:
             told = self.settings, self.data_lies_in, doors
-            self._runner = run.Runner(self, doors, lambda: listening.announce(*told), reread)
+            announce = partial(listening.announce, *told)
+            self._runner = run.Runner(self, doors, announce, reread, notifier=notify.Notifier())
             self._runner.run()
         finally:
             doors.close()

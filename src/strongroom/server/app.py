@@ -48,7 +48,7 @@ class App:
         if self.room.place is not None:
             self._chores.append(asyncio.create_task(self._tell(self.room.place)))
         if self.room.settings.backup_dir:
-            schedule = Schedule(self.room.settings, self.room.clock, self.room.log)
+            schedule = Schedule(self.room.settings, self.room.clock, self.room.log, self.room.meters.backup_failed)
             self._chores.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:

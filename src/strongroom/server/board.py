@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+import time
 import zlib
 from typing import Final, NamedTuple
 
@@ -13,6 +14,7 @@ Samples = dict[str, dict[str, float]]  # what is counted, and its number under e
 
 PLACE_BYTES: Final = 512 * 1024
 _HEAD = struct.Struct("<II")  # length and checksum: a reader may come in the middle of a writing
+_BEAT = struct.Struct("<d")  # when a process gave its last sign of life, by the clock that all processes share
 _decode = msgspec.json.Decoder(Samples).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -23,7 +25,16 @@ class Board:
     def __init__(self, places: int) -> None:
         self.places = places
         self._memory = mmap.mmap(-1, places * PLACE_BYTES)
+        self._beats = mmap.mmap(-1, places * _BEAT.size)
         self._last: list[Samples] = [{} for _ in range(places)]
+
+    def beat(self, place: int, moment: float | None = None) -> None:
+        """Note a sign of life of the process in this place."""
+        _BEAT.pack_into(self._beats, place * _BEAT.size, time.monotonic() if moment is None else moment)
+
+    def beats(self) -> list[float]:
+        """The last sign of life of each."""
+        return [moment for (moment,) in _BEAT.iter_unpack(self._beats[:])]
 
     def write(self, place: int, samples: Samples) -> None:
         """Write figures; those that are too many for the place stay as they were."""

@@ -89,8 +89,11 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
     wire.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
     wire.Me: {"user": _USER, "usage": {"documents": 12, "bytes": 48_211}, "limits": {"documents": None, "bytes": None}},
-    wire.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH},
-    wire.ReadyReport: {"status": "ready", "checks": {"database": "ok", "schema": "ok", "disk": "ok"}},
+    wire.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 8},
+    wire.ReadyReport: {
+        "status": "ready",
+        "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},
+    },
     wire.Done: {"success": True},
     wire.Deleted: {"success": True, **_DOCUMENT, "version": 2, "updatedAt": _NOW + 1, "deletedAt": _NOW + 1},
     wire.Vaults: {"vaults": [_VAULT]},

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom import credentials
 from strongroom.server.settings import UNIX, BadSetting
 
 if TYPE_CHECKING:
@@ -159,6 +160,14 @@ def certificate_digest(settings: Settings) -> bytes:
         return hashlib.sha256(Path(settings.tls_cert_file).read_bytes()).digest() if settings.tls_cert_file else b""
     except OSError:
         return b""
+
+
+def expiry(settings: Settings) -> float | None:
+    """When the certificate ends, in seconds since 1970; None where there is none, or it cannot be told."""
+    try:
+        return credentials.certificate_expiry(Path(settings.tls_cert_file).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def announce(settings: Settings, data: str, doors: Doors) -> None:

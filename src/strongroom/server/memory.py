@@ -35,18 +35,18 @@ def configure() -> None:
 
 async def return_free_memory() -> None:
     """Return free memory to the system now and then, while the process is larger than it was at its start."""
-    trim, rest = _function("malloc_trim"), _resident()
+    trim, rest = _function("malloc_trim"), resident()
     for number in itertools.count():
         if trim is None or not rest:
             return
         await asyncio.sleep(_LOOK_SECONDS)
-        if _resident() > rest + _GROWTH:
+        if resident() > rest + _GROWTH:
             if number % _COLLECT_EACH == 0:
                 gc.collect()  # requests that were refused may leave cycles, and those may hold buffers
             await asyncio.to_thread(trim, 0)  # ctypes lets others run meanwhile
 
 
-def _resident() -> int:
+def resident() -> int:
     """Bytes of this process that are in memory; 0 where the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from strongroom import __version__
+from strongroom import __version__, errors
 from strongroom.errors import Refusal
+from strongroom.server import process
 from strongroom.server.patience import patience
+from strongroom.store import schema
 from strongroom.store.pulse import SECONDS, Histogram
 
 if TYPE_CHECKING:
@@ -38,10 +41,19 @@ FAMILIES: Final = (
     ("strongroom_disk_free_bytes", "gauge", "Bytes that are free on the disk of the database file"),
     ("strongroom_ready", "gauge", "Whether the server can do its work: 1, or 0"),
     ("strongroom_backup_age_seconds", "gauge", "Time since the newest backup was finished"),
+    ("strongroom_backup_success_timestamp_seconds", "gauge", "When the newest backup was begun"),
+    ("strongroom_backup_failures_total", "counter", "Backups of the server's own that failed"),
+    ("strongroom_certificate_expiry_timestamp_seconds", "gauge", "When the certificate that is served ends"),
+    ("process_resident_memory_bytes", "gauge", "Resident memory of all processes"),
+    ("process_cpu_seconds_total", "counter", "Processor time of all processes, in seconds"),
+    ("process_open_fds", "gauge", "Open files and connections of all processes"),
+    ("process_max_fds", "gauge", "How many of them the system allows, added up"),
+    ("process_start_time_seconds", "gauge", "When the server began, in seconds since 1970"),
     ("strongroom_processes", "gauge", "Processes that serve on this node"),
     ("strongroom_info", "gauge", "Always 1; the labels say what runs"),
 )
 _KINDS: Final = {name: kind for name, kind, _ in FAMILIES}
+TURNED_AWAY: Final = (400, 408, 431, 503)  # how a connection is refused before there is a request
 _LOGINS: Final = {200: "ok", 401: "failed", 403: "disabled", 429: "throttled"}
 _PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -66,8 +78,9 @@ class Meters:
         self._cells: dict[int, _Cell] = {}
         self._kept: list[Endpoint | None] = []  # so that no two endpoints ever have one id
         self._before: Samples = {}
-        self.refusals: dict[str, int] = {}
-        self.turned_away: dict[int, int] = {}
+        self.refusals = dict.fromkeys(errors.codes(), 0)  # a series that appears with its first count has no increase
+        self.turned_away = dict.fromkeys(TURNED_AWAY, 0)
+        self.backup_failures = 0
         self.connections = 0
 
     def request(self, endpoint: Endpoint | None, status: int, seconds: float | None) -> None:
@@ -87,6 +100,10 @@ class Meters:
     def refusal(self, code: str) -> None:
         """Count a refusal."""
         self.refusals[code] = self.refusals.get(code, 0) + 1
+
+    def backup_failed(self) -> None:
+        """Count a backup that failed."""
+        self.backup_failures += 1
 
     def turn_away(self, status: int) -> None:
         """Count a connection that was refused."""
@@ -114,6 +131,8 @@ class Meters:
             "strongroom_event_streams": {"": streams},
             "strongroom_queue_depth": {_labels(queue=name): count for name, count in waiting.items()},
             "strongroom_processes": {"": 1},
+            "strongroom_backup_failures_total": {"": self.backup_failures},
+            **{name: {"": value} for name, value in process.figures().items()},
         }
         for cell in self._cells.values():
             for status, count in cell.statuses.items():
@@ -131,7 +150,13 @@ async def exposition(room: Room) -> bytes:
     checks = await room.readiness.checks()
     samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
     engine = "postgresql" if room.settings.database_url else "sqlite"
-    samples["strongroom_info"] = {_labels(version=__version__, engine=engine, variant=room.variant.value): 1}
+    labels = _labels(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
+    samples["strongroom_info"] = {labels: 1}
+    started = process.started_at(os.getpid() if room.place is None else os.getppid())
+    if started is not None:
+        samples["process_start_time_seconds"] = {"": started}
+    if room.certificate_expires is not None:
+        samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": room.certificate_expires}
     try:
         async with await patience(_PATIENCE):
             samples["strongroom_database_bytes"] = {"": await room.db.size()}
@@ -143,6 +168,7 @@ async def exposition(room: Room) -> bytes:
     backup = room.last_backup()
     if backup is not None:
         samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
+        samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}
     return _text(samples).encode()
 
 

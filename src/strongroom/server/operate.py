@@ -246,3 +246,8 @@ def salvage(source: Path, target: Path, log: Path | None) -> dict[str, Outcome]:
 
 def _clock() -> int:
     return time.time_ns() // 1_000_000
+
+
+def newest_schema() -> int:
+    """The newest step of the schema that this program knows."""
+    return schema.newest()

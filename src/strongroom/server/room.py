@@ -59,6 +59,7 @@ class Room:
         self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
         self.keeping = Keeping(settings.history_days, settings.trash_days or None)
         self.live = Hub(db, clock, log, epoch)
+        self.certificate_expires: float | None = None  # of the one that is served, in seconds since 1970
         self.stopping = False  # it was told to stop: nobody is to send it more
         self.place = place  # where this process's figures are told to the others
         self.meters = Meters()

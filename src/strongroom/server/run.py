@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from strongroom.server import Server
     from strongroom.server.listening import Doors
+    from strongroom.server.notify import Notifier
     from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
@@ -42,6 +43,8 @@ class _Uvicorn(uvicorn.Server):
     drain_seconds: float = 0
     on_hangup: Any = None
     sweep: Any = None
+    beat: Any = None
+    beat_seconds: float = 0
     watched: tuple[socket.socket, type[asyncio.Protocol]] | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
@@ -61,8 +64,15 @@ class _Uvicorn(uvicorn.Server):
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
             loop.add_signal_handler(signal.SIGHUP, self.on_hangup)
         self.sweeping = asyncio.create_task(self.sweep(self.server_state.connections))
+        self.beating = asyncio.create_task(self._beat())
         if self.on_started is not None:
             self.on_started()
+
+    async def _beat(self) -> None:
+        """Give a sign of life again and again, for as long as the event loop turns."""
+        while self.beat_seconds:
+            self.beat()
+            await asyncio.sleep(self.beat_seconds)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Say that it ends, for as long as proxies need to hear it; then end, the sweep too.
@@ -77,6 +87,7 @@ class _Uvicorn(uvicorn.Server):
         self.on_stopping()
         await super().shutdown(sockets)
         self.sweeping.cancel()
+        self.beating.cancel()
 
     async def _drain(self) -> None:
         """Go on answering for a while; a second signal ends that."""
@@ -96,10 +107,16 @@ class Runner:
         doors: Doors,
         on_started: Callable[[], None],
         reread: Callable[[], Settings] | None = None,
+        *,
+        notifier: Notifier | None = None,
+        beat: tuple[Callable[[], None], float] | None = None,
+        on_reloaded: Callable[[], None] | None = None,
     ) -> None:
         self._server = server
         self._doors = doors
         self._reread = reread
+        self._notifier = notifier
+        self._on_reloaded = on_reloaded
         self.url = doors.url
         self.started = threading.Event()
         self._on_started = on_started
@@ -118,9 +135,14 @@ class Runner:
         config.load()
         config.ssl = self._tls = listening.tls(server.settings)
         self._certificate = listening.certificate_digest(server.settings)
+        server.app.room.certificate_expires = listening.expiry(server.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
-        self._uvicorn.on_draining = server.draining
+        if notifier is not None:
+            beat = notifier.alive, notifier.every
+        if beat is not None:
+            self._uvicorn.beat, self._uvicorn.beat_seconds = beat
+        self._uvicorn.on_draining = self._draining
         self._uvicorn.on_stopping = server.stopping
         self._uvicorn.drain_seconds = server.settings.drain_seconds
         self._uvicorn.on_hangup = self.reload
@@ -135,6 +157,13 @@ class Runner:
             _collect_rarely()
         self.started.set()
         self._on_started()
+        if self._notifier is not None:
+            self._notifier.ready()
+
+    def _draining(self) -> None:
+        if self._notifier is not None:
+            self._notifier.stopping()
+        self._server.draining()
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -154,11 +183,21 @@ class Runner:
 
     def reload(self) -> None:
         """Read secrets and certificate anew; what cannot be read leaves all as it was."""
+        if self._notifier is not None:
+            self._notifier.reloading()
+        self._reload()
+        if self._notifier is not None:
+            self._notifier.ready()
+        if self._on_reloaded is not None:
+            self._on_reloaded()
+
+    def _reload(self) -> None:
         log, running = self._server.log, self._server.settings
         try:
             read = running if self._reread is None else self._reread()
             if self._tls is not None:
                 listening.load_certificate(self._tls, running)
+                self._server.app.room.certificate_expires = listening.expiry(running)
         except BadSetting as error:
             log.say("error", f"Nothing was reloaded: {error}")
             return

@@ -130,7 +130,10 @@ def expired(made: Sequence[Kept], keep: Keep, now: int, fresh: Path | None = Non
 class Schedule:
     """Makes backups for as long as the server runs."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], int], log: Log) -> None:
+    def __init__(
+        self, settings: Settings, clock: Callable[[], int], log: Log, on_failure: Callable[[], None] = lambda: None
+    ) -> None:
+        self._on_failure = on_failure
         self._settings = settings
         self._clock = clock
         self._log = log
@@ -182,6 +185,7 @@ class Schedule:
 
     def _failed(self, reason: str) -> bool:
         """Tell that an attempt failed. Every one that fails comes by here, once."""
+        self._on_failure()
         self._log.say("error", f"backup failed: {reason}")
         return False
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import select
 import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from strongroom.server import listening, open_server
 from strongroom.server.board import Board, Place
+from strongroom.server.notify import Notifier
 from strongroom.server.observe import to_stderr
 from strongroom.server.reloading import renewed
 from strongroom.server.run import Runner
@@ -20,7 +23,7 @@ from strongroom.server.settings import BadSetting
 from strongroom.store.disk import DAMAGED_EXIT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from strongroom.server.listening import Doors
@@ -51,7 +54,13 @@ class _Workers:
         self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
         self._own_log = self._log()  # each of the others has one too
+        self._announced = False
+        self._ready = 0  # how many have said so since the start, or since the last reload
+        self._notifier = Notifier()
+        self._next_sign = 0.0
         self._ready_read, self._ready_write = os.pipe()
+        self._wake_read, self._wake_write = os.pipe()  # every signal writes to it
+        os.set_blocking(self._wake_write, False)
         self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
 
     def _log(self) -> Log:
@@ -62,39 +71,65 @@ class _Workers:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         signal.signal(signal.SIGHUP, self._hang_up)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes the watch
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for place in range(self._settings.workers):
             if not self._stopping:
                 self._fork(place)
-        ready = 0
-        while ready < self._settings.workers and not self._stopping and not self._has_ended():
-            if select.select([self._ready_read], [], [], 0.1)[0]:
-                ready += len(os.read(self._ready_read, self._settings.workers))
-        if ready == self._settings.workers:
-            listening.announce(self._settings, self._data, self._doors)
         return self._watch()
-
-    @staticmethod
-    def _has_ended() -> bool:
-        """Whether one of them has ended already; it is left for the watch to find."""
-        return os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def _watch(self) -> int:
         code = 0
         while self._started:
-            pid, status = os.wait()
-            began, place = self._started.pop(pid)
-            if self._stopping:
-                continue
-            self._own_log.say("error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}")
-            damaged = os.waitstatus_to_exitcode(status) == DAMAGED_EXIT
-            if damaged or time.monotonic() - began < _TOO_SOON:
-                code = DAMAGED_EXIT if damaged else 1
-                self._stop()
-            else:
-                self._fork(place)
+            readable, _, _ = select.select([self._ready_read, self._wake_read], [], [], self._notifier.every or None)
+            if self._wake_read in readable:
+                os.read(self._wake_read, 4096)
+            if self._ready_read in readable:
+                self._count_ready(len(os.read(self._ready_read, 4096)))
+            for pid, status in self._ended():
+                began, place = self._started.pop(pid)
+                if self._stopping:
+                    continue
+                self._own_log.say(
+                    "error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}"
+                )
+                damaged = os.waitstatus_to_exitcode(status) == DAMAGED_EXIT
+                if damaged or time.monotonic() - began < _TOO_SOON:
+                    code = DAMAGED_EXIT if damaged else 1
+                    self._stop()
+                else:
+                    self._fork(place)
+            self._give_sign_of_life()
         return code
 
+    @staticmethod
+    def _ended() -> Iterator[tuple[int, int]]:
+        """Those that have ended, each with its status."""
+        with suppress(ChildProcessError):  # none is left
+            while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+                yield ended
+
+    def _count_ready(self, number: int) -> None:
+        """So many more have begun to serve, or have reloaded: once all have, that is told."""
+        self._ready += number
+        if self._ready < self._settings.workers:
+            return
+        self._ready = 0
+        if not self._announced:
+            self._announced = True
+            listening.announce(self._settings, self._data, self._doors)
+        self._notifier.ready()
+
+    def _give_sign_of_life(self) -> None:
+        """Tell systemd that all is well, if every worker has given a sign of life lately, or is just starting."""
+        now = time.monotonic()
+        if self._notifier.every and now >= self._next_sign and now - min(self._board.beats()) < self._notifier.every:
+            self._notifier.alive()
+            self._next_sign = now + self._notifier.every * 0.9
+
     def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+        if not self._stopping:
+            self._notifier.stopping()
         self._stopping = True
         self._doors.release()
         for pid in self._started:
@@ -104,14 +139,20 @@ class _Workers:
         if self._reread is not None:
             with suppress(BadSetting):  # the workers say so
                 self._settings = renewed(self._settings, self._reread())  # for those that will be started later
+        if self._announced:
+            self._ready = 0
+            self._notifier.reloading()
         for pid in self._started:
             os.kill(pid, signal.SIGHUP)
 
     def _fork(self, place: int) -> None:
+        self._board.beat(place, math.inf)  # it is starting
         pid = os.fork()
         if pid:
             self._started[pid] = time.monotonic(), place
             return
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
         code = 1
         try:
@@ -137,7 +178,9 @@ class _Workers:
             migrate=self._migrate,
             wait=self._settings.db_wait_seconds,
         )
-        runner = Runner(server, self._doors, self._tell_ready, self._reread)
+        beats = partial(self._board.beat, place), min(1.0, self._notifier.every / 4)
+        told = self._tell_ready
+        runner = Runner(server, self._doors, told, self._reread, beat=beats, on_reloaded=told)
 
         def follow() -> None:
             """End with the one that watches, however that ended."""

@@ -77,11 +77,16 @@ class Me(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Health(Struct, frozen=True):
-    """The process is alive. `epoch` names the lineage of its database: another one means that it was restored."""
+    """The process is alive. `epoch` names the lineage of its database: another one means that it was restored.
+
+    `version` is the program's release, `schema` the number of the newest step of the schema that it knows.
+    """
 
     status: str
     timestamp: int
     epoch: str
+    version: str
+    schema: int
 
 
 class ReadyReport(Struct, frozen=True):

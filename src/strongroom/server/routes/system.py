@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import structs
 
-from strongroom import errors, wire
+from strongroom import __version__, errors, wire
 from strongroom.actions import guessing
 from strongroom.errors import NotFound, Unauthorized
 from strongroom.server import meters, openapi, pages
@@ -16,11 +16,12 @@ from strongroom.server.address import counted
 from strongroom.server.answers import Answer, answer
 from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint
+from strongroom.store import schema
 
 
 async def health(call: Call) -> Answer:
     """The process is alive."""
-    return answer(wire.Health("ok", call.room.clock(), call.room.epoch))
+    return answer(wire.Health("ok", call.room.clock(), call.room.epoch, __version__, schema.newest()))
 
 
 async def ready(call: Call) -> Answer:
