@@ -187,7 +187,7 @@ async def test_the_age_of_a_backup_is_told_once_there_is_one(house: Open, tmp_pa
     assert "strongroom_backup_age_seconds" not in none
     folder = tmp_path / "backups"
     folder.mkdir()
-    (folder / name_at(int((time.time() - 3_600) * 1000))).touch()
+    (folder / name_at(int((time.time() - 3_600) * 1000))).write_bytes(b"strongroom archive 1\n")
     async with house(metrics_token=TOKEN, backup_dir=str(folder)) as h:
         found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
     assert 3_600 <= found["strongroom_backup_age_seconds"] < 3_660

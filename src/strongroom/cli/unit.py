@@ -52,6 +52,7 @@ RuntimeDirectoryMode=0750
 UMask=0077
 Restart=on-failure
 RestartSec=5
+RestartPreventExitStatus=74
 KillMode=mixed
 TimeoutStartSec=infinity
 TimeoutStopSec=45

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -93,7 +94,7 @@ class Room:
 
     def last_backup(self) -> int | None:
         """When the newest of the backups that the server makes was begun, in milliseconds."""
-        made = newest(Path(self.settings.backup_dir), self.clock()) if self.settings.backup_dir else None
+        made = newest(Path(self.settings.backup_dir), time.time_ns() // 1_000_000) if self.settings.backup_dir else None
         return made.made_at if made else None
 
     def renew(self, settings: Settings) -> None:
