@@ -26,6 +26,7 @@ from tests.support.damaged_files import FRAME, Service, frames
 
 TRIALS = 200 if os.environ.get("SOAK") else 12
 BLOCKS = 4 if os.environ.get("SOAK") else 1
+DAMAGED_BYTES = 500  # at the most, where not a whole page is
 PLACES = (
     "file: its header",
     "file: a page overwritten",
@@ -67,7 +68,7 @@ def damage(service: Service, place: str, chance: random.Random) -> None:
     count = frames(log) if log.exists() else 0
     page = chance.randrange(1, pages) * 4096
     frame = 32 + chance.randrange(max(count, 1)) * FRAME
-    some = chance.choice((1, 2, 16, 500))
+    some = chance.choice((1, 2, 16, DAMAGED_BYTES))
     match place:
         case "file: its header":
             _write(database, chance.randrange(0, 100), chance.randbytes(some))
@@ -190,12 +191,22 @@ def judge(service: Service, epoch: str, place: str) -> str:
     service.server.end(signal.SIGKILL)
     if told:
         assert not changed or "file" in place, "what is left is as it was"
+        for uid in changed:  # by the damage itself, and not because pages of two moments were put together
+            assert _span(held[uid], service.sent[uid]) <= DAMAGED_BYTES, f"another content of {uid}"
         return "told of: new epoch and a line" + (", and changed within a value" if changed else "")
     if changed:
         assert len(missing) <= len(changed), (missing, changed)
         return "changed within a value: a client notices"
     assert missing == named, f"missing without a word: {missing - named}"
     return "told of: a row by its name" if named else "everything is there"
+
+
+def _span(one: str, other: str) -> int:
+    """How far the first and the last letter that differ are apart; of texts of different lengths, the longer length."""
+    if len(one) != len(other):
+        return max(len(one), len(other))
+    differ = [at for at, (here, there) in enumerate(zip(one, other, strict=True)) if here != there]
+    return differ[-1] - differ[0] + 1
 
 
 def read(service: Service) -> dict[str, str] | None:

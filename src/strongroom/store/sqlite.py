@@ -167,7 +167,8 @@ class SqliteDatabase:
         named = ", ".join(f"{name} {value}" for name, value in row)
         self.tell(
             f"A row of {self._path} cannot be read, and is left out of lists: {named}. "
-            "'strongroom doctor' names all of them; the client that has it can write it again."
+            "'strongroom doctor' names all of them; the client that has it can write it again, "
+            "or 'strongroom salvage' leaves it out."
         )
 
     def examine(self) -> None:
