@@ -64,9 +64,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A place for a new database, on each engine in turn."""
-    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().migrated()
+    if request.param == "sqlite":
+        yield str(tmp_path / "vault.db")
+        return
+    made = postgres().migrated()
+    yield made
+    postgres().discard(made)
 
 
 @pytest.fixture

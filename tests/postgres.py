@@ -23,6 +23,7 @@ class Postgres:
 
     def __init__(self) -> None:
         self._template: str | None = None
+        self._discarded: list[str] = []
         self.folder = Path(tempfile.mkdtemp(prefix="strongroom-pg-"))
         os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
         with warnings.catch_warnings():
@@ -41,8 +42,14 @@ class Postgres:
     def fresh(self, template: str | None = None) -> str:
         """The address of a new and empty database, or of a copy of this one."""
         name = f"test_{os.getpid()}_{next(_numbers)}"
-        self._server.psql(f"CREATE DATABASE {name}" + (f" TEMPLATE {template}" if template else ""))
+        dropped = "".join(f"DROP DATABASE IF EXISTS {old} WITH (FORCE);\n" for old in self._discarded)
+        self._discarded.clear()
+        self._server.psql(f"{dropped}CREATE DATABASE {name}" + (f" TEMPLATE {template};" if template else ";"))
         return self.url(name)
+
+    def discard(self, where: str) -> None:
+        """Drop the database of a test that has ended, with the next one that is made."""
+        self._discarded.append(urlsplit(where).path.strip("/"))
 
     def migrated(self) -> str:
         """The address of a new database whose schema is up to date; nothing is in it."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.options import TABLE
-from tests.support.commands import strongroom
+from tests.support.command_line import strongroom
 
 ALL = {option.option for option in TABLE}
 
@@ -21,7 +21,7 @@ def options_of(text: str) -> list[str]:
 @pytest.mark.parametrize("command", ["serve", "doctor", "config"])
 def test_help_is_short_and_says_where_the_rest_is(tmp_path: Path, command: str) -> None:
     """About a dozen options, the settings file first; --help-all has every one, with its variables and defaults."""
-    short, long = (strongroom(command, word, cwd=tmp_path, COLUMNS="100") for word in ("--help", "--help-all"))
+    short, long = (strongroom(tmp_path, command, word, COLUMNS="100") for word in ("--help", "--help-all"))
     assert (short.returncode, long.returncode, short.stderr + long.stderr) == (0, 0, "")
     shown = options_of(short.stdout)
     assert len(shown) <= 17
@@ -39,7 +39,7 @@ def test_help_is_short_and_says_where_the_rest_is(tmp_path: Path, command: str) 
 
 def test_what_most_people_set_is_shown_for_serve(tmp_path: Path) -> None:
     """The settings file, where the data lies, where it listens, TLS, backups, workers, the log."""
-    shown = set(options_of(strongroom("serve", "--help", cwd=tmp_path).stdout))
+    shown = set(options_of(strongroom(tmp_path, "serve", "--help").stdout))
     for name in ("settings", "db-path", "host", "port", "tls-cert", "tls-key", "public-url", "backup-dir", "workers"):
         assert f"--{name}" in shown
     assert "--buffer-bytes" not in shown
@@ -47,15 +47,15 @@ def test_what_most_people_set_is_shown_for_serve(tmp_path: Path) -> None:
 
 def test_options_that_help_leaves_out_are_accepted(tmp_path: Path) -> None:
     """Each of them, with its own sentence where its value is bad."""
-    done = strongroom("serve", "--buffer-bytes", "x", cwd=tmp_path, JWT_SECRET="x" * 32)
+    done = strongroom(tmp_path, "serve", "--buffer-bytes", "x", JWT_SECRET="x" * 32)
     assert done.returncode == 2
     assert "--buffer-bytes must be a whole number" in done.stderr
 
 
 def test_the_menu_names_every_command(tmp_path: Path) -> None:
     """With a few words for each; every command has help of its own."""
-    menu = strongroom("--help", cwd=tmp_path).stdout
+    menu = strongroom(tmp_path, "--help").stdout
     commands = re.findall(r"^    ([a-z]+) +[a-z]", menu, re.MULTILINE)
     assert {"serve", "init", "backup", "restore", "doctor", "db", "users", "keys", "config", "ready"} <= set(commands)
     for command in commands:
-        assert strongroom(command, "--help", cwd=tmp_path).stdout.startswith(f"usage: strongroom {command}")
+        assert strongroom(tmp_path, command, "--help").stdout.startswith(f"usage: strongroom {command}")

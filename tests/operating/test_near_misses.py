@@ -10,7 +10,7 @@ import pytest
 from strongroom.cli.configuration import Configuration
 from strongroom.options import SETTINGS_FILE, TABLE
 from tests.server.test_doors import running
-from tests.support.commands import strongroom
+from tests.support.command_line import strongroom
 from tests.support.ports import free_port
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
@@ -98,12 +98,12 @@ def test_serve_config_and_doctor_tell_it(tmp_path: Path, place: str) -> None:
         settings["SIGNUP"] = "hunter2"
     said = "SIGNUP is not a setting" if place == "environment" else "SIGNUP in .env is not a setting"
     said += "; did you mean SIGNUPS?"
-    assert strongroom("db", "migrate", cwd=tmp_path, **settings).returncode == 0
-    done = strongroom("config", cwd=tmp_path, **settings)
+    assert strongroom(tmp_path, "db", "migrate", **settings).returncode == 0
+    done = strongroom(tmp_path, "config", **settings)
     assert (done.returncode, done.stderr) == (0, f"strongroom: warning: {said}\n")
-    told = json.loads(strongroom("config", "--json", cwd=tmp_path, **settings).stdout)
+    told = json.loads(strongroom(tmp_path, "config", "--json", **settings).stdout)
     assert told["warnings"] == [said]
-    examined = strongroom("doctor", "--json", cwd=tmp_path, **settings)
+    examined = strongroom(tmp_path, "doctor", "--json", **settings)
     assert examined.returncode == 0
     found = [one for one in json.loads(examined.stdout)["findings"] if one["check"] == "settings"]
     assert [(one["verdict"], one["says"]) for one in found] == [("warning", said)]

@@ -18,7 +18,7 @@ import pytest
 from strongroom.options import TABLE
 from strongroom.server.schedule import backups_in
 from tests.contract.harness import until
-from tests.support.commands import clean_environment, strongroom
+from tests.support.command_line import clean_environment, strongroom
 from tests.support.machine import UID, Machine, needs_another_user
 from tests.support.ports import free_port
 
@@ -72,7 +72,7 @@ class Service:
             path.chmod(0o640)
 
     def run(self, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        return strongroom(*arguments, cwd=self.elsewhere, given=given, **environment)
+        return strongroom(self.elsewhere, *arguments, input=given, **environment)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_a_server_and_the_commands_read_the_same_file(service: Service) -> None:
 
 def config(folder: Path, *options: str, **environment: str) -> dict[str, Any]:
     """What `strongroom config` tells: settings by name, and the rest under its own names."""
-    told: dict[str, Any] = in_json(strongroom("config", "--json", *options, cwd=folder, **environment))
+    told: dict[str, Any] = in_json(strongroom(folder, "config", "--json", *options, **environment))
     return told | {row["variable"]: (row["value"], row["source"]) for row in told["settings"]}
 
 
@@ -163,7 +163,7 @@ def test_which_settings_file_is_read(tmp_path: Path) -> None:
     assert config(tmp_path, "--settings", "by-option", PORT="4")["PORT"] == ("4", "environment")
     assert config(tmp_path, "--settings", "by-option", "--port", "5", PORT="4")["PORT"] == ("5", "--port")
     assert config(tmp_path, STRONGROOM_SETTINGS="")["PORT"] == ("1", ".env")
-    shown = strongroom("config", cwd=tmp_path, **variable).stdout
+    shown = strongroom(tmp_path, "config", **variable).stdout
     assert f"settings file: {variable['STRONGROOM_SETTINGS']}" in shown
     (tmp_path / ".env").unlink()
     told = config(tmp_path, JWT_SECRET=SECRET)
@@ -191,7 +191,7 @@ def test_a_named_settings_file_that_is_not_there_stops_every_command(
     """Exit code 2, one sentence with its name; and nothing is made in its stead."""
     options = ("--settings", "nowhere") if way == "option" else ()
     named = {"STRONGROOM_SETTINGS": "nowhere"} if way == "variable" else {}
-    done = strongroom(*command, *options, cwd=tmp_path, JWT_SECRET=SECRET, **named)
+    done = strongroom(tmp_path, *command, *options, JWT_SECRET=SECRET, **named)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "Cannot read the settings file nowhere: No such file or directory" in done.stderr
@@ -257,12 +257,12 @@ def test_another_users_env_in_a_shared_folder_is_not_believed(folder: Path) -> N
         (folder / ".env").symlink_to("theirs") if link else shutil.copy(folder / "theirs", folder / ".env")
         os.chown(folder, 0, 0)
         os.chown(folder / ".env", UID, UID, follow_symlinks=False)
-        done = strongroom("users", "list", cwd=folder)
+        done = strongroom(folder, "users", "list")
         assert done.returncode == 2
         assert "belongs to another user" in done.stderr
-        assert "There is no database" in strongroom("users", "list", "--settings", ".env", cwd=folder).stderr
+        assert "There is no database" in strongroom(folder, "users", "list", "--settings", ".env").stderr
         os.chown(folder, UID, UID)
-        assert "There is no database" in strongroom("users", "list", cwd=folder).stderr
+        assert "There is no database" in strongroom(folder, "users", "list").stderr
 
 
 def test_relative_paths_start_at_the_settings_file(tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_every_secret_may_lie_in_a_file(tmp_path: Path, option: Any, text: str) 
         del environment["JWT_SECRET"]
     found = getattr(resolve(environment), option.variable.lower())
     assert found in (value, value.encode())
-    done = strongroom("config", "--json", cwd=tmp_path, **environment)
+    done = strongroom(tmp_path, "config", "--json", **environment)
     assert value not in done.stdout + done.stderr
     [row] = [row for row in in_json(done)["settings"] if row["variable"] == option.variable]
     assert (row["value"], row["source"]) == (f"in {tmp_path / 'secret'}", "environment")
@@ -329,7 +329,7 @@ def test_a_secret_and_its_file_in_one_place_are_refused(tmp_path: Path, option: 
     if place == "file":
         (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in both.items()))
         environment.pop("JWT_SECRET") if option.variable == "JWT_SECRET" else None
-    done = strongroom("serve", cwd=tmp_path, **environment)
+    done = strongroom(tmp_path, "serve", **environment)
     assert done.returncode == 2
     assert f"{option.variable} and {option.file_variable} are both set" in done.stderr
     assert "hunter2" not in done.stderr
@@ -349,14 +349,14 @@ def test_what_a_secrets_file_may_not_be(tmp_path: Path) -> None:
         ("empty", "it is empty"),
         ("bytes", "it is not text"),
     ):
-        done = strongroom("serve", cwd=tmp_path, JWT_SECRET_FILE=name)
+        done = strongroom(tmp_path, "serve", JWT_SECRET_FILE=name)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert f"Cannot read the file {name} that JWT_SECRET_FILE names: {why}." in done.stderr
     for name in ("DATABASE_URL", "BACKUP_PASSPHRASE", "METRICS_TOKEN"):
-        done = strongroom("serve", cwd=tmp_path, JWT_SECRET=SECRET, **{f"{name}_FILE": "empty"})
+        done = strongroom(tmp_path, "serve", JWT_SECRET=SECRET, **{f"{name}_FILE": "empty"})
         assert "it is empty" in done.stderr
     assert config(tmp_path, JWT_SECRET=SECRET, JWT_SECRET_PREVIOUS_FILE="empty")["JWT_SECRET_PREVIOUS"][0] == "in empty"
-    assert "JWT_SECRET is not set" in strongroom("serve", cwd=tmp_path, JWT_SECRET_FILE="").stderr
+    assert "JWT_SECRET is not set" in strongroom(tmp_path, "serve", JWT_SECRET_FILE="").stderr
     (tmp_path / ".env").write_text(f"JWT_SECRET={SECRET}\n")
     assert config(tmp_path, JWT_SECRET_FILE="")["JWT_SECRET"] == ("set, not shown", ".env")
 
@@ -364,16 +364,15 @@ def test_what_a_secrets_file_may_not_be(tmp_path: Path) -> None:
 def test_commands_that_sign_nothing_need_no_secret(tmp_path: Path) -> None:
     """Nor a file that they may not read: the operator's commands want the database alone."""
     assert (
-        strongroom("db", "migrate", cwd=tmp_path, JWT_SECRET_FILE="nowhere", METRICS_TOKEN_FILE="nowhere").returncode
-        == 0
+        strongroom(tmp_path, "db", "migrate", JWT_SECRET_FILE="nowhere", METRICS_TOKEN_FILE="nowhere").returncode == 0
     )
-    assert strongroom("users", "list", cwd=tmp_path, JWT_SECRET_FILE="nowhere").returncode == 0
-    assert "no answer" in strongroom("ready", cwd=tmp_path, PORT="1", DATABASE_URL_FILE="nowhere").stderr
+    assert strongroom(tmp_path, "users", "list", JWT_SECRET_FILE="nowhere").returncode == 0
+    assert "no answer" in strongroom(tmp_path, "ready", PORT="1", DATABASE_URL_FILE="nowhere").stderr
 
 
 def test_the_files_of_the_certificate_are_not_secrets_in_files(tmp_path: Path) -> None:
     """TLS_CERT_FILE and TLS_KEY_FILE name files, as they always did."""
-    done = strongroom("serve", cwd=tmp_path, JWT_SECRET=SECRET, TLS_CERT_FILE="nowhere.pem", PORT="0")
+    done = strongroom(tmp_path, "serve", JWT_SECRET=SECRET, TLS_CERT_FILE="nowhere.pem", PORT="0")
     assert "Cannot use the certificate nowhere.pem" in done.stderr
 
 
@@ -394,7 +393,7 @@ def test_how_a_settings_file_is_read(tmp_path: Path) -> None:
     assert told["JWT_ISSUER"][0] == "a$HOME b"
     assert told["DB_PATH"][0] == "./x y.db"
     (tmp_path / ".env").write_bytes(b"PORT=\xff\n")
-    done = strongroom("config", cwd=tmp_path)
+    done = strongroom(tmp_path, "config")
     assert (done.returncode, done.stderr) == (
         2, "strongroom: Cannot read the settings file .env: it is not text.\n"
     )  # fmt: skip
@@ -402,7 +401,7 @@ def test_how_a_settings_file_is_read(tmp_path: Path) -> None:
 
 def test_to_add_an_account_makes_no_database(tmp_path: Path) -> None:
     """A mistyped path would otherwise hold an account that nobody can use."""
-    done = strongroom("users", "add", "ada@example.com", cwd=tmp_path, given=f"{PASSWORD}\n")
+    done = strongroom(tmp_path, "users", "add", "ada@example.com", input=f"{PASSWORD}\n")
     assert done.returncode == 2
     assert "There is no database" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -424,15 +423,15 @@ def test_what_root_does_leaves_the_service_its_files(owned_by_the_service: Path,
     """Every file beside the database belongs to the database's owner, and the service can open it."""
     data = owned_by_the_service
     where = {"DB_PATH": str(data / "vault.db")}
-    assert strongroom("users", "add", "a@example.com", cwd=Path("/"), given=f"{PASSWORD}\n", **where).returncode == 0
-    assert strongroom("users", "list", cwd=Path("/"), **where).returncode == 0
+    assert strongroom(Path("/"), "users", "add", "a@example.com", input=f"{PASSWORD}\n", **where).returncode == 0
+    assert strongroom(Path("/"), "users", "list", **where).returncode == 0
     assert {(path.name, path.stat().st_uid, path.stat().st_gid) for path in data.iterdir()} == {
         (name, UID, UID) for name in ("vault.db", "vault.db-lock", *(p.name for p in data.glob("vault.db-[ws]*")))
     }
     assert as_user("users", "list", cwd=data, DB_PATH="vault.db").returncode == 0
     for path in data.iterdir():
         path.unlink()
-    assert strongroom("db", "migrate", cwd=Path("/"), **where).returncode == 0
+    assert strongroom(Path("/"), "db", "migrate", **where).returncode == 0
     assert {path.stat().st_uid for path in data.iterdir()} == {UID}
     assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}
     assert as_user("users", "list", cwd=data, DB_PATH="vault.db").returncode == 0

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from strongroom.options import TABLE
+from strongroom.options import SETTINGS_FILE, TABLE
 
 STRONGROOM = (sys.executable, "-m", "strongroom")
 
 
 def clean_environment(**settings: str) -> dict[str, str]:
     """The variables of this process without any setting of strongroom, and these."""
-    hidden = {option.variable for option in TABLE}
+    hidden = {SETTINGS_FILE, *(name for option in TABLE for name in (option.variable, option.file_variable))}
     return {name: value for name, value in os.environ.items() if name not in hidden} | settings
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 import signal
 import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
+from tests.support.command_line import STRONGROOM, clean_environment
 
 FRAME = 24 + 4096  # bytes of one frame of the write-ahead log: its header and a page
 
@@ -86,11 +84,9 @@ class Doctor(NamedTuple):
 
 def command(home: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """Run `strongroom` with these arguments against the database of this folder."""
-    hidden = {option.variable for option in TABLE}
-    env = {name: value for name, value in os.environ.items() if name not in hidden}
-    env |= {"DB_PATH": str(home / "vault.db"), "JWT_SECRET": SECRET}
+    env = clean_environment(DB_PATH=str(home / "vault.db"), JWT_SECRET=SECRET)
     return subprocess.run(
-        [sys.executable, "-m", "strongroom", *arguments],
+        [*STRONGROOM, *arguments],
         cwd=home,
         env=env,
         capture_output=True,
