@@ -25,6 +25,7 @@ class _Version(argparse.Action):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
+    terminal.open_closed_streams()
     with terminal.quiet_when_nobody_reads():
         return _run(arguments)
 

@@ -100,8 +100,10 @@ def write(
         _forget(half)
         if not (_digest_of(half, rest) == written if key.recipient else _reads_as(checksum, check, half)):
             raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
-        half.rename(path)
+        _give_name(half, path)
         _sync_folder(path.parent)
+    except FileExistsError:
+        raise terminal.Stop(f"{path} was made by somebody else meanwhile; nothing is ever written over.") from None
     except OSError as error:
         raise terminal.Stop(f"Cannot write {path}: {error.strerror}.") from None
     finally:
@@ -109,6 +111,18 @@ def write(
             out.abandon()
             half.unlink(missing_ok=True)
     return out.size
+
+
+def _give_name(half: Path, path: Path) -> None:
+    """Give a file its name, unless there is one of that name by now."""
+    try:
+        path.hardlink_to(half)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        half.rename(path)
 
 
 def _sealed(out: Sink, key: Key) -> Any:

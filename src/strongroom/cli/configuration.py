@@ -154,8 +154,9 @@ def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | 
         is_here = False
     if is_here:
         # In a folder like /tmp anybody may leave one, and would say which service the operator changes.
-        if os.name == "posix" and here.lstat().st_uid not in {0, os.geteuid(), Path().stat().st_uid}:
-            raise _cannot_read(here, "it belongs to another user than this folder. Name it with --settings to use it")
+        if os.name == "posix" and not _is_trusted(here.lstat().st_uid):
+            advice = "Run the command as that user, or name the file with --settings to use it."
+            raise _cannot_read(here, "it belongs to another user", advice)
         return here
     try:
         Path(SYSTEM_FILE).stat()
@@ -164,6 +165,12 @@ def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | 
     except OSError:
         pass  # it may be there: to go on without it would be to work on another service
     return Path(SYSTEM_FILE)
+
+
+def _is_trusted(owner: int) -> bool:
+    """Whether a .env of this owner, in this folder, may say what a command works on. Root believes root alone."""
+    mine = os.geteuid()
+    return owner in ({0} if mine == 0 else {0, mine, Path().stat().st_uid})
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[str]]:

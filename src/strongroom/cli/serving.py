@@ -113,8 +113,7 @@ def init(_options: argparse.Namespace) -> int:
     try:
         descriptor = os.open(ENV_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        terminal.say(f"{ENV_FILE} exists already; left as it is.")
-        return 0
+        return _add_secret(Path(ENV_FILE))
     except OSError as error:
         raise terminal.Stop(f"Cannot write {ENV_FILE}: {error.strerror}.") from None
     with os.fdopen(descriptor, "w") as file:
@@ -122,4 +121,23 @@ def init(_options: argparse.Namespace) -> int:
     terminal.say(
         f"Wrote {Path(ENV_FILE).absolute()} with a fresh secret. Keep it: without it, everybody must log in again."
     )
+    return 0
+
+
+def _add_secret(path: Path) -> int:
+    """Add a fresh secret to a .env that has none; one that has is left as it is."""
+    from dotenv import dotenv_values
+
+    try:
+        given = dotenv_values(path, interpolate=False)
+        if given.get("JWT_SECRET") or given.get("JWT_SECRET_FILE"):
+            terminal.say(f"{path} exists already and has a secret; left as it is.")
+            return 0
+        text = path.read_text("utf-8")
+        with path.open("a", encoding="utf-8") as file:
+            file.write(("" if text.endswith("\n") or not text else "\n") + f"JWT_SECRET={secrets.token_hex(32)}\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise terminal.Stop(f"Cannot add a secret to {path}: {reason}.") from None
+    terminal.say(f"Added a fresh secret to {path.absolute()}. Keep it: without it, everybody must log in again.")
     return 0

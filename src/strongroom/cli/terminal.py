@@ -28,6 +28,20 @@ class Stop(Exception):  # noqa: N818 - ends the command, said in one sentence
         self.code = code
 
 
+def open_closed_streams() -> None:
+    """Put /dev/null in the place of standard streams that whoever started this has closed.
+
+    Otherwise the next file that is opened would take their number, and what is said would be written into it.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, mode))
+
+
 def say(text: str) -> None:
     """Tell."""
     _print(sys.stdout, text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strongroom.cli import terminal
 
 if TYPE_CHECKING:
     import argparse
 
+_HIDDEN: Final = ("/root", "/home", "/run/user")
 _UNIT = """\
 # {path}/strongroom.service, printed by 'strongroom systemd'. To install it, as root:
 #
@@ -95,5 +96,11 @@ def systemd(_options: argparse.Namespace) -> int:
     """Print a unit for systemd."""
     beside = Path(sys.executable).with_name("strongroom")
     program = str(beside) if beside.exists() else f"{sys.executable} -m strongroom"
+    hidden = next((path for path in map(Path, _HIDDEN) if Path(sys.executable).resolve().is_relative_to(path)), None)
+    if hidden is not None:
+        terminal.complain(
+            f"warning: Python lies below {hidden}, which the unit hides from the service (ProtectHome=yes): it would "
+            "not start. Install strongroom into /opt/strongroom, as docs/operating.md says, and print the unit there."
+        )
     terminal.say(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
     return 0

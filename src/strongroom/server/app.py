@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import rules
 from strongroom.actions import purging, sessions
-from strongroom.errors import InsufficientScope, InternalError, MethodNotAllowed, Refusal, Unauthorized, Unavailable
+from strongroom.errors import (
+    InsufficientScope,
+    InternalError,
+    MethodNotAllowed,
+    Refusal,
+    StorageFull,
+    Unauthorized,
+    Unavailable,
+)
 from strongroom.server import memory, routes, tracing
 from strongroom.server.answers import Answer, Header, refusal_answer
 from strongroom.server.authenticate import authenticate, recognised, settle
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
 _PURGE_SECONDS: Final = 600
 _REST: Final = 4  # times as long as a step took, before the next
 _TELL_SECONDS: Final = 1.0
+_TELL_FULL_SECONDS: Final = 60.0
 
 
 class App:
@@ -40,6 +49,7 @@ class App:
         self._always += self._cors.always
         self._chores: list[asyncio.Task[None]] = []
         self._traces: tracing.Traces | None = None
+        self._told_full = float("-inf")  # when it was last told that the disk is full
 
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
@@ -132,6 +142,9 @@ class App:
 
     def _refuse(self, refusal: Refusal, call: Call) -> Answer:
         self.room.meters.refusal(refusal.code)
+        if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
+            self._told_full = time.monotonic()
+            self.room.log.say("error", "The disk of the database is full: writes are refused until there is room.")
         return refusal_answer(refusal, call)
 
     def _add_headers(self, answer: Answer, call: Call) -> None:

@@ -144,8 +144,11 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
 
 def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
     """Read the certificate and its key, perhaps anew: who connects from now on is shown these."""
+    files = settings.tls_cert_file, settings.tls_key_file or None
     try:
-        context.load_cert_chain(settings.tls_cert_file, settings.tls_key_file or None, password="")
+        # First elsewhere: a pair that does not fit would take the good one away from a context that is in use.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*files, password="")
+        context.load_cert_chain(*files, password="")
     except (OSError, ssl.SSLError) as error:
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "it cannot be read"
         raise BadSetting(

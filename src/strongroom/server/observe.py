@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import re
+import select
 import sys
 import threading
 import time
@@ -223,7 +224,10 @@ class _Writer:
         view = memoryview(text)
         with suppress(OSError):
             while view:
-                view = view[os.write(self._descriptor, view) :]
+                try:
+                    view = view[os.write(self._descriptor, view) :]
+                except BlockingIOError:  # somebody shares it, and made it so
+                    select.select([], [self._descriptor], [])
 
 
 class Silent(Log):
@@ -243,6 +247,8 @@ class Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Note what a library says; of an exception only its kind."""
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        if kind == "CancelledError":  # a second signal cut the orderly end short, as it is meant to
+            return
         self._log.say(
             record.levelname.lower(),
             record.getMessage().partition("\n")[0] if kind is None else f"{record.name}: {kind}",

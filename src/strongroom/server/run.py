@@ -101,6 +101,8 @@ class _Uvicorn(uvicorn.Server):
 class Runner:
     """One process that serves."""
 
+    reload_at_start: Callable[[], bool] = staticmethod(lambda: False)  # whether SIGHUP came before it was heard
+
     def __init__(
         self,
         server: Server,
@@ -155,6 +157,8 @@ class Runner:
     def _started(self) -> None:
         if threading.current_thread() is threading.main_thread():
             _collect_rarely()
+        if self.reload_at_start():
+            self._reload()
         self.started.set()
         self._on_started()
         if self._notifier is not None:

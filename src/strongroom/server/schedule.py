@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.options import SETTINGS_FILE
+from strongroom.options import SETTINGS_FILE, TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,5 +197,5 @@ class Schedule:
         given["BACKUP_EVERY"] = f"{settings.backup_every}ms"
         given["BACKUP_KEEP"] = f"{keep.last}last,{keep.hours}h,{keep.days}d,{keep.weeks}w,{keep.months}m,{keep.years}y"
         given[SETTINGS_FILE] = os.devnull  # it is all said here: no file may say otherwise, or be in the way
-        named = {f"{name}_FILE" for name in _PASSED_ON}
-        return {name: value for name, value in os.environ.items() if name not in named} | given
+        settings_names = {name for option in TABLE for name in (option.variable, option.file_variable)}
+        return {name: value for name, value in os.environ.items() if name not in settings_names} | given

@@ -285,6 +285,8 @@ def resolve(
                 "JWT_SECRET is not set. 'strongroom init' writes a .env with a fresh one; "
                 "or set it to the output of: python3 -c 'import secrets; print(secrets.token_hex(32))'"
             )
+        if "\0" in text:
+            raise BadSetting(f"{name} holds a NUL character; a file with it must be text in UTF-8.")
         try:
             values[setting.variable.lower()] = _PARSERS[setting.variable](text)
         except ValueError as error:
@@ -329,6 +331,6 @@ def _secret_file(setting: Option, named_by: str, path: str) -> str:
         reason = "it is empty"
     except PermissionError as error:
         reason, advice = str(error.strerror), f" {AS_THE_SERVICE}"
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not text, or a name that holds a NUL character
         reason = getattr(error, "strerror", None) or "it is not text"
     raise BadSetting(f"Cannot read the file {path} that {named_by} names: {reason}.{advice}")

@@ -53,6 +53,7 @@ class _Workers:
         self._board = Board(settings.workers)
         self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
+        self._hung_up = False  # in a new process: told to read secrets anew before it could
         self._own_log = self._log()  # each of the others has one too
         self._announced = False
         self._ready = 0  # how many have said so since the start, or since the last reload
@@ -87,8 +88,8 @@ class _Workers:
             if self._ready_read in readable:
                 self._count_ready(len(os.read(self._ready_read, 4096)))
             for pid, status in self._ended():
-                began, place = self._started.pop(pid)
-                if self._stopping:
+                began, place = self._started.pop(pid, (0.0, -1))
+                if self._stopping or place < 0:  # a child that is none of the workers: of a shell before, or an orphan
                     continue
                 self._own_log.say(
                     "error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}"
@@ -132,34 +133,44 @@ class _Workers:
             self._notifier.stopping()
         self._stopping = True
         self._doors.release()
-        for pid in self._started:
-            os.kill(pid, signal.SIGTERM)
+        self._send(signal.SIGTERM)
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
         if self._reread is not None:
-            with suppress(BadSetting):  # the workers say so
+            with suppress(BadSetting, OSError, ValueError):  # the workers say so
                 self._settings = renewed(self._settings, self._reread())  # for those that will be started later
         if self._announced:
             self._ready = 0
             self._notifier.reloading()
+        self._send(signal.SIGHUP)
+
+    def _send(self, number: int) -> None:
         for pid in self._started:
-            os.kill(pid, signal.SIGHUP)
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(pid, number)
 
     def _fork(self, place: int) -> None:
         self._board.beat(place, math.inf)  # it is starting
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))  # until it is known what to do about one
         pid = os.fork()
         if pid:
             self._started[pid] = time.monotonic(), place
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
             return
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
+        signal.signal(signal.SIGHUP, self._note_hang_up)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
         code = 1
         try:
             self._serve(place)
             code = 0
         finally:
             os._exit(code)
+
+    def _note_hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        """In the new process, before it serves: secrets are to be read anew as soon as it does."""
+        self._hung_up = True
 
     def _tell_ready(self) -> None:
         os.write(self._ready_write, b".")
@@ -181,6 +192,7 @@ class _Workers:
         beats = partial(self._board.beat, place), min(1.0, self._notifier.every / 4)
         told = self._tell_ready
         runner = Runner(server, self._doors, told, self._reread, beat=beats, on_reloaded=told)
+        runner.reload_at_start = lambda: self._hung_up
 
         def follow() -> None:
             """End with the one that watches, however that ended."""

@@ -55,8 +55,11 @@ def stop_process(path: Path, error: BaseException) -> None:
     """
     is_damaged = isinstance(error, DAMAGE)
     said = damaged(path, error) if is_damaged else f"the database failed ({type(error).__name__})"
-    os.write(2, f"strongroom: {said.rstrip('.')}; stopping so that nothing is lost.\n".encode())
-    os._exit(DAMAGED_EXIT if is_damaged else 1)
+    try:
+        os.set_blocking(2, False)  # nobody may read it
+        os.write(2, f"strongroom: {said.rstrip('.')}; stopping so that nothing is lost.\n".encode())
+    finally:
+        os._exit(DAMAGED_EXIT if is_damaged else 1)
 
 
 def damaged(path: Path, error: BaseException) -> str:

@@ -6,6 +6,7 @@ asynchronous ones can abort Python at its end.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
@@ -26,6 +27,7 @@ _VARIABLES: Final = {
     "AWS_ENDPOINT_URL": "endpoint",
     "AWS_ENDPOINT_URL_S3": "endpoint",
 }
+_USER_INFO: Final = re.compile(r"//[^/@\s]*@")  # of an address, which may hold a password
 _TIMEOUT: Final = "300s"  # for one request, which sends 5 MiB at the most
 
 
@@ -93,7 +95,7 @@ class S3:
         except (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError):
             raise CannotSend(f"{self.named} does not let this key in; see AWS_ACCESS_KEY_ID.") from None
         except (exceptions.BaseError, OSError) as error:
-            reason = str(error).partition("\n")[0][:200]
+            reason = _USER_INFO.sub("//", str(error).partition("\n")[0])[:200]
             raise CannotSend(f"{self.named} fails: {reason.rstrip('.')}.") from None
 
 

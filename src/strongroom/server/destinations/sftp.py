@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from contextlib import asynccontextmanager, suppress
 from posixpath import join
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from strongroom.server.destinations import HALF, PIECE, CannotSend
+from strongroom.server.destinations import HALF, CannotSend
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 _SECONDS: Final = 30  # to connect, and again to log in
+_STALLED: Final = 60  # seconds in which a piece must have arrived
+_PIECE: Final = 256 * 1024
 _ALIVE: Final = 15  # seconds between signs of life; a server that owes four is given up
 
 
@@ -76,11 +79,13 @@ class Sftp:
             private = ssh.SFTPAttrs(permissions=0o600)
             async with self._sftp.open(half, "wb", private) as target:
                 with path.open("rb") as source:
-                    while piece := source.read(PIECE):
+                    while piece := source.read(_PIECE):
                         digest.update(piece)
-                        await target.write(piece)
+                        async with asyncio.timeout(_STALLED):
+                            await target.write(piece)
                 with suppress(ssh.SFTPOpUnsupported):
-                    await target.fsync()
+                    async with asyncio.timeout(_STALLED):
+                        await target.fsync()
             if await self._digest_of(half) != digest.digest():
                 await self._sftp.remove(half)
                 raise CannotSend(f"{path.name} does not read back from {self.named} as it was sent.")
@@ -92,7 +97,7 @@ class Sftp:
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Fetch a file."""
         async with self._in_words(), self._sftp.open(self._of(name), "rb") as source:
-            while piece := await source.read(PIECE):
+            while piece := await self._piece_of(source):
                 file.write(piece)
 
     async def delete(self, name: str) -> None:
@@ -104,9 +109,14 @@ class Sftp:
     async def _digest_of(self, path: str) -> bytes:
         digest = hashlib.sha256()
         async with self._sftp.open(path, "rb") as file:
-            while piece := await file.read(PIECE):
+            while piece := await self._piece_of(file):
                 digest.update(piece)
         return digest.digest()
+
+    async def _piece_of(self, file: Any) -> bytes:
+        async with asyncio.timeout(_STALLED):
+            piece: bytes = await file.read(_PIECE)
+        return piece
 
     def _of(self, name: str) -> str:
         return join(self._folder, name)
@@ -121,6 +131,8 @@ class Sftp:
                 f"{self.named} shows a host key that {self._known_hosts or '~/.ssh/known_hosts'} does not have; "
                 "add it there when you have compared its fingerprint (BACKUP_SSH_HOSTS names another file)."
             ) from None
+        except TimeoutError:
+            raise CannotSend(f"{self.named} has not answered for {_STALLED} seconds.") from None
         except ssh.PermissionDenied:
             raise CannotSend(f"{self.named} does not let this user in; see BACKUP_SSH_KEY.") from None
         except (ssh.Error, ssh.KeyImportError, OSError) as error:
