@@ -3,7 +3,8 @@
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
-#                 30 minutes); unpacks caddy, nginx and haproxy into .venv/proxies where they are not installed
+#                 30 minutes); unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where
+#                 they are not installed
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
 #                 explained in bench/README.md
@@ -21,7 +22,7 @@ PARALLEL ?= 2
 # a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test soak proxies bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
+.PHONY: help serve test soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -58,12 +59,12 @@ test: .venv/.dev
 	@touch $@
 
 # No mark of being done: it is quick where all are there, and tries again where one could not be had.
-proxies: .venv/.dev
-	$(BIN)/python -m tests.proxies.unpack
+unpack: .venv/.dev
+	$(BIN)/python -m tests.support.unpack
 
-soak: .venv/.dev .venv/soak/.done .venv/s3/.done proxies
+soak: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py
+	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python

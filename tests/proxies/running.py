@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -13,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.contract.harness import until
+from tests.support.debian_programs import environment
 from tests.support.ports import free_port
-from tests.test_documents import ROOT, fences, sections, text_of
+from tests.test_documents import fences, sections, text_of
 
-UNPACKED: Final = ROOT / ".venv" / "proxies"  # where `make soak` lays them
 HOST: Final = "vault.example.com"
 SERVER: Final = "127.0.0.1:3000"
 
@@ -41,24 +40,6 @@ PROXIES: Final[dict[str, tuple[str, list[tuple[str, str]]]]] = {
         [(r"bind :443 ssl .*", "bind 127.0.0.1:PORT"), (re.escape(SERVER), "SERVER")],
     ),
 }
-
-
-def find(name: str) -> Path | None:
-    """The program, installed or unpacked."""
-    installed = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")))
-    if installed is not None:
-        return Path(installed)
-    places = [UNPACKED / "usr" / "bin" / name, UNPACKED / "usr" / "sbin" / name]
-    return next((place for place in places if place.exists()), None)
-
-
-def environment(program: Path) -> dict[str, str]:
-    """What a program is run with: one that was unpacked finds its libraries beside it."""
-    given = {name: value for name, value in os.environ.items() if name in {"PATH", "LANG"}}
-    if UNPACKED in program.parents:
-        beside = [str(folder) for lib in ("lib", "usr/lib") for folder in (UNPACKED / lib).glob("*-linux-*")]
-        given["LD_LIBRARY_PATH"] = os.pathsep.join(beside)
-    return given
 
 
 def example(name: str) -> str:

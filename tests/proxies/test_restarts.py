@@ -17,7 +17,8 @@ import pytest
 
 from tests.contract.harness import launch, until
 from tests.postgres import postgres
-from tests.proxies.running import HOST, find, settings, started
+from tests.proxies.running import HOST, settings, started
+from tests.support.debian_programs import find
 from tests.support.ports import free_port
 from tests.test_documents import fences, sections, text_of
 
@@ -133,7 +134,7 @@ def test_nodes_restart_one_after_the_other_and_no_request_fails(name: str, drain
     """Readers and writers on kept connections; each node is restarted, and ready again before the next one goes."""
     program = find(name)
     if program is None:
-        pytest.skip(f"{name} is neither installed nor unpacked; `make proxies` unpacks it")
+        pytest.skip(f"{name} is neither installed nor unpacked; `make unpack` unpacks it")
     database = postgres().fresh()
     nodes = [Node(tmp_path / f"node{one}", database, drain) for one in range(2)]
     port = free_port()

@@ -1,7 +1,7 @@
-"""Unpacks caddy, nginx and haproxy from Debian's packages into a folder, without root and without installing anything.
+"""Unpacks programs from Debian's packages into a folder, without root and without installing anything.
 
-`python -m tests.proxies.unpack` is a step of `make soak`. A proxy that is installed is left alone. Package lists are
-fetched into the folder as well, so that those of the machine need not be there or fresh; apt checks signatures.
+`make unpack`, a step of `make soak`, runs it. A program that is installed is left alone. Package lists are fetched into
+a folder as well, so that those of the machine need not be there or fresh; apt checks signatures.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.proxies.running import PROXIES, UNPACKED, environment, find
+from tests.support.debian_programs import PACKAGES, UNPACKED, environment, find
 
 _STEPS = 3  # of libraries that need libraries
 
 
 class _Cannot(Exception):  # noqa: N818 - said to people in one line
-    """Why a proxy cannot be unpacked here."""
+    """Why a package cannot be unpacked here."""
 
 
 def _run(*command: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
@@ -62,44 +62,47 @@ class _Apt:
         return named - {"libc6", "libgcc-s1"}
 
 
-def _missing(program: Path) -> list[str]:
-    told = _run("ldd", str(program), env=environment(program))
-    return re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)
+def _missing(package: str) -> list[str]:
+    """What the programs of a package lack: themselves, or libraries of those that were unpacked."""
+    missing = []
+    for name in PACKAGES[package]:
+        program = find(name)
+        if program is None:
+            missing.append(name)
+        elif UNPACKED in program.parents:
+            told = _run("ldd", str(program), env=environment(program))
+            missing += re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)
+    return missing
 
 
-def _unpack(apt: _Apt, name: str) -> Path:
-    apt.unpack(name)
-    program = find(name)
-    if program is None:
-        raise _Cannot(f"the package {name} has no program of that name")
-    packages, seen = {name}, {name}
+def _unpack(apt: _Apt, package: str) -> None:
+    apt.unpack(package)
+    packages, seen = {package}, {package}
     for _ in range(_STEPS):
-        if not _missing(program):
-            break
-        packages = {library for package in packages for library in apt.libraries(package)} - seen
+        if not _missing(package):
+            return
+        packages = {library for known in packages for library in apt.libraries(known)} - seen
         seen |= packages
         for library in sorted(packages):
             apt.unpack(library)
-    if missing := _missing(program):
-        raise _Cannot(f"{name} needs {', '.join(missing)}")
-    return program
+    if missing := _missing(package):
+        raise _Cannot(f"{package} needs {', '.join(missing)}")
 
 
 def main() -> None:
-    """Unpack what is neither installed nor unpacked; say one line for each proxy."""
+    """Unpack what is neither installed nor unpacked; say one line for each package."""
     apt: _Apt | None = None
     with TemporaryDirectory() as folder:
-        for name in PROXIES:
-            program = find(name)
+        for package, programs in PACKAGES.items():
             try:
-                if program is None or (UNPACKED in program.parents and _missing(program)):
+                if _missing(package):
                     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
                         raise _Cannot("this machine has no apt")  # noqa: TRY301
                     apt = apt or _Apt(Path(folder))
-                    program = _unpack(apt, name)
-                sys.stdout.write(f"{name}: {program}\n")
+                    _unpack(apt, package)
+                sys.stdout.write(f"{package}: {', '.join(str(find(name)) for name in programs)}\n")
             except _Cannot as why:
-                sys.stdout.write(f"{name}: cannot be unpacked here, so its tests are skipped ({why})\n")
+                sys.stdout.write(f"{package}: cannot be unpacked here, so its tests are skipped ({why})\n")
 
 
 if __name__ == "__main__":
