@@ -24,6 +24,7 @@ from tests.support import cheap_hashing
 def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
+    config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
 
 
 _hash_as_in_production = cheap_hashing.install()
@@ -69,7 +70,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield str(tmp_path / "vault.db")
         return
-    made = postgres().migrated()
+    made = postgres().fresh() if request.node.get_closest_marker("without_schema") else postgres().migrated()
     yield made
     postgres().discard(made)
 

@@ -336,11 +336,11 @@ class InternalError(Refusal):
 
 
 def codes() -> list[str]:
-    """The code of every refusal that there is."""
+    """The code of every refusal of the server; clients have more of their own."""
     found: set[str] = set()
     kinds: list[type[Refusal]] = [Refusal]
     while kinds:
         below = kinds.pop().__subclasses__()
         kinds += below
-        found |= {kind.code for kind in below if "code" in vars(kind)}
+        found |= {kind.code for kind in below if "code" in vars(kind) and kind.__module__ == __name__}
     return sorted(found)

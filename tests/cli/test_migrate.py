@@ -20,6 +20,9 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 KNOWN = migrations.load()
 
 
+pytestmark = pytest.mark.without_schema
+
+
 @pytest.fixture
 def place(where: str) -> dict[str, str]:
     return {"DATABASE_URL": where} if "://" in where else {"DB_PATH": where}

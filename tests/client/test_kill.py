@@ -20,12 +20,12 @@ from strongroom.client.steps import Step
 from tests.client.faces import PASSWORD, unique_email
 from tests.contract.harness import Server, until
 
+pytestmark = pytest.mark.production_hashing
+
 ROUNDS = 40 if os.environ.get("SOAK") else 6
 CHILD = """
 import sys
 from strongroom.client import Client, keep_mine
-
-pytestmark = pytest.mark.production_hashing
 url, path, password, first = sys.argv[1:]
 with Client(url) as client:
     client.unlock(path, password)

@@ -28,6 +28,7 @@ def archive(tmp_path: Path, clock: Clock) -> str:
     return "one"
 
 
+@pytest.mark.without_schema
 def test_without_a_word_nothing_is_made(where: str, archive: str, tmp_path: Path) -> None:
     """Exit code 2, and a sentence that names where it looked and how to say otherwise. No folder, no lock is left."""
     place = str(tmp_path / "elsewhere" / "vault.db") if "://" not in where else where

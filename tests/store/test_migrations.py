@@ -20,13 +20,9 @@ from tests.conftest import Clock, runs
 from tests.moving import alter, rows_of
 from tests.postgres import postgres
 
+pytestmark = pytest.mark.without_schema
+
 NEXT = Migration(2, "0002_next", "CREATE TABLE next_thing (id {bigint} PRIMARY KEY){strict};")
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A place where there is no schema yet, on each engine in turn."""
-    return str(tmp_path / "vault.db") if request.param == "sqlite" else postgres().fresh()
 
 
 @pytest.fixture

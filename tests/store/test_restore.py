@@ -169,7 +169,7 @@ async def test_a_restored_file_is_readable_by_its_owner_only(tmp_path: Path, clo
     try:
         await put_back(where, archive)
         new = str(tmp_path / "new" / "vault.db")
-        await put_back(new, archive)
+        await put_back(new, archive, new=True)
     finally:
         os.umask(before)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

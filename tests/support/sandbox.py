@@ -48,6 +48,7 @@ PLAYED: Final = FILTERED | {
 }
 UNPLAYED: Final = {
     *("ExecReload", "KillMode", "NotifyAccess", "RemoveIPC", "Restart", "RestartSec", "RestartSteps"),
+    "RestartPreventExitStatus",
     *("RestartMaxDelaySec", "TimeoutStartSec", "TimeoutStopSec", "Type", "WatchdogSec"),
     *("LockPersonality", "ProtectClock", "ProtectControlGroups", "ProtectHostname", "ProtectKernelLogs"),
     *("ProtectKernelModules", "ProtectKernelTunables", "RestrictRealtime", "SystemCallArchitectures"),
@@ -68,7 +69,7 @@ Unit = dict[str, list[str]]
 def service(text: str) -> Unit:
     """The lines of the section [Service] of a unit, by name."""
     found: Unit = {}
-    section = text.partition("[Service]")[2].partition("\n[")[0]
+    section = text.partition("\n[Service]\n")[2].partition("\n[")[0]
     for name, value in re.findall(r"^(\w+)=(.*)$", section, re.MULTILINE):
         found.setdefault(name, []).append(value)
     return found

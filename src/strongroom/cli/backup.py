@@ -357,6 +357,10 @@ class _Gentle(_Watcher):
         super().__init__()
         self._since = time.monotonic()
 
+    def said(self, sentence: str) -> None:
+        """Keep it for the end."""
+        self.sentences.append(sentence)
+
     def moved(self, doing: str, done: int, total: int) -> None:
         """Move the bar, and rest."""
         super().moved(doing, done, total)

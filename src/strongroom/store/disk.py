@@ -59,7 +59,7 @@ def stop_process(path: Path, error: BaseException) -> None:
         os.set_blocking(2, False)  # nobody may read it
         os.write(2, f"strongroom: {said.rstrip('.')}; stopping so that nothing is lost.\n".encode())
     finally:
-        os._exit(DAMAGED_EXIT if is_damaged else 1)
+        os._exit(1 if isinstance(error, apsw.IOError) or not is_damaged else DAMAGED_EXIT)  # a disk may come back
 
 
 def damaged(path: Path, error: BaseException) -> str:

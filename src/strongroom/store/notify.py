@@ -27,7 +27,13 @@ MOST: Final = 100  # nudges in one notification: PostgreSQL takes 8,000 bytes
 PACE: Final = 0.005  # seconds between two notifications of one node
 BACK_OFF: Final = 1.0  # seconds before another attempt to connect
 ALIVE_SECONDS: Final = 10.0  # a connection that is silent for so long is asked whether it is there
-_FAILED: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_FAILED: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that is lost while it is made
+    OSError,
+    TimeoutError,
+)
 
 
 class NotifyNudges(Nudges):
