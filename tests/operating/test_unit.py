@@ -202,7 +202,7 @@ def test_a_server_that_cannot_hash_passwords_is_not_ready(tmp_path: Path) -> Non
 
 def test_a_lower_priority_is_a_wish(tmp_path: Path) -> None:
     """A filter that refuses it, as one of a container may, costs a line in the log and nothing else."""
-    machine = Machine(tmp_path, BACKUP_DIR="backups")
+    machine = Machine(tmp_path, BACKUP_DIR="/var/lib/strongroom/backups")
     text = machine.unit.read_text()
     assert "\nSystemCallFilter=setpriority\n" in text
     machine.unit.write_text(text.replace("SystemCallFilter=setpriority\n", ""))
