@@ -75,7 +75,7 @@ def location_of(where: str) -> str:
         from strongroom.store.pool import location
 
         return location(where)
-    return str(Path(where).expanduser().absolute())
+    return str(Path(where).expanduser().resolve())
 
 
 def open_database(

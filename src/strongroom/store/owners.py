@@ -6,7 +6,9 @@ that was made here, so that a link which somebody planted under the name gains n
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -29,11 +31,31 @@ def open_file(path: Path, like: Path | None = None) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # perhaps through a link, whose target keeps its owner
 
 
+def open_lock(path: Path, like: Path | None = None) -> int:
+    """Open a lock file, made if it is not there. A link, or a name of another file, is refused.
+
+    Root writes to it too: through a link that somebody planted it would write to any file.
+    """
+    with suppress(FileExistsError):
+        return make_file(path, like)
+    try:
+        descriptor = os.open(path, os.O_RDWR | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(error.errno, f"{path} is a link and no lock; remove it") from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path} is no lock; remove it")
+    return descriptor
+
+
 def make_folder(path: Path) -> None:
     """Make a folder for its owner only, and those above it, if they are not there."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
-        folder.mkdir(mode=0o700 if folder == path else 0o777, exist_ok=True)
+        folder.mkdir(mode=0o700 if folder == path else 0o755, exist_ok=True)
         if _is_root():
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW)
             try:

@@ -9,6 +9,8 @@ pending, so that whoever is killed on the way is followed by one who does it aga
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import os
 import shutil
 import time
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.store import disk, wal
+from strongroom.store import disk, owners, wal
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ def recover(path: Path, now: int) -> str | None:
         return None
     pending = _set_aside(path, now)
     with_log = _sound_state(path, log, pending)
-    if not with_log:
+    if with_log:
+        _keep_file(path, pending)
+    else:
         _truncate(path.with_name(f"{path.name}-wal"))
         path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
     connection = disk.connect(path)
@@ -74,13 +78,19 @@ def recover(path: Path, now: int) -> str | None:
     disk.sync_folder(path.parent)
     return (
         f"The write-ahead log of {path} was damaged: {log.readable} of {log.frames} frames could be read, and what was "
-        f"written after them is missing. The log is kept as {kept}. Clients notice by a new epoch and send again what "
-        f"they have; 'strongroom salvage {path} TARGET --log {kept}' may bring out more."
+        f"written after them may be missing. The log is kept as {kept}. Clients notice by a new epoch and send again "
+        f"what they have; 'strongroom salvage {path} TARGET --log {kept}' may bring out more."
     )
 
 
 def _kept(path: Path, suffix: str) -> list[Path]:
-    return sorted(path.parent.glob(f"{path.name}-wal.damaged-*{suffix}"))
+    return sorted(path.parent.glob(f"{glob.escape(path.name)}-wal.damaged-*{suffix}"))
+
+
+def finish(path: Path) -> None:
+    """Take what an earlier start has not finished with as kept: the file is about to be replaced."""
+    for pending in _kept(path, _PENDING):
+        pending.rename(pending.with_name(pending.name.removesuffix(_PENDING)))
 
 
 def _set_aside(path: Path, now: int) -> Path:
@@ -97,8 +107,9 @@ def _set_aside(path: Path, now: int) -> Path:
         name = name.with_name(f"{path.name}-wal.damaged-{stamp}-{number}")
     half, pending = name.with_name(name.name + _PART), name.with_name(name.name + _PENDING)
     descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as target, path.with_name(f"{path.name}-wal").open("rb") as source:
-        shutil.copyfileobj(source, target)
+    with os.fdopen(descriptor, "wb") as target:
+        with suppress(FileNotFoundError), path.with_name(f"{path.name}-wal").open("rb") as source:
+            shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())
     half.rename(pending)
@@ -106,12 +117,36 @@ def _set_aside(path: Path, now: int) -> Path:
     return pending
 
 
+def _keep_file(path: Path, pending: Path) -> Path:
+    """Copy the file itself too, before pages of a damaged log are put into it."""
+    stamp = pending.name.removesuffix(_PENDING).rpartition(".damaged-")[2]
+    kept = path.with_name(f"{path.name}.damaged-{stamp}")
+    half = kept.with_name(f"{kept.name}{_PART}")
+    if kept.exists():  # of an earlier start, which had not begun to change anything
+        return kept
+    half.unlink(missing_ok=True)
+    try:
+        with os.fdopen(owners.make_file(half), "wb") as target, path.open("rb") as source:
+            shutil.copyfileobj(source, target)
+            target.flush()
+            os.fsync(target.fileno())
+    except OSError as error:
+        half.unlink(missing_ok=True)
+        raise CannotOpen(
+            f"The write-ahead log of {path} is damaged, and the file cannot be copied before it is recovered: "
+            f"{error.strerror}. Make room beside it, and start again; nothing was changed."
+        ) from None
+    half.rename(kept)
+    disk.sync_folder(path.parent)
+    return kept
+
+
 def _sound_state(path: Path, log: Log, pending: Path) -> bool:
     """Whether the file goes on with the readable part of its log, or without any; refused if it is sound with neither.
 
     A log that was copied into the file further than it can be read would put old pages over new ones.
     """
-    further = log.copied is not None and log.copied >= log.readable
+    further = (log.copied is not None and log.copied >= log.readable) or _holds_readable(path, log)
     for with_log in (False, True) if further else (True, False):
         if _is_sound(path, with_log=with_log):
             return with_log
@@ -122,6 +157,34 @@ def _sound_state(path: Path, log: Log, pending: Path) -> bool:
         "database is not sound with them nor without them. Nothing was changed. 'strongroom restore FILE' puts a "
         f"backup in its place, and keeps this; {_SALVAGE}."
     )
+
+
+def _holds_readable(path: Path, log: Log) -> bool:
+    """Whether the file holds all that the readable part of the log does, or later pages: then it needs no log.
+
+    A page that is none of both may be of a frame that cannot be read; it is taken for one only where other pages show
+    that frames behind the damage were copied.
+    """
+    newest: dict[int, bytes] = {}
+    later: dict[int, set[bytes]] = {}
+    verified = 0
+    with suppress(FileNotFoundError):
+        for frame, content in wal.verified_frames(path.with_name(f"{path.name}-wal"), path):
+            digest = hashlib.sha256(content).digest()
+            if frame.number <= log.readable:
+                newest[frame.page] = digest
+            else:
+                verified += 1
+                later.setdefault(frame.page, set()).add(digest)
+    size, missing, evidence = wal.page_size(path), 0, False
+    with path.open("rb") as file:
+        for page, digest in newest.items():
+            file.seek((page - 1) * size)
+            here = hashlib.sha256(file.read(size)).digest()
+            if here != digest:
+                evidence = evidence or here in later.get(page, ())
+                missing += here not in later.get(page, ())
+    return not missing or (evidence and missing <= log.frames - log.readable - verified)
 
 
 def _is_sound(path: Path, *, with_log: bool) -> bool:
@@ -141,6 +204,6 @@ def _is_sound(path: Path, *, with_log: bool) -> bool:
 
 
 def _truncate(log: Path) -> None:
-    with log.open("rb+") as file:
+    with suppress(FileNotFoundError), log.open("rb+") as file:
         file.truncate(0)
         os.fsync(file.fileno())

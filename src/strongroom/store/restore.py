@@ -16,9 +16,10 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.store import owners, turns
+from strongroom.store import owners, recovery, turns
 from strongroom.store.backup import pages_of, steps_of
 from strongroom.store.copy import LINEAGE, MARKS, STEPS, Tally, tables
+from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, Side, opened, quoted, side, transaction
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def _switch(path: Path, fresh: Path, lock: turns.FileLock, stamp: str) -> str | 
     if not lock.word:
         lock.word = _unused(stamp, lambda stamp: _kept_as(path, stamp).exists())
     kept = _kept_as(path, lock.word)
+    recovery.finish(path)
     for suffix in _FILES:
         old = path.with_name(path.name + suffix)
         place = kept.with_name(kept.name + suffix)
@@ -200,6 +202,11 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
         if not lock.alone() or lock.word:
             lock.close()
             raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
+        try:
+            recovery.refuse(Path(target.identity))
+        except CannotOpen as error:
+            lock.close()
+            raise CannotCopy(str(error)) from None
     async with opened(target, to_fill=True):
         if target.engine != "sqlite" and not (await target.ask(turns.TRY_ALONE, turns.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")

@@ -79,6 +79,7 @@ class _Shape:
 
 def salvage(source: Path, target: Path, log: Path | None, epoch: str, now: int) -> dict[str, Outcome]:
     """Bring what can be read into a new file; what became of each table's rows."""
+    source = source.resolve()
     if not source.is_file():
         raise CannotCopy(f"There is no file {source}.")
     if target.exists():

@@ -147,6 +147,8 @@ class _SqliteSide:
                 self._connection = disk.connect(self._path)
                 return
             if not even_damaged:
+                if turns.word_of(self._path):
+                    raise CannotCopy(f"A restore of {self._path} was interrupted; run the same restore again first.")
                 self._refuse_a_damaged_log()
             if self.role == "source":
                 self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)

@@ -72,7 +72,7 @@ class SqliteDatabase:
     def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True, recover: bool = False) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
-        self._path = Path(path).expanduser().absolute()
+        self._path = Path(path).expanduser().resolve()  # where SQLite puts the log, and others the lock
         self._clock = clock
         self._queue: deque[Job] = deque()
         self._busy = False

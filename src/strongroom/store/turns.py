@@ -29,6 +29,7 @@ BACKING_UP: Final = 0x5354524F4E49  # held by the backup that is being made
 TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written
+_STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")  # what a restore writes into the lock
 _UNFINISHED: Final = re.compile(rf"\..+\.\d+{re.escape(HALF)}")
 
 
@@ -37,7 +38,8 @@ class FileLock:
 
     def __init__(self, path: Path, like: Path | None = None) -> None:
         self._descriptor = -1
-        self._descriptor = owners.open_file(path, like)
+        self._path = path
+        self._descriptor = owners.open_lock(path, like)
 
     def together(self) -> bool:
         """Take it, beside others who do the same. False if somebody has it alone."""
@@ -59,7 +61,10 @@ class FileLock:
     @property
     def word(self) -> str:
         """What is written in it."""
-        return os.pread(self._descriptor, 100, 0).decode("ascii", "replace")
+        text = os.pread(self._descriptor, 100, 0).decode("ascii", "replace")
+        if text and not _STAMP.fullmatch(text):
+            raise CannotOpen(f"{self._path} holds what no restore has written; look at it, and remove it.")
+        return text
 
     @word.setter
     def word(self, text: str) -> None:
@@ -116,9 +121,15 @@ def begin_half(path: Path, *, for_service: bool) -> int:
         os.close(descriptor)  # another one took it for abandoned before it was locked
 
 
+def _lock_path(path: Path) -> Path:
+    """The lock of a database, by whichever of its names it is called."""
+    real = path.resolve()
+    return real.with_name(f"{real.name}-lock")
+
+
 def lock_of(path: Path) -> FileLock:
     """The lock of the database in this file."""
-    return FileLock(path.with_name(f"{path.name}-lock"), path if path.exists() else path.parent)
+    return FileLock(_lock_path(path), path if path.exists() else path.parent)
 
 
 @contextmanager
@@ -128,7 +139,7 @@ def starting(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        folder = os.open(path.parent, os.O_RDONLY)
+        folder = os.open(path.resolve().parent, os.O_RDONLY)
     except OSError:  # one who may not even list it; whoever writes there can
         yield
         return
@@ -145,7 +156,7 @@ def is_served(path: Path) -> bool:
         return False
     with starting(path), suppress(FileNotFoundError):
         try:
-            descriptor = os.open(path.with_name(f"{path.name}-lock"), os.O_RDONLY)
+            descriptor = os.open(_lock_path(path), os.O_RDONLY)
         except PermissionError:
             return True  # nobody can tell, so nothing is taken for granted
         try:
@@ -160,7 +171,7 @@ def is_served(path: Path) -> bool:
 def word_of(path: Path) -> str:
     """What the lock of this file says, without making one."""
     with suppress(OSError):
-        return path.with_name(f"{path.name}-lock").read_text("ascii", "replace")
+        return _lock_path(path).read_text("ascii", "replace")
     return ""
 
 

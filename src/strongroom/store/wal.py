@@ -5,13 +5,15 @@ follows. After a kill or a loss of power that is right, because only the last tr
 damage it drops transactions that were acknowledged. This module tells the two apart. https://sqlite.org/fileformat2.html
 section 4 has the format; https://sqlite.org/walformat.html the format of the index.
 
-The log is damaged if it holds a frame of the current generation (one with the salts of the header) that follows a
-commit which cannot be recovered: the frames of a transaction are written after the commit before it has reached the
-disk, so an unfinished transaction is the last one. It is also damaged if the index (`-shm`) says that more was
+The log is damaged if it holds a frame of the current generation (one with the salts of the header) that follows, by its
+checksum, a commit which cannot be recovered: the frames of a transaction are written after the commit before it has
+reached the disk, so an unfinished transaction is the last one. Frames of an earlier, longer one that was never
+committed may lie behind it; they follow it by no checksum. It is also damaged if the index (`-shm`) says that more was
 committed than can be recovered: the index learns of a commit after the disk has it. And it is damaged if its header
 cannot be read and anything follows it: the header reaches the disk before the first frame; or if the file beside it
 holds nothing. What cannot be noticed:
-damage to the last transaction after a loss of power, when the index is gone. It looks like an unfinished one.
+damage to the last transaction after a loss of power, when the index is gone. It looks like an unfinished one; so do the
+last two, if the checksum of the first of them is what was damaged.
 """
 
 from __future__ import annotations
@@ -67,29 +69,39 @@ class Index(NamedTuple):
 
 def inspect(database: Path) -> Log:
     """Look at the log of this file. Only for a file that nobody has open: a log that is being written looks damaged."""
+    database = database.resolve()
     log = database.with_name(f"{database.name}-wal")
     try:
         with log.open("rb") as file:
             return _inspect(file, database)
     except FileNotFoundError:
+        return _gone(_index(database))
+
+
+def _gone(index: Index | None) -> Log:
+    """A log that is missing or empty: damaged if its index says that it held what the file does not have yet."""
+    if index is None or index.committed <= index.copied:
         return Log()
+    return Log(index.committed, 0, damaged=True, copied=_copied(index, index.salts))
 
 
 def _inspect(file: BinaryIO, database: Path) -> Log:
     raw = file.read(_HEADER.size)
-    if len(raw) < _HEADER.size:
-        return Log()
     index = _index(database)
+    if len(raw) < _HEADER.size:
+        return _gone(index)
     header = _header(raw)
     if header is None:
-        if not _has_content(file):
-            return Log()
+        if not raw.strip(b"\0") and not _has_content(file):
+            return _gone(index)
         size = page_size(database)
         salts = _commonest_salts(file, size) if index is None else index.salts
         seen = sum(frame.salts == salts for frame in _frames(file, size))
         return Log(max(seen, 1), 0, damaged=True, copied=_copied(index, salts))
     size, salts, order, sums = header
-    readable = valid = last = unreadable_commit = 0
+    readable = valid = last = 0
+    follows_a_commit = False  # that cannot be recovered, and was on the disk before a frame that follows it
+    before: Frame | None = None
     for frame in _frames(file, size):
         if frame.salts != salts:
             continue
@@ -100,13 +112,14 @@ def _inspect(file: BinaryIO, database: Path) -> Log:
                 readable = frame.number if frame.commit else readable
                 last = frame.number
                 continue
-        if frame.commit >= frame.page > 0 and not unreadable_commit:
-            unreadable_commit = frame.number
-        last = frame.number
+        if before is not None and before.number == frame.number - 1 and before.commit >= before.page > 0:
+            chained = _checksum(_content(file, frame, size), order, before.sums) == frame.sums
+            follows_a_commit = follows_a_commit or chained
+        last, before = frame.number, frame
     if index is not None and index.salts != salts:
         index = None  # of another generation
     committed = 0 if index is None else index.committed
-    damaged = committed > readable or 0 < unreadable_commit < last
+    damaged = committed > readable or follows_a_commit
     if last and not _bytes_of(database):  # SQLite would throw away the log of a file that holds nothing
         damaged = True
     return Log(max(last, committed) if damaged else last, readable, damaged, _copied(index, salts))
