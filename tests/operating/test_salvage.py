@@ -15,6 +15,8 @@ from typing import Any
 import apsw
 import pytest
 
+from strongroom.cli import main
+from strongroom.store import migrations
 from strongroom.store.salvage import salvage
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 
@@ -187,6 +189,52 @@ def test_what_is_refused(service: Service) -> None:
     service.server.start()
     assert service.command("salvage", "vault.db", "new.db").returncode == 2
     assert not (service.server.home / "new.db").exists()
+
+
+def test_what_is_no_database_is_refused_and_leaves_nothing(service: Service) -> None:
+    """Text, noise, nothing at all, a database of somebody else, and one of strongroom that holds no row."""
+    home = service.server.home
+    (home / "noise").write_bytes(CHANCE.randbytes(200_000))
+    (home / "nothing").touch()
+    (home / "text").write_text("root:x:0:0:root:/root:/bin/sh\n" * 500)
+    other = apsw.Connection(str(home / "other"))
+    other.execute("CREATE TABLE songs (title TEXT, length REAL); INSERT INTO songs VALUES ('a', 2.5), ('b', 3.5)")
+    other.close()
+    bare = apsw.Connection(str(home / "bare"))
+    migrations.migrate_sqlite(bare, NOW)
+    bare.close()
+    before = sorted(home.iterdir())
+    for name in ("noise", "nothing", "text", "other", "bare"):
+        ended = service.command("salvage", name, "new.db")
+        assert ended.returncode == 2, ended
+        assert f"No page of a strongroom database was found in {name}" in ended.stderr
+        assert "start the server" not in ended.stdout
+        assert sorted(home.iterdir()) == before
+
+
+@pytest.mark.parametrize("rows", ["vaults", "ledgers", "both"])
+def test_lost_documents_are_counted(
+    large: tuple[Path, dict[int, list[str]]], rows: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By what the account and its vaults say that they held, also where no index knows of them any more."""
+    path, pages = large
+    damaged = tmp_path / "vault.db"
+    shutil.copy(path, damaged)
+    connection = apsw.Connection(str(damaged))
+    [(live,)] = connection.execute("SELECT count(*) FROM documents WHERE deleted_at IS NULL").fetchall()
+    for table in ("vaults", "ledgers"):
+        connection.execute(f"UPDATE {table} SET documents = ?", (live if rows in {table, "both"} else 0,))
+    names = "SELECT pageno FROM dbstat WHERE name IN (SELECT name FROM sqlite_schema WHERE type = 'index'"
+    indexes = connection.execute(f"{names} AND tbl_name = 'documents')").fetchall()
+    connection.close()
+    hit = sorted(pages)[10:60]
+    for page in [*hit, *(int(str(page)) - 1 for (page,) in indexes)]:
+        flip(damaged, page * 4096, 4096)
+    assert main(["salvage", str(damaged), str(tmp_path / "new.db"), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)["tables"]["documents"]
+    assert told["lost"] == sum(len(pages[page]) for page in hit)
+    assert main(["salvage", str(damaged), str(tmp_path / "again.db")]) == 1
+    assert "lost, at least" in capsys.readouterr().out.splitlines()[0]
 
 
 @pytest.fixture(scope="module")

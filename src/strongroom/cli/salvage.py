@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     import argparse
 
 _SALVAGE = """
-Bring what can be read of a damaged SQLite file into a new one, and say how many rows of each table were read, lost and
-refused. SOURCE is not changed; a log beside it (SOURCE-wal) is read with it. Stop the server first. A backup is better
-than this, if there is one that is new enough: salvage cannot know what damage has changed within a row. Afterwards look
-at TARGET with 'strongroom doctor --db-path TARGET', put it in the place of the damaged file, or set DB_PATH, and start
-the server: clients notice by a new epoch and send again what they have. Accounts that were rebuilt have no password.
+Bring what can be read of a damaged SQLite file into a new one, and say how many rows of each table were read, lost
+and refused. Lost are at least so many: rows that an index still knows, and documents that an account or a vault has
+counted. SOURCE is not changed; a log beside it (SOURCE-wal) is read with it. Stop the server first. A backup is
+better than this, if there is one that is new enough: salvage cannot know what damage has changed within a row.
+Afterwards look at TARGET with 'strongroom doctor --db-path TARGET', put it in the place of the damaged file, or set
+DB_PATH, and start the server: clients notice by a new epoch and send again what they have. Accounts that were rebuilt
+have no password.
 """
 
 
@@ -26,7 +28,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the new file; it must not exist")
     parser.add_argument("--log", metavar="FILE", help="a damaged log of SOURCE that a server has kept aside")
     parser.add_argument("--json", action="store_true", help="answer in JSON")
-    parser.epilog = "Exit codes: 0 everything was read; 1 something is lost or refused; 2 wrong use, nothing was made."
+    parser.epilog = (
+        "Exit codes: 0 everything was read; 1 something is lost or refused; 2 wrong use, or SOURCE is no database of "
+        "strongroom: nothing was made."
+    )
     parser.set_defaults(run=salvage)
 
 
@@ -53,8 +58,12 @@ def salvage(options: argparse.Namespace) -> int:
         (name, f"{one.read:,}", f"{one.lost:,}", f"{one.refused:,}", f"{one.rebuilt:,}")
         for name, one in outcomes.items()
     ]
-    terminal.table(("table", "read", "lost", "refused", "rebuilt"), rows)
-    terminal.say(f"wrote {target}, checked; the epoch is a new one. Lost rows are those that an index still knows.")
+    terminal.table(("table", "read", "lost, at least", "refused", "rebuilt"), rows)
+    terminal.say(f"wrote {target}, checked; the epoch is a new one.")
+    terminal.say(
+        "Lost are rows that an index still knows, and documents that an account or a vault has counted; "
+        "there may be more."
+    )
     terminal.say(
         "Sessions and API keys are those that were found: set a new JWT_SECRET unless you trust them all. "
         "Then start the server on it."

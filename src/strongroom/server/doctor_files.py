@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from contextlib import suppress
@@ -79,12 +80,17 @@ def _obstacle(settings: Settings, folder: Path) -> Finding | None:
     user = _service_user(settings)
     if _may_write(there, user):
         return None
-    what = "cannot be written to" if there == folder else f"cannot be made: {there} cannot be written to"
-    return fault(
-        "backup",
-        f"BACKUP_DIR {folder} {what} by {_name_of(user)}, so every backup fails.",
-        f"chown {_name_of(user)} {there}, and chmod u+rwx; {_UNIT}",
-    )
+    if there == folder:
+        return fault(
+            "backup",
+            f"BACKUP_DIR {folder} cannot be written to by {_name_of(user)}, so every backup fails.",
+            f"chown {_name_of(user)} {_shell(folder)}, and chmod u+rwx; {_UNIT}",
+        )
+    says = f"BACKUP_DIR {folder} is not there, and cannot be made by {_name_of(user)}"
+    make = f"as root: {_make_folder(folder, user)}"
+    if not settings.database_url and not Path(settings.db_path).expanduser().parent.exists():
+        return warning("backup", f"{says}.", f"systemd makes it at the first start; without systemd, {make}")
+    return fault("backup", f"{says}, so every backup fails.", f"{make}; {_UNIT}")
 
 
 def _age(settings: Settings, folder: Path, now: int) -> Finding:
@@ -127,6 +133,7 @@ class _Wanted(NamedTuple):
     what: str
     mend: str
     root: bool = False  # whether it may be root's, for the service only reads it
+    named: bool = True  # by the operator, so that its owner and mode may be changed
 
 
 def permissions(
@@ -162,7 +169,8 @@ def _wanted(settings: Settings, personal: Sequence[Path], shared: Sequence[Path]
         yield _Wanted(path, 0o007, "can be read by everybody", "chmod o=", root=True)
         yield _Wanted(path, 0o022, "can be written to by others", "chmod go-w", root=True)
     for path in folders:
-        yield _Wanted(path, 0o022, "can be written to by others", "chmod go-w")
+        named = path == Path(settings.backup_dir or os.devnull)
+        yield _Wanted(path, 0o022, "can be written to by others", "chmod go-w", named=named)
 
 
 def _checked(wanted: _Wanted, user: int) -> Iterator[Finding]:
@@ -175,13 +183,17 @@ def _checked(wanted: _Wanted, user: int) -> Iterator[Finding]:
     of_root = wanted.root and status.st_uid == 0
     # A file of root's is read by the service through a group, which may read it and nothing else.
     mask = wanted.mask & 0o037 if of_root and user != 0 else wanted.mask
+    path, owned = _shell(wanted.path), status.st_uid == user
+    own_folder = "move the database into a folder of its own, which only the service can write to; see DB_PATH"
     if stat.S_IMODE(status.st_mode) & mask:
-        yield fault("permissions", f"{wanted.path} {wanted.what}.", f"{wanted.mend} {wanted.path}")
-    if status.st_uid != user and not of_root:
+        mend = f"{wanted.mend} {path}" if wanted.named or owned else own_folder
+        yield fault("permissions", f"{wanted.path} {wanted.what}.", mend)
+    if not owned and not of_root:
+        mend = f"chown {_name_of(user)} {path}" if wanted.named else own_folder
         yield fault(
             "permissions",
             f"{wanted.path} belongs to {_name_of(status.st_uid)}, and the service runs as {_name_of(user)}.",
-            f"chown {_name_of(user)} {wanted.path}, or run the doctor as the user of the service",
+            f"{mend}, or run the doctor as the user of the service",
         )
 
 
@@ -238,6 +250,16 @@ def _groups_of(user: int) -> list[int]:
     except KeyError:
         return []
     return os.getgrouplist(entry.pw_name, entry.pw_gid)
+
+
+def _make_folder(folder: Path, user: int) -> str:
+    """The command by which root makes a folder for a user, and changes no other."""
+    return f"install -d -m 0700 -o {_name_of(user)} {_shell(folder)}"
+
+
+def _shell(path: Path) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))
 
 
 def _name_of(user: int) -> str:

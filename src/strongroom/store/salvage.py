@@ -11,7 +11,7 @@ the new file has a new lineage. The source is never written to.
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -37,7 +37,7 @@ class Outcome(Struct):
     """What became of the rows of one table."""
 
     read: int = 0
-    lost: int = 0  # known from an index, and not found
+    lost: int = 0  # at least: known from an index or a count, and not found
     refused: int = 0  # found, and of the wrong kind, not text, or referring to a row that is gone
     rebuilt: int = 0  # made anew from what refers to them
 
@@ -88,20 +88,28 @@ def salvage(source: Path, target: Path, log: Path | None, epoch: str, now: int) 
         raise CannotCopy(f"A server is using {source}; stop it, and try again.")
     half = target.with_name(f"{target.name}.part")
     try:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            half.with_name(half.name + suffix).unlink(missing_ok=True)
+        _remove(half)
         os.close(os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         outcomes = _fill(half, source, log, epoch, now)
+        if not any(one.read or one.rebuilt for one in outcomes.values()):
+            raise CannotCopy(f"No page of a strongroom database was found in {source}; nothing was made.")
         with half.open("rb+") as file:
             os.fsync(file.fileno())
         os.link(half, target)  # unlike a rename, never over another file
-        half.unlink()
         disk.sync_folder(target.parent)
     except OSError as error:
         raise CannotCopy(f"Cannot salvage {source} into {target}: {error.strerror}.") from None
     except apsw.Error as error:
         raise CannotCopy(f"Cannot write {target}: {error}.") from None
+    finally:
+        with suppress(OSError):
+            _remove(half)
     return outcomes
+
+
+def _remove(half: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        half.with_name(half.name + suffix).unlink(missing_ok=True)
 
 
 def _fill(half: Path, source: Path, log: Path | None, epoch: str, now: int) -> dict[str, Outcome]:
@@ -165,6 +173,7 @@ class _Salvage:
         self._shapes = {table.name: _Shape(table, connection) for table in tables() if table.name not in _OWN}
         self.outcomes = {name: Outcome() for name in self._shapes}
         self._seen: dict[str, set[int]] = {name: set() for name in self._shapes}
+        self._missing: dict[str, set[int]] = {name: set() for name in self._shapes}  # rowids that an index has
         self._known: dict[str, dict[int, list[Record]]] = {}  # what the indexes of users and vaults say, by rowid
 
     def take(self, pages: Pages, *, again: bool = False) -> None:
@@ -236,18 +245,16 @@ class _Salvage:
             if name in _WITHOUT_SHAPE and name not in roots:
                 outcome.lost = 1  # at least: the server makes them anew
                 continue
-            for number in (1, 2):
-                root = roots.get(f"sqlite_autoindex_{name}_{number}")
+            for index in _indexes(pages, name):
                 entries = [
                     cell.record
-                    for page in _below(pages, root, set())
+                    for page in _below(pages, roots.get(index), set())
                     for cell in _cells(pages, page)
                     if cell is not None
                 ]
                 lost = [record for record in entries if record and record[-1] not in self._seen[name]]
-                if number == 1:
-                    outcome.lost = len({record[-1] for record in lost})
-                if name in {"users", "vaults"}:
+                self._missing[name] |= {record[-1] for record in lost}
+                if index in {f"sqlite_autoindex_{table}_{n}" for table in ("users", "vaults") for n in (1, 2)}:
                     for record in lost:
                         self._known[name].setdefault(record[-1], []).append(record)
 
@@ -256,9 +263,18 @@ class _Salvage:
         self._rebuild("users", _REBUILD_USERS, self._named("users", 1))
         self._rebuild("vaults", _REBUILD_VAULTS, self._named("vaults", 2))
         self._refuse_loose()
+        self._count_lost()
         for statement in _COUNT_ANEW:
             self._connection.execute(statement)
         self._connection.execute(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, ?, ?)", (epoch, now))
+
+    def _count_lost(self) -> None:
+        """Count what an index has and nobody found; of documents, also what accounts and vaults say that they held."""
+        for name, outcome in self.outcomes.items():
+            outcome.lost = max(outcome.lost, len(self._missing[name] - self._seen[name]))
+        documents = self.outcomes["documents"]
+        [(counted,)] = self._connection.execute(_COUNTED_AND_MISSING).fetchall()
+        documents.lost = max(documents.lost, int(str(counted)) - documents.refused)
 
     def _named(self, name: str, width: int) -> list[tuple[str, ...]]:
         """Rows that the two unique indexes know: the columns of the key, and the other name."""
@@ -296,6 +312,17 @@ def _roots(pages: Pages) -> dict[str, int]:
                 if name is not None:
                     roots[name] = cell.record[3]
     return roots
+
+
+def _indexes(pages: Pages, table: str) -> list[str]:
+    """The names of a table's indexes, those of its keys first, as far as the schema can be read."""
+    found = {f"sqlite_autoindex_{table}_{number}" for number in (1, 2)}
+    for number in _below(pages, 1, set()):
+        for cell in _cells(pages, number):
+            if cell is not None and len(cell.record) == 5 and _text(cell.record[2]) == table:
+                name = _text(cell.record[1])
+                found |= {name} if name is not None and cell.record[0] == b"index" else set()
+    return sorted(found, key=lambda name: (not name.startswith("sqlite_autoindex"), name))
 
 
 def _below(pages: Pages, root: int | None, visited: set[int]) -> Iterator[int]:
@@ -353,6 +380,15 @@ _REBUILD_VAULTS: Final = """
      WHERE NOT EXISTS (SELECT 1 FROM vaults AS v WHERE v.user_id = o.user_id AND v.uid = o.uid)
        AND o.user_id IN (SELECT id FROM users)
     ON CONFLICT DO NOTHING
+"""
+# Live documents that accounts and their vaults count, and that were not found; before they are counted anew.
+_COUNTED_AND_MISSING: Final = """
+    SELECT coalesce(sum(max(0, max(coalesce(l.documents, 0), coalesce(v.documents, 0)) - coalesce(d.found, 0))), 0)
+      FROM users AS u
+      LEFT JOIN ledgers AS l ON l.user_id = u.id
+      LEFT JOIN (SELECT user_id, sum(documents) AS documents FROM vaults GROUP BY user_id) AS v ON v.user_id = u.id
+      LEFT JOIN (SELECT user_id, count(*) AS found FROM documents WHERE deleted_at IS NULL GROUP BY user_id) AS d
+           ON d.user_id = u.id
 """
 _LIVE: Final = "d.user_id = vaults.user_id AND d.vault_uid = vaults.uid AND d.deleted_at IS NULL"
 _COUNT_ANEW: Final = (
