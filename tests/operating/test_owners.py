@@ -138,3 +138,28 @@ def test_a_folder_that_this_user_cannot_enter_is_a_sentence(home: Path) -> None:
         assert "Traceback" not in done.stderr, arguments
         assert done.returncode == 2, arguments
         assert "Run the command as the service's user" in done.stdout + done.stderr, arguments
+
+
+def test_a_folder_that_root_had_to_make_is_told_of(tmp_path: Path) -> None:
+    """Above it all belongs to root, so whose the service is cannot be known: whose it is now, and what to type."""
+    assert strongroom(tmp_path, "db", "migrate", DB_PATH="source.db").returncode == 0
+    assert strongroom(tmp_path, "backup", "one", DB_PATH="source.db").returncode == 0
+    folder = tmp_path / "lib" / "service"
+    done = strongroom(tmp_path, "restore", "one", "--new", DB_PATH=str(folder / "vault.db"))
+    assert (done.returncode, done.stderr) == (0, "")
+    [warning] = [line for line in done.stdout.splitlines() if line.startswith("warning: ")]
+    assert "belong to root" in warning
+    assert f"chown -R strongroom: {folder}" in warning
+    again = strongroom(tmp_path, "restore", "one", DB_PATH=str(folder / "vault.db"))
+    assert "warning" not in again.stdout
+
+
+def test_a_folder_that_cannot_be_made_is_told_of(home: Path, tmp_path: Path) -> None:
+    """With the line that makes it, as root."""
+    assert strongroom(tmp_path, "db", "migrate", DB_PATH="source.db").returncode == 0
+    assert strongroom(tmp_path, "backup", str(home / "one"), DB_PATH="source.db").returncode == 0
+    os.chown(home / "one", NOBODY, NOBODY)
+    folder = home.parent / "lib"
+    done = as_user(home, NOBODY, "restore", "one", "--new", DB_PATH=str(folder / "vault.db"))
+    assert done.returncode == 2
+    assert f"install -d -m 0700 -o USER -g USER {folder}" in done.stderr

@@ -31,7 +31,7 @@ def archive(tmp_path: Path, clock: Clock) -> str:
 @pytest.mark.without_schema
 def test_without_a_word_nothing_is_made(where: str, archive: str, tmp_path: Path) -> None:
     """Exit code 2, and a sentence that names where it looked and how to say otherwise. No folder, no lock is left."""
-    place = str(tmp_path / "elsewhere" / "vault.db") if "://" not in where else where
+    place = str(tmp_path / "elsewhere" / "vault.db") if "://" not in where else postgres().fresh()
     done = strongroom(tmp_path, "restore", archive, **place_of(place))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
@@ -45,7 +45,7 @@ def test_without_a_word_nothing_is_made(where: str, archive: str, tmp_path: Path
 
 def test_new_refuses_what_is_there(where: str, archive: str, tmp_path: Path, clock: Clock) -> None:
     """And without it what is there is replaced and kept; each says which database that is."""
-    asyncio.run(open_database(where, clock).close())
+    asyncio.run(live_in(where, clock))
     before = asyncio.run(copied_rows_of(where))
     done = strongroom(tmp_path, "restore", archive, "--new", **place_of(where))
     assert done.returncode == 2
@@ -56,6 +56,26 @@ def test_new_refuses_what_is_there(where: str, archive: str, tmp_path: Path, clo
     assert "what was there is kept" in done.stdout
     named = where if "://" not in where else where.rpartition("/")[2].partition("?")[0]
     assert f"into {named}" in done.stdout or f"/{named}" in done.stdout
+
+
+def test_new_takes_a_database_without_accounts_for_none(where: str, archive: str, tmp_path: Path, clock: Clock) -> None:
+    """As a server that was started once on a new machine leaves it; it is kept all the same."""
+    asyncio.run(open_database(where, clock).close())
+    done = strongroom(tmp_path, "restore", archive, "--new", **place_of(where))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "what was there is kept" in done.stdout
+    assert (
+        asyncio.run(copied_rows_of(where))["users"] == asyncio.run(copied_rows_of(str(tmp_path / "source.db")))["users"]
+    )
+
+
+def test_new_refuses_what_cannot_be_read(archive: str, tmp_path: Path) -> None:
+    """Whether there are accounts in a damaged file nobody knows."""
+    (tmp_path / "vault.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
+    done = strongroom(tmp_path, "restore", archive, "--new", DB_PATH="vault.db")
+    assert done.returncode == 2
+    assert "Leave out --new" in done.stderr
+    assert [path.name for path in tmp_path.glob("vault.db*")] == ["vault.db"]
 
 
 def test_no_password_is_told(archive: str, tmp_path: Path) -> None:

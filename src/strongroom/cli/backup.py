@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strongroom.archive import Manifest
     from strongroom.server.settings import Settings
 
-_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_PASSPHRASE", "BACKUP_SSH_KEY", "BACKUP_SSH_HOSTS")
+_WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_SSH_KEY", "BACKUP_SSH_HOSTS")
 _NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
 _REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
@@ -29,13 +29,14 @@ Write one moment of the whole service into FILE, while the server goes on. The f
 again before it gets its name; one that exists is never written over. With - as FILE the archive goes to standard output
 and all else to standard error; check it where it arrives, with 'strongroom backup --verify -'. Settings are read as for
 'strongroom serve'. BACKUP_PASSPHRASE or BACKUP_RECIPIENT, if one is set, encrypts it. With --verify, FILE is opened and
-counted instead.
+counted instead, or with --latest the newest backup in BACKUP_DIR.
 """
 _RESTORE = """
-Put the service that FILE holds in the place of the one that is there. Stop the server first, on all nodes. FILE is read
-to its end before anything is touched; with - it is standard input. What was there is kept, and you are told where. A
-database is only made where there is none if you say --new. Clients notice by a new epoch. An archive of a SQLite file
-can be restored into PostgreSQL, and the other way round. If it is interrupted, run the same command again.
+Put the service that FILE holds in the place of the one that is there; with --latest that is the newest backup in
+BACKUP_DIR. Stop the server first, on all nodes. FILE is read to its end before anything is touched; with - it is
+standard input. What was there is kept, and you are told where. A database is only made where there is none if you say
+--new. Clients notice by a new epoch. An archive of a SQLite file can be restored into PostgreSQL, and the other way
+round. If it is interrupted, run the same command again.
 """
 LEFT_OUT = 1  # the exit code of a backup that is made, but for rows that cannot be read
 _DAMAGED = 1
@@ -51,6 +52,7 @@ def add_backup(parser: argparse.ArgumentParser) -> None:
     parser.description = _BACKUP
     parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to write, or to verify; - is a pipe")
     parser.add_argument("--verify", action="store_true", help="only open FILE, and count what it holds")
+    parser.add_argument("--latest", action="store_true", help="with --verify: open the newest backup in BACKUP_DIR")
     parser.add_argument(
         "--scheduled",
         action="store_true",
@@ -63,7 +65,8 @@ def add_backup(parser: argparse.ArgumentParser) -> None:
 def add_restore(parser: argparse.ArgumentParser) -> None:
     """What `strongroom restore` takes."""
     parser.description = _RESTORE
-    parser.add_argument("file", metavar="FILE", help="the archive to restore; - is standard input")
+    parser.add_argument("file", metavar="FILE", nargs="?", help="the archive to restore; - is standard input")
+    parser.add_argument("--latest", action="store_true", help="restore the newest backup in BACKUP_DIR")
     parser.add_argument("--new", action="store_true", help="make a database, where there is none")
     _add_options(parser, *_WHERE, BACKUP_PASSPHRASE=_OPENS)
     parser.set_defaults(run=restore)
@@ -89,11 +92,14 @@ def backup(options: argparse.Namespace) -> int:
     settings = configuration.settings_of(options)
     if options.scheduled:
         return _scheduled(settings)
+    if options.verify:
+        _show(*_verified_by_name(_archive_named(options, settings), settings, options.identity))
+        return 0
+    if options.latest:
+        raise terminal.Stop("--latest goes with --verify; to make a backup, name the FILE that it is to be written to.")
     if options.file is None:
         raise terminal.Stop("Name the FILE that the backup is to be written to, or with --verify the one to look at.")
-    if options.verify:
-        _show(*_verified_by_name(options.file, settings, options.identity))
-        return 0
+    _refuse_an_empty_name(options.file)
     if options.file == archives.STREAM:
         manifest, checksum, size, left_out = _streamed(settings)
         _show(manifest, checksum)
@@ -162,6 +168,45 @@ class _Made:
             os.nice(_NICENESS)
         self.result = operate.backup(self._settings, sink, self._watcher, alone=self._alone)
         return self.result[1]
+
+
+def _archive_named(options: argparse.Namespace, settings: Settings) -> str:
+    """The name of the archive to read: the one that was given, or the newest backup in BACKUP_DIR, which is told."""
+    if options.latest and options.file is not None:
+        raise terminal.Stop("Name a FILE, or say --latest, and not both.")
+    if options.latest:
+        path = _latest(settings)
+        terminal.say(f"the latest backup is {path}")
+        return str(path)
+    if options.file is None:
+        raise terminal.Stop("Name the FILE with the archive, or say --latest for the newest backup in BACKUP_DIR.")
+    _refuse_an_empty_name(options.file)
+    name: str = options.file
+    return name
+
+
+def _refuse_an_empty_name(name: str) -> None:
+    if not name:
+        raise terminal.Stop("No FILE was named: the name is empty.")
+
+
+def _latest(settings: Settings) -> Path:
+    """The newest backup in BACKUP_DIR, but for those that are dated later than now."""
+    from strongroom.server import schedule
+
+    if not settings.backup_dir:
+        raise terminal.Stop("BACKUP_DIR is not set, so that no backup is the latest; set it, or name a FILE.")
+    folder = Path(settings.backup_dir).absolute()
+    try:
+        os.scandir(folder).close()
+    except OSError as error:
+        raise terminal.Stop(f"Cannot read BACKUP_DIR {folder}: {error.strerror}.") from None
+    newest = schedule.newest(folder, _clock())
+    if newest is None:
+        ahead = len(schedule.backups_in(folder))
+        but = f", but for {ahead:,} dated later than now, which 'strongroom doctor' names" if ahead else ""
+        raise terminal.Stop(f"There is no backup in BACKUP_DIR {folder}{but}.")
+    return newest.path
 
 
 def _verified_by_name(name: str, settings: Settings, identity: str | None) -> tuple[Manifest, str]:
@@ -286,19 +331,21 @@ def restore(options: argparse.Namespace) -> int:
     from strongroom.server import operate
 
     settings = configuration.settings_of(options)
+    name = _archive_named(options, settings)
     with _in_sentences(_Watcher()):
         near = operate.look_before_restore(settings, new=options.new)
-    name = options.file
     with archives.opened_file(name, near, _fetcher(name, settings)) as file:
         asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
         passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
         _verified(file, name, _with(settings, passphrase), options.identity)
         file.seek(0)
         with _in_sentences(_Watcher()) as watcher, archives.opened(file, name, passphrase, options.identity) as source:
-            restored = operate.restore(settings, Reader(source), watcher, new=options.new)
+            archive = Reader(source)
+            restored = operate.restore(settings, archive, watcher, new=options.new)
     origin = "standard input" if name == archives.STREAM else name
     terminal.say(
-        f"restored {restored.rows:,} rows from {origin} into {restored.into}, verified; the epoch is a new one."
+        f"restored {restored.rows:,} rows, made {_made_at(archive.manifest)}, from {origin} into {restored.into}, "
+        "verified; the epoch is a new one."
     )
     if restored.kept is not None:
         terminal.say(f"what was there is kept: {restored.kept}")
@@ -321,12 +368,15 @@ def _show(manifest: Manifest, checksum: str) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for name, count in rows:
         terminal.say(f"{name:{widths[0]}}  {count:>{widths[1]}}")
-    made = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest.created_at / 1000))
     terminal.say(
-        f"made {made} UTC from {manifest.engine} by strongroom {manifest.program}, schema {manifest.schema}, "
+        f"made {_made_at(manifest)} from {manifest.engine} by strongroom {manifest.program}, schema {manifest.schema}, "
         f"epoch {manifest.epoch or 'none'}"
     )
     terminal.say(f"checksum {checksum}")
+
+
+def _made_at(manifest: Manifest) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(manifest.created_at / 1000))
 
 
 class _Watcher:

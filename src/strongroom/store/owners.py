@@ -56,7 +56,7 @@ def make_folder(path: Path) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700 if folder == path else 0o755, exist_ok=True)
-        if _is_root():
+        if is_root():
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW)
             try:
                 give(descriptor, folder.parent)
@@ -74,13 +74,14 @@ def owner_of(path: Path) -> int | None:
         return None
 
 
-def _is_root() -> bool:
+def is_root() -> bool:
+    """Whether root runs this."""
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def give(descriptor: int, like: Path) -> None:
     """Let an open file that was made here belong to the owner of another; where root may not, the doctor tells."""
-    if _is_root():
+    if is_root():
         with suppress(OSError):
             owner = like.stat()
             if owner.st_uid:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.store.copy import Watcher
     from strongroom.store.sides import Table
 
+_USERS: Final = "users"
 _KEPT: Final = "before"
 _FILES: Final = ("-wal", "-shm", "")  # of one database; the file itself is moved last
 
@@ -48,17 +49,36 @@ async def look(where: str, *, new: bool) -> Path:
     if target.engine == "sqlite":
         path = Path(target.identity)
         if not _is_interrupted(path):
-            _check_target(path, target.exists, new=new)
+            _check_target(path, await _holds_accounts(target) if new else target.exists, new=new)
         return next(folder for folder in path.parents if folder.is_dir())
     async with opened(target, to_fill=True):
-        _check_target(target.identity, bool(await _our_tables(target)), new=new)
+        _check_target(target.identity, await (_has_users(target) if new else _has_our_tables(target)), new=new)
     return Path(gettempdir())
+
+
+async def _holds_accounts(target: Side) -> bool:
+    """Whether a file has accounts; one that cannot be read may have some. A server that was started once left none."""
+    if not target.exists:
+        return False
+    try:
+        async with opened(target, to_fill=False):
+            return await _has_users(target)
+    except (CannotCopy, CannotOpen):
+        return True
+
+
+async def _has_users(target: Side) -> bool:
+    return _USERS in await target.tables() and bool(await target.ask(f"SELECT 1 FROM {_USERS} LIMIT 1"))
+
+
+async def _has_our_tables(target: Side) -> bool:
+    return bool(await _our_tables(target))
 
 
 def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FBT001 - a fact, no option
     if there and new:
         raise CannotCopy(
-            f"There is a database already: {named}. Nothing was restored. Leave out --new to replace it; "
+            f"There is a database with accounts already: {named}. Nothing was restored. Leave out --new to replace it; "
             "what is there is then kept beside the new one."
         )
     if not there and not new:
@@ -91,11 +111,14 @@ async def restore(
 
 
 async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp: str, watcher: Watcher) -> Restored:
+    is_folder_new = not path.parent.exists()
     try:
         owners.make_folder(path.parent)
         lock = turns.lock_of(path)
     except OSError as error:
-        raise CannotCopy(f"Cannot write beside {path}: {error.strerror}.") from None
+        how = f" As root: install -d -m 0700 -o USER -g USER {path.parent}, for the service's user."
+        needs_root = isinstance(error, PermissionError) and is_folder_new
+        raise CannotCopy(f"Cannot write beside {path}: {error.strerror}.{how if needs_root else ''}") from None
     try:
         if not lock.alone():
             raise CannotCopy(f"A server is using {path}; stop it, and try again.")
@@ -109,7 +132,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
             _remove(fresh)
             raise
         kept = _switch(path, fresh, lock, stamp)
-        return Restored(rows, str(path), kept, _of_another(path, owner))
+        return Restored(rows, str(path), kept, _of_root(path) if is_folder_new else _of_another(path, owner))
     except OSError as error:
         raise CannotCopy(f"Cannot restore {path}: {error.strerror}; run the same command again.") from None
     finally:
@@ -124,6 +147,16 @@ def _of_another(path: Path, owner: int | None) -> str | None:
     return (
         f"{path} belongs to user {mine}, and what it replaces belonged to user {owner}, who may not be able to open "
         f"it; run as root: chown {owner} {path}"
+    )
+
+
+def _of_root(path: Path) -> str | None:
+    """A sentence, where root had to make the folder, and it belongs to root as the one above it does."""
+    if not owners.is_root() or owners.owner_of(path.parent):
+        return None
+    return (
+        f"{path.parent} was not there; it and {path.name} belong to root, and a service that runs as another user "
+        f"cannot open them; for the user strongroom, type: chown -R strongroom: {path.parent}"
     )
 
 

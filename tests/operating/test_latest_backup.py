@@ -1,0 +1,78 @@
+"""`--latest` takes the newest backup whose name can be believed, and says which one that is."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from strongroom.server.schedule import name_at
+from tests.conftest import Clock
+from tests.moving import live_in
+from tests.support.command_line import strongroom
+
+DAY = 24 * 3600 * 1000
+
+
+@pytest.fixture
+def home(tmp_path: Path, clock: Clock) -> Path:
+    """A service with a folder of backups: an old one, a newer one, and one that is dated in a hundred days."""
+    asyncio.run(live_in(str(tmp_path / "vault.db"), clock))
+    (tmp_path / ".env").write_text("DB_PATH=vault.db\nBACKUP_DIR=kept\n")
+    (tmp_path / "kept").mkdir()
+    now = time.time_ns() // 1_000_000
+    old, new, ahead = (tmp_path / "kept" / name_at(now + days * DAY) for days in (-9, -1, 100))
+    assert strongroom(tmp_path, "backup", str(new)).returncode == 0
+    shutil.copy(new, old)
+    ahead.write_text("not an archive")
+    return tmp_path
+
+
+def newest_name(home: Path) -> str:
+    return sorted(path.name for path in (home / "kept").iterdir())[1]
+
+
+@pytest.mark.parametrize("command", [("backup", "--verify"), ("restore",)])
+def test_the_newest_that_can_be_believed_is_taken(home: Path, command: tuple[str, ...]) -> None:
+    """And is named, with the moment when it was made."""
+    done = strongroom(home, *command, "--latest")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert newest_name(home) in done.stdout
+    assert time.strftime("made %Y-%m-%d ", time.gmtime()) in done.stdout
+
+
+@pytest.mark.parametrize("command", [("backup", "--verify"), ("restore",)])
+def test_without_one_nothing_is_done(home: Path, command: tuple[str, ...]) -> None:
+    """Exit code 2 and a sentence: no folder is set, it is not there, or it holds none; and never two names."""
+    before = (home / "vault.db").read_bytes()
+    (home / "empty").mkdir()
+    for settings, said in (
+        ({"BACKUP_DIR": ""}, "BACKUP_DIR is not set"),
+        ({"BACKUP_DIR": str(home / "nowhere")}, "No such file or directory"),
+        ({"BACKUP_DIR": str(home / "empty")}, f"There is no backup in BACKUP_DIR {home / 'empty'}"),
+    ):
+        done = strongroom(home, *command, "--latest", **settings)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert said in done.stderr
+    (home / "kept" / newest_name(home)).unlink()
+    min((home / "kept").iterdir()).unlink()
+    done = strongroom(home, *command, "--latest")
+    assert done.returncode == 2
+    assert "dated later than now" in done.stderr
+    both = strongroom(home, *command, "--latest", "one")
+    assert both.returncode == 2
+    assert "not both" in both.stderr
+    neither = strongroom(home, *command)
+    assert neither.returncode == 2
+    assert "FILE" in neither.stderr
+    assert (home / "vault.db").read_bytes() == before
+
+
+def test_a_backup_is_not_written_to_the_latest(home: Path) -> None:
+    """To make one, a name is needed."""
+    done = strongroom(home, "backup", "--latest")
+    assert done.returncode == 2
+    assert "--verify" in done.stderr
