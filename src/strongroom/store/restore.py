@@ -122,6 +122,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
     try:
         if not lock.alone():
             raise CannotCopy(f"A server is using {path}; stop it, and try again.")
+        _ = lock.word  # one that no restore wrote is refused before anything is made
         fresh = path.with_name(f"{path.name}.restoring")
         _remove(fresh)
         owner = owners.owner_of(path)
@@ -231,14 +232,14 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
     if target.engine == "sqlite":
         if not target.exists:
             raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
-        lock = turns.lock_of(Path(target.identity))
-        if not lock.alone() or lock.word:
-            lock.close()
-            raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
         try:
+            lock = turns.lock_of(Path(target.identity))
+            if not lock.alone() or lock.word:
+                raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
             recovery.refuse(Path(target.identity))
+        except OSError as error:
+            raise CannotCopy(f"{target.named} cannot be locked: {error.strerror}.") from None
         except CannotOpen as error:
-            lock.close()
             raise CannotCopy(str(error)) from None
     async with opened(target, to_fill=True):
         if target.engine != "sqlite" and not (await target.ask(turns.TRY_ALONE, turns.SERVING))[0][0]:
