@@ -96,11 +96,11 @@ def systemd(_options: argparse.Namespace) -> int:
     """Print a unit for systemd."""
     beside = Path(sys.executable).with_name("strongroom")
     program = str(beside) if beside.exists() else f"{sys.executable} -m strongroom"
+    terminal.say(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
     hidden = next((path for path in map(Path, _HIDDEN) if Path(sys.executable).resolve().is_relative_to(path)), None)
     if hidden is not None:
         terminal.complain(
             f"warning: Python lies below {hidden}, which the unit hides from the service (ProtectHome=yes): it would "
             "not start. Install strongroom into /opt/strongroom, as docs/operating.md says, and print the unit there."
         )
-    terminal.say(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
     return 0
