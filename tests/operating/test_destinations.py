@@ -104,7 +104,7 @@ def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None
     [made] = (home / "kept").glob("*.backup")
     [first] = names(place)
     future, yesterday, old = name_at(now() + 400 * DAY), name_at(now() - DAY), name_at(now() - 9 * DAY)
-    left, fresh = f".{name_at(now() - 3 * DAY)}.half", f".{name_at(now())}.half"
+    left, fresh = f".{name_at(now() - 3 * DAY)}.half", f".{name_at(now() - DAY // 24)}.half"
     others = ["notes.txt", "my.backup", "strongroom-x.backup"]
     for name in (future, yesterday, old, left, fresh, *others):
         _put(place, name)
