@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from contextlib import asynccontextmanager, suppress
 from posixpath import join
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from strongroom.server.destinations import HALF, CannotSend
+from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,10 +81,10 @@ class Sftp:
                 with path.open("rb") as source:
                     while piece := source.read(_PIECE):
                         digest.update(piece)
-                        async with asyncio.timeout(_STALLED):
+                        async with await patience(_STALLED):
                             await target.write(piece)
                 with suppress(ssh.SFTPOpUnsupported):
-                    async with asyncio.timeout(_STALLED):
+                    async with await patience(_STALLED):
                         await target.fsync()
             if await self._digest_of(half) != digest.digest():
                 await self._sftp.remove(half)
@@ -114,7 +114,7 @@ class Sftp:
         return digest.digest()
 
     async def _piece_of(self, file: Any) -> bytes:
-        async with asyncio.timeout(_STALLED):
+        async with await patience(_STALLED):
             piece: bytes = await file.read(_PIECE)
         return piece
 
