@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_
 
 from strongroom.archive import BadArchive
 from strongroom.cli import terminal
-from strongroom.store import turns
+from strongroom.store import disk, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ def write(
         if not (_digest_of(half, rest) == written if key.recipient else _reads_as(checksum, check, half)):
             raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
         _give_name(half, path)
-        _sync_folder(path.parent)
+        disk.sync_folder(path.parent)
     except FileExistsError:
         raise terminal.Stop(f"{path} was made by somebody else meanwhile; nothing is ever written over.") from None
     except OSError as error:
@@ -159,15 +159,6 @@ def _digest_of(path: Path, rest: Callable[[], None]) -> str:
             digest.update(piece)
             rest()
     return digest.hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def stream(key: Key, fill: Callable[[Any], str]) -> int:

@@ -141,6 +141,8 @@ def _read_only(path: Path, how: str) -> apsw.Connection:
 
 def sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk."""
+    if os.name != "posix":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

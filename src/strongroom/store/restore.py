@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.store import owners, recovery, turns
+from strongroom.store import disk, owners, recovery, turns
 from strongroom.store.backup import pages_of, steps_of
 from strongroom.store.copy import LINEAGE, MARKS, STEPS, Tally, tables
 from strongroom.store.db import CannotOpen
@@ -190,11 +190,7 @@ def _switch(path: Path, fresh: Path, lock: turns.FileLock, stamp: str) -> str | 
         if old.exists() and not place.exists():
             old.rename(place)
     fresh.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    disk.sync_folder(path.parent)
     lock.word = ""
     return str(kept) if kept.exists() else None
 

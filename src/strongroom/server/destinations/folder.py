@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
 from strongroom.server.destinations import HALF, PIECE, CannotSend
+from strongroom.store import disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ class Folder:
                 half.unlink()
                 raise CannotSend(f"{path.name} does not read back from {self.named} as it was written.")
             half.rename(self._path / path.name)
-            _sync(self._path)
+            disk.sync_folder(self._path)
 
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Read a file."""
@@ -75,12 +76,3 @@ def _digest_of(path: Path) -> bytes:
         if hasattr(os, "posix_fadvise"):  # from the disk, and not from memory
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         return hashlib.file_digest(file, "sha256").digest()
-
-
-def _sync(folder: Path) -> None:
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
