@@ -40,7 +40,9 @@ def test_a_server_that_drains_says_so_and_goes_on_answering(tmp_path: Path, work
             assert not responses(kept, 1)[0].closes
             assert get(port, "/ready").status == 200
             process.send_signal(signal.SIGTERM)
-            until(lambda: get(port, "/ready").status == 503, "the server to say that it stops", 2.5)
+            until(
+                lambda: all(get(port, "/ready").status == 503 for _ in range(20)), "every process to say it stops", 2.5
+            )
             told = get(port, "/ready")
             assert (told.status, told.json()["status"]) == (503, "stopping")
             assert set(told.json()["checks"].values()) == {"ok"}
