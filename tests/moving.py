@@ -16,6 +16,7 @@ from strongroom import create_server
 from strongroom.store.copy import LEFT_OUT
 from strongroom.store.pool import connect
 from tests.conftest import SECRET, House
+from tests.support import processes
 
 Rows = dict[str, list[tuple[Any, ...]]]
 ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"
@@ -152,7 +153,7 @@ async def alter(where: str, statement: str) -> None:
 def drawn_by(command: list[str], home: Path, **more: Any) -> tuple[str, str]:
     """What a command prints where somebody looks on: its standard output, and what it draws on the terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs, **more) as process:
+    with processes.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs, **more) as process:
         os.close(theirs)
         drawn = bytearray()
         while piece := _read(ours):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.meters import FAMILIES
 from strongroom.server.settings import resolve
 from strongroom.store import migrations
+from tests.support import processes
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -95,7 +95,7 @@ def test_the_linter_finds_nothing_in_the_dockerfile(tmp_path: Path) -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
 
     def found(path: Path) -> list[str]:
-        done = subprocess.run(
+        done = processes.run(
             [hadolint, "--format", "json", "--no-color", path], capture_output=True, text=True, check=False
         )
         return [f"{one['code']} {one['message']}" for one in json.loads(done.stdout)]
@@ -110,16 +110,16 @@ def test_the_linter_finds_nothing_in_the_dockerfile(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     """It knows every line, and finds little that is exposed."""
-    printed = subprocess.run(
+    printed = processes.run(
         [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
     ).stdout
     unit = tmp_path / "strongroom.service"
     unit.write_text(printed)
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    done = processes.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
     told = [line for line in done.stderr.splitlines() if "strongroom.service" in line]
     assert (done.returncode, told) == (0, [])
     unit.write_text(printed.replace("ProtectClock", "ProtectWatch"))
-    done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    done = processes.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
     assert "ProtectWatch" in done.stderr
 
 
@@ -150,7 +150,7 @@ def test_the_lock_has_wheels_for_every_processor() -> None:
 
 def test_the_unit_starts_this_program_and_locks_it_in() -> None:
     """Its options and settings exist, and a signal ends it in order."""
-    printed = subprocess.run(
+    printed = processes.run(
         [sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True
     ).stdout
     [start] = re.findall(r"^ExecStart=(.*)$", printed, re.MULTILINE)

@@ -25,6 +25,7 @@ from strongroom.options import TABLE
 from strongroom.server import routes
 from strongroom.server.answers import STATUS
 from strongroom.server.table import Access, Endpoint
+from tests.support import processes
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "strongroom"
@@ -120,7 +121,7 @@ def serving(home: Path, *command: str) -> Iterator[str]:
     settings = {"JWT_SECRET": "a secret of the tests, 32 bytes or more", "PORT": "0", "DB_PATH": str(home / "vault.db")}
     with (
         (home / "stderr").open("wb") as errors,
-        subprocess.Popen(
+        processes.Popen(
             [sys.executable, *command],
             cwd=home,
             env=environment(home, **settings),
@@ -191,7 +192,7 @@ def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
         script = "set -euo pipefail\n" + "printf '\\036'\n".join(block for block, _ in tour)
         assert URL in script
         (tmp_path / "tour.sh").write_text(script.replace(URL, address))
-        done = subprocess.run(
+        done = processes.run(
             ["bash", "tour.sh"],
             cwd=tmp_path,
             env=environment(tmp_path),
@@ -273,7 +274,7 @@ def test_the_longer_example_runs(tmp_path: Path) -> None:
 
 def python(home: Path, *words: str) -> str:
     """What a Python program prints."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, *words],
         cwd=home,
         env=environment(home),

@@ -8,7 +8,6 @@ import os
 import random
 import re
 import stat
-import subprocess
 import sys
 import time
 import types
@@ -25,6 +24,7 @@ from strongroom.store.turns import lock_of
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
 from tests.postgres import postgres
+from tests.support import processes
 
 MIB = 1024 * 1024
 KINDS = ["open", "passphrase", "age"]
@@ -245,7 +245,7 @@ def test_a_passphrase_seals_and_opens(
     assert main(["restore", "sealed"]) == 1
     assert "passphrase is wrong" in capsys.readouterr().err
     monkeypatch.delenv("BACKUP_PASSPHRASE")
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "strongroom", "restore", "sealed"],
         input="open sesame\n",
         capture_output=True,
@@ -303,7 +303,7 @@ def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
         ["backup", "--verify", "one"],
         ["restore", "one", "--db-path", "new.db", "--new"],
     ):
-        done = subprocess.run(
+        done = processes.run(
             [sys.executable, "-c", code, *arguments],
             cwd=tmp_path,
             env={**os.environ, "DB_PATH": "vault.db"},

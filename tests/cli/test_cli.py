@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 
 import strongroom
+from tests.support import processes
 
 
 def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if name not in {"JWT_SECRET", "DB_PATH", "PORT"}}
     command = [sys.executable, "-m", "strongroom", *arguments]
-    return subprocess.run(
+    return processes.run(
         command, cwd=cwd, env={**clean, **environment}, capture_output=True, text=True, check=False, timeout=30
     )
 
@@ -73,7 +74,7 @@ def test_a_database_of_a_newer_schema_stops_the_start(tmp_path: Path) -> None:
     import apsw
 
     code = "import asyncio, strongroom; s = strongroom.create_server(jwt_secret='x', db_path='v.db')"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
+    processes.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
     connection = apsw.Connection(str(tmp_path / "v.db"))
     connection.execute("INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)")
     connection.close()

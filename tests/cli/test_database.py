@@ -22,6 +22,7 @@ from strongroom.store.pool import connect
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, drawn_by, fill, live_in
 from tests.postgres import postgres
+from tests.support import processes
 
 MIB = 1024 * 1024
 
@@ -31,7 +32,7 @@ def command(source: str, target: str) -> list[str]:
 
 
 def copy(source: str, target: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(source, target), cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return processes.run(command(source, target), cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
 
 
 def same(one: str, other: str) -> bool:
@@ -77,7 +78,7 @@ def test_an_address_can_stand_in_a_file(lived_in: str, tmp_path: Path) -> None:
     done = copy("@nowhere", "x.db", tmp_path)
     assert done.returncode == 2
     assert done.stderr == "strongroom: Cannot read the file nowhere: No such file or directory.\n"
-    told = subprocess.run([*command("", "")[:-2], "--help"], capture_output=True, text=True, check=True).stdout
+    told = processes.run([*command("", "")[:-2], "--help"], capture_output=True, text=True, check=True).stdout
     assert "@FILE" in told
     assert "list of processes" in " ".join(told.split())
 
@@ -134,7 +135,7 @@ def test_help_loads_nothing_heavy() -> None:
         "    main(['db', 'copy', '--help'])\n"
         "print([name for name in ('strongroom.store', 'apsw', 'asyncpg', 'msgspec', 'asyncio') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 # Interrupted
@@ -177,7 +178,7 @@ def copied(where: str) -> int:
 
 def stop_at(goal: int, source: str, target: str, cwd: Path, how: signal.Signals) -> tuple[int, str]:
     """Start a copy and send it a signal when so many rows are there; its exit code, and what it said."""
-    process = subprocess.Popen(
+    process = processes.Popen(
         command(source, target), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     deadline = time.monotonic() + 60
@@ -246,7 +247,7 @@ def peak(source: str, target: str, cwd: Path) -> int:
         "assert main(['db', 'copy', *sys.argv[1:]]) == 0\n"
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', Path('/proc/self/status').read_text())[1])"
     )
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", code, source, target], cwd=cwd, capture_output=True, text=True, check=True
     )
     return int(done.stdout.splitlines()[-1]) * 1024

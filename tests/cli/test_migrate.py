@@ -15,6 +15,7 @@ import pytest
 from strongroom.options import TABLE
 from strongroom.store import migrations, open_database
 from tests.contract.harness import SECRET, Server
+from tests.support import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 KNOWN = migrations.load()
@@ -35,7 +36,7 @@ def run(tmp_path: Path, place: dict[str, str]) -> Run:
     env = {name: value for name, value in os.environ.items() if name not in hidden} | place | {"JWT_SECRET": SECRET}
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-m", "strongroom", *arguments],
             cwd=tmp_path,
             env={**env, "PORT": "0"},

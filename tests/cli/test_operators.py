@@ -17,6 +17,7 @@ import pytest
 from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
 from tests.following import Event, Parser
+from tests.support import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"
@@ -47,7 +48,7 @@ def run(tmp_path: Path, place: dict[str, str]) -> Run:
     """Run a command where the server's data is."""
 
     def call(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-m", "strongroom", *arguments],
             cwd=tmp_path,
             env=clean() | place,
@@ -200,7 +201,7 @@ def test_what_is_not_there_is_exit_code_3(run: Run) -> None:
 
 def test_to_ask_makes_no_database(tmp_path: Path) -> None:
     """A mistyped path is a sentence, and no file."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "strongroom", "users", "list", "--db-path", "nowhere.db"],
         cwd=tmp_path,
         env=clean(),
@@ -231,7 +232,7 @@ def test_vacuum_gives_room_back(server: Server, run: Run, where: str) -> None:
 def asked_at_a_terminal(home: Path, answer: str, *arguments: str) -> tuple[int, str]:
     """Run a command at a terminal and answer its question; its exit code, and all that was seen."""
     near, far = pty.openpty()
-    process = subprocess.Popen(
+    process = processes.Popen(
         [sys.executable, "-m", "strongroom", *arguments],
         cwd=home,
         env=clean() | {"DB_PATH": str(home / "vault.db")},
@@ -252,7 +253,7 @@ def asked_at_a_terminal(home: Path, answer: str, *arguments: str) -> tuple[int, 
 def test_a_deletion_is_confirmed_by_the_name_itself(tmp_path: Path) -> None:
     """A careless y is not enough."""
     for command in ("db migrate", "users add ada@example.com", "users add bob@example.com"):
-        subprocess.run(
+        processes.run(
             [sys.executable, "-m", "strongroom", *command.split(), "--db-path", "vault.db"],
             cwd=tmp_path,
             env=clean(),
@@ -278,7 +279,7 @@ def test_config_tells_every_setting_and_where_it_came_from(tmp_path: Path) -> No
     environment = clean() | {"PORT": "2", "DATABASE_URL": "postgresql://u:hunter2@h/d", "VAULT_VARIANT": "blob"}
 
     def config(*options: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return processes.run(
             [sys.executable, "-m", "strongroom", "config", *options],
             cwd=tmp_path,
             env=environment,

@@ -19,6 +19,7 @@ import httpx2
 import pytest
 
 from tests.postgres import postgres
+from tests.support import processes
 from tests.support.cheap_hashing import PROGRAM as CHEAP
 
 ENGINES = ("sqlite", "postgres")
@@ -71,7 +72,7 @@ def launch(
     if importlib.util.find_spec("strongroom") is None:
         env["PYTHONPATH"] = str(_SOURCE)
     with (home / "stdout").open("wb") as stdout, (home / "stderr").open("wb") as stderr:
-        return subprocess.Popen(
+        return processes.Popen(
             [sys.executable, *program, "serve", *options],
             cwd=home,
             env=env | settings,

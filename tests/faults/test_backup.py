@@ -19,6 +19,7 @@ from tests.faults.crowd import Writer, rounds
 from tests.faults.test_kill import settle_in
 from tests.moving import damage, rows_of
 from tests.postgres import postgres
+from tests.support import processes
 
 WRITERS = 16
 BATCH = 5
@@ -31,7 +32,7 @@ def strongroom(home: Path, *arguments: str, **settings: str) -> subprocess.Compl
     hidden = ("JWT_SECRET", "DB_PATH", "DATABASE_URL", "PORT", "BACKUP_DIR")
     clean = {name: value for name, value in os.environ.items() if name not in hidden}
     command = [sys.executable, "-m", "strongroom", *arguments]
-    return subprocess.run(
+    return processes.run(
         command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=300
     )
 

@@ -20,6 +20,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server, until
 from tests.moving import damage
 from tests.postgres import postgres
+from tests.support import processes
 from tests.support.ports import free_port
 from tests.test_documents import environment, fences, sections, text_of
 
@@ -83,7 +84,7 @@ class Place(Server):
 
     def shell(self, command: str) -> subprocess.CompletedProcess[str]:
         """Run a line in a shell, where the page says that it is typed."""
-        return subprocess.run(
+        return processes.run(
             ["bash", "-c", command],
             cwd=self.home,
             env=environment(self.home, **self.settings, **self.named),
@@ -227,7 +228,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
     data = place.data
     data.mkdir(mode=0o700)
     small = ["mount", "-t", "tmpfs", "-o", "size=32m,mode=0700", "tmpfs", str(data)]
-    if subprocess.run(small, capture_output=True, check=False).returncode:
+    if processes.run(small, capture_output=True, check=False).returncode:
         pytest.skip("mounting a small file system needs root")
     try:
         token = place.settle()
@@ -251,7 +252,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
         assert place.end() == 0
     finally:
         place.abandon()
-        subprocess.run(["umount", "--lazy", str(data)], check=False)
+        processes.run(["umount", "--lazy", str(data)], check=False)
 
 
 def test_the_file_is_damaged(begin: Begin) -> None:

@@ -23,6 +23,7 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, rounds, stored
 from tests.postgres import Postgres
+from tests.support import processes
 
 WRITERS = 64
 
@@ -218,7 +219,7 @@ async def test_a_failing_fsync_stops_the_process_and_loses_nothing_acknowledged(
     def start() -> None:
         with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
             command = [sys.executable, "-c", _FAILING_DISK]
-            started.append(subprocess.Popen(command, cwd=tmp_path, env=_environment(server), stdout=out, stderr=err))
+            started.append(processes.Popen(command, cwd=tmp_path, env=_environment(server), stdout=out, stderr=err))
         server.process = started[-1]
         server.port = _until_listening(server)
 

@@ -18,6 +18,7 @@ from tests.conftest import Clock
 from tests.moving import Rows, copied_rows_of, fill, live_in
 from tests.postgres import postgres
 from tests.store.test_restore import PAIRS, without_lineage
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, place_of, strongroom
 
 KINDS = ["open", "passphrase", "age"]
@@ -51,13 +52,13 @@ def test_a_service_goes_through_a_pipe(tmp_path: Path, clock: Clock, engines: tu
     seal, opens = sealed_as(kind, tmp_path)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    with subprocess.Popen(
+    with processes.Popen(
         [*STRONGROOM, "backup", "-"],
         env=clean_environment(**place_of(source), **seal),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as writer:
-        done = subprocess.run(
+        done = processes.run(
             [*STRONGROOM, "restore", "--new", "-", *opens],
             env=clean_environment(**place_of(target), **seal, TMPDIR=str(temporary)),
             stdin=writer.stdout,
@@ -80,13 +81,13 @@ def test_a_cut_stream_is_never_taken_for_whole(tmp_path: Path, clock: Clock, kin
     source = str(tmp_path / "vault.db")
     asyncio.run(live_in(source, clock))
     seal, opens = sealed_as(kind, tmp_path)
-    made = subprocess.run(
+    made = processes.run(
         [*STRONGROOM, "backup", "-"], env=clean_environment(DB_PATH=source, **seal), capture_output=True, check=True
     ).stdout
     settings = {"DB_PATH": str(tmp_path / "new" / "vault.db"), **seal}
 
     def run(data: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
+        return processes.run(
             [*STRONGROOM, *command, *opens],
             env=clean_environment(**settings),
             input=data,
@@ -109,14 +110,14 @@ def test_a_writer_that_is_killed_leaves_a_restore_that_refuses(tmp_path: Path, c
     asyncio.run(live_in(str(source), clock))
     fill(source, 2_000, 10_000)
     target = tmp_path / "new" / "vault.db"
-    with subprocess.Popen(
+    with processes.Popen(
         [*STRONGROOM, "backup", "-"], env=clean_environment(DB_PATH=str(source)), stdout=subprocess.PIPE
     ) as writer:
         assert writer.stdout is not None
         begun = writer.stdout.read(1_000_000)
         writer.send_signal(signal.SIGKILL)
         begun += writer.stdout.read()
-    done = subprocess.run(
+    done = processes.run(
         [*STRONGROOM, "restore", "--new", "-"],
         env=clean_environment(DB_PATH=str(target)),
         input=begun,
@@ -135,7 +136,7 @@ def test_a_reader_that_goes_away_is_a_code_and_one_line(tmp_path: Path, clock: C
     asyncio.run(live_in(str(source), clock))
     fill(source, 500, 10_000)
     seal, _ = sealed_as(kind, tmp_path)
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", f"{sys.executable} -m strongroom backup - | head -c 10; exit ${{PIPESTATUS[0]}}"],
         env=clean_environment(DB_PATH=str(source), **seal),
         capture_output=True,
@@ -152,7 +153,7 @@ def test_no_archive_on_a_terminal(tmp_path: Path, clock: Clock) -> None:
     asyncio.run(live_in(str(tmp_path / "vault.db"), clock))
     ours, theirs = pty.openpty()
     for command, stream in (("backup", "stdout"), ("restore", "stdin")):
-        done = subprocess.run(
+        done = processes.run(
             [*STRONGROOM, command, "-"],
             env=clean_environment(DB_PATH=str(tmp_path / "vault.db")),
             stderr=subprocess.PIPE,
@@ -169,14 +170,14 @@ def test_a_passphrase_is_not_read_from_the_pipe(tmp_path: Path, clock: Clock) ->
     """The archive comes by it: without a terminal and without a setting, a sentence."""
     source = str(tmp_path / "vault.db")
     asyncio.run(live_in(source, clock))
-    made = subprocess.run(
+    made = processes.run(
         [*STRONGROOM, "backup", "-"],
         env=clean_environment(DB_PATH=source, BACKUP_PASSPHRASE="open sesame"),
         capture_output=True,
         check=True,
     ).stdout
     for command in (("restore", "-"), ("backup", "--verify", "-")):
-        done = subprocess.run(
+        done = processes.run(
             [*STRONGROOM, *command],
             env=clean_environment(DB_PATH=source),
             input=made,
@@ -194,7 +195,7 @@ def test_a_named_pipe_is_read_like_standard_input(tmp_path: Path, clock: Clock) 
     asyncio.run(live_in(source, clock))
     place = place_of(source)
     assert strongroom(tmp_path, "backup", "one", **place).returncode == 0
-    done = subprocess.run(
+    done = processes.run(
         ["bash", "-c", f"{sys.executable} -m strongroom restore <(cat one)"],
         cwd=tmp_path,
         env=clean_environment(**place),
@@ -209,10 +210,10 @@ def test_what_is_said_of_a_streamed_archive_is_what_verify_says(tmp_path: Path, 
     """The same counts and the same checksum, on standard error."""
     source = str(tmp_path / "vault.db")
     asyncio.run(live_in(source, clock))
-    made = subprocess.run(
+    made = processes.run(
         [*STRONGROOM, "backup", "-"], env=clean_environment(DB_PATH=source), capture_output=True, check=True
     )
-    done = subprocess.run(
+    done = processes.run(
         [*STRONGROOM, "backup", "--verify", "-"],
         env=clean_environment(DB_PATH=source),
         input=made.stdout,

@@ -13,6 +13,7 @@ from strongroom.server import operate
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment
 
 
@@ -48,7 +49,7 @@ def test_a_closed_pipe_ends_it_quietly(where: str, tmp_path: Path, command: tupl
     """The reader has gone before anything is printed: nothing else is said, whatever the command is."""
     environment = clean_environment(DB_PATH=where, JWT_SECRET=SECRET)
     environment.pop("PYTHONUNBUFFERED", None)
-    with subprocess.Popen(
+    with processes.Popen(
         [*STRONGROOM, *command],
         cwd=tmp_path,
         env=environment,

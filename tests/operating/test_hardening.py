@@ -18,6 +18,7 @@ from strongroom.cli.terminal import Stop
 from strongroom.store.disk import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server, until
 from tests.server.test_doors import certificate, running
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
 
 OTHER = "another secret, which is long enough to sign tokens with"
@@ -60,7 +61,7 @@ def test_a_child_that_is_no_worker_ends_nothing(tmp_path: Path) -> None:
     command = f"sleep 1 & exec {sys.executable} -m strongroom serve --workers 2"
     env = clean_environment(JWT_SECRET=SECRET, DB_PATH=str(tmp_path / "vault.db"), PORT="0")
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
-        process = subprocess.Popen(["/bin/sh", "-c", command], cwd=tmp_path, env=env, stdout=out, stderr=err)
+        process = processes.Popen(["/bin/sh", "-c", command], cwd=tmp_path, env=env, stdout=out, stderr=err)
     try:
         until(lambda: "data" in (tmp_path / "out").read_text(), "the server's start")
         until(lambda: not _has_child(process.pid, "sleep"), "the end of the other child")
@@ -100,7 +101,7 @@ def test_a_process_that_must_stop_does_so_though_nobody_reads_what_it_says(tmp_p
         "read, write = os.pipe(); os.dup2(write, 2); os.close(write); os.close(read); "
         "stop_process(Path('vault.db'), apsw.CorruptError())"
     )
-    assert subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode == DAMAGED_EXIT
+    assert processes.run([sys.executable, "-c", script], cwd=tmp_path, check=False).returncode == DAMAGED_EXIT
 
 
 def test_a_file_that_appears_while_a_backup_is_made_stays(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_a_name_with_a_nul_in_a_settings_file_ends_no_server(tmp_path: Path) -> 
     settings.write_text(f"{text}JWT_SECRET={SECRET}\n")
     env = clean_environment(STRONGROOM_SETTINGS=str(settings))
     with (tmp_path / "out").open("wb") as out, (tmp_path / "err").open("wb") as err:
-        process = subprocess.Popen([*STRONGROOM, "serve"], cwd=tmp_path, env=env, stdout=out, stderr=err)
+        process = processes.Popen([*STRONGROOM, "serve"], cwd=tmp_path, env=env, stdout=out, stderr=err)
     try:
         until(lambda: "data" in (tmp_path / "out").read_text(), "the server's start")
         settings.write_text(f"{text}JWT_SECRET_FILE=se\0cret\n")
@@ -162,7 +163,7 @@ def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
     env = clean_environment(JWT_SECRET=SECRET, DB_PATH=str(tmp_path / "vault.db"))
     for arguments in ("db migrate", "users list", "backup one.backup", "backup --verify one.backup"):
         command = f"{sys.executable} -m strongroom {arguments} {closed}"
-        done = subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, check=False)
+        done = processes.run(["/bin/sh", "-c", command], cwd=tmp_path, env=env, capture_output=True, check=False)
         assert done.returncode == 0, (arguments, done.stderr)
 
 

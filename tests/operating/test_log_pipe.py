@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.support import processes
 from tests.support.ports import free_port
 
 REQUESTS = 6_000  # some 200 bytes each; a pipe takes 64 KiB, and each process keeps 256 KiB
@@ -25,7 +26,7 @@ def unread(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes
     """A server whose standard error is a pipe that nobody reads yet."""
     port = free_port()
     env = {**os.environ, "JWT_SECRET": "x" * 32, "DB_PATH": str(home / "v.db"), "PORT": str(port), **settings}
-    process = subprocess.Popen(
+    process = processes.Popen(
         [sys.executable, "-m", "strongroom", "serve"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdout is not None

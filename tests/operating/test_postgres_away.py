@@ -19,6 +19,7 @@ from strongroom.options import TABLE
 from tests.contract.harness import until
 from tests.postgres import postgres
 from tests.server.test_doors import logged, running
+from tests.support import processes
 from tests.support.ports import free_port
 
 SECRET = {"JWT_SECRET": "x" * 32}
@@ -37,7 +38,7 @@ def serve(home: Path, **settings: str) -> subprocess.Popen[bytes]:
     hidden = {option.variable for option in TABLE}
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     with (home / "stdout").open("wb") as out, (home / "stderr").open("wb") as err:
-        return subprocess.Popen(
+        return processes.Popen(
             [sys.executable, "-m", "strongroom", "serve"],
             cwd=home,
             env=env | {"PORT": str(free_port()), "LOG_FORMAT": "json", **SECRET, **settings},

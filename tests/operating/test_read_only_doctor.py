@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import processes
 from tests.support.damaged_files import Service, doctor, flip, frames
 
 NOBODY = 65534  # a user id that owns nothing
@@ -118,7 +118,7 @@ def test_another_user_who_may_only_read(service: Service, ends: str) -> None:
     for path in home.iterdir():
         path.chmod(0o644)
     before = listed(home)
-    ended = subprocess.run(
+    ended = processes.run(
         [sys.executable, "-c", _AS_NOBODY, str(home / "vault.db")],
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from strongroom.store import open_database
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, live_in
 from tests.postgres import postgres
+from tests.support import processes
 from tests.support.command_line import place_of, strongroom
 
 PASSWORD_ASIDE = "postgresql://somebody:hunter2@"
@@ -101,7 +101,7 @@ def test_two_restores_within_a_second_keep_two(where: str, archive: str, tmp_pat
     )
     kept = []
     for _ in range(3):
-        done = subprocess.run(
+        done = processes.run(
             [sys.executable, "-c", code, archive],
             cwd=tmp_path,
             env={**os.environ, **place_of(where)},

@@ -18,6 +18,7 @@ import pytest
 from strongroom.options import TABLE
 from strongroom.server.schedule import backups_in
 from tests.contract.harness import until
+from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.machine import UID, Machine, needs_another_user
 from tests.support.ports import free_port
@@ -122,7 +123,7 @@ def test_a_server_and_the_commands_read_the_same_file(service: Service) -> None:
         file.write(f"PORT={free_port()}\nREADY_FREE_BYTES=1000\nBACKUP_DIR=kept\n")
     named = {"STRONGROOM_SETTINGS": str(service.file), "BACKUP_PASSPHRASE_FILE": str(service.etc / "passphrase")}
     with (service.etc / "log").open("wb") as log:
-        server = subprocess.Popen(
+        server = processes.Popen(
             [sys.executable, "-m", "strongroom", "serve"],
             cwd=service.elsewhere,
             env={**clean_environment(), **named},

@@ -14,6 +14,7 @@ from strongroom.store import turns
 from tests.conftest import SECRET, Clock
 from tests.contract.harness import until
 from tests.moving import fill, live_in
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
 
 
@@ -31,7 +32,7 @@ def test_the_half_of_a_killed_backup_is_cleared(tmp_path: Path, clock: Clock) ->
     stranger = folder / ".notes.12.half"
     stranger.write_text("somebody else's")
     settings = {"DB_PATH": str(source), "BACKUP_DIR": str(folder), "JWT_SECRET": SECRET}
-    with subprocess.Popen(
+    with processes.Popen(
         [*STRONGROOM, "backup", str(folder / "slow")], env=clean_environment(**settings), stdout=subprocess.DEVNULL
     ) as writer:
         half = until(lambda: [path for path in halves(folder) if path != stranger], "a half")[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from strongroom.store import schema
 from tests.contract.harness import until
 from tests.server.test_doors import certificate, running
 from tests.server.test_metrics import figures
+from tests.support import processes
 from tests.test_documents import ROOT
 
 TOKEN = "a-token-for-the-figures"
@@ -89,9 +89,7 @@ def test_the_end_of_the_certificate_is_that_of_the_one_that_is_served(tmp_path: 
 
 def test_releases_can_be_told_apart(tmp_path: Path) -> None:
     """By the command, at /health and in the figures."""
-    shown = subprocess.run(
-        [sys.executable, "-m", "strongroom", "--version"], capture_output=True, text=True, check=True
-    )
+    shown = processes.run([sys.executable, "-m", "strongroom", "--version"], capture_output=True, text=True, check=True)
     assert shown.stdout == f"strongroom {__version__} (schema {schema.newest()})\n"
     with running(tmp_path, **SECRET) as (_, url):
         health = httpx2.get(f"{url}/health").json()
@@ -126,5 +124,5 @@ def test_the_rules_name_figures_that_exist() -> None:
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_prometheus_takes_the_rules() -> None:
     """Its own tool reads them."""
-    done = subprocess.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    done = processes.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import secrets
-import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from tests.contract.harness import Server, fresh_address
 from tests.contract.people import Person
 from tests.faults.crowd import SHORT_ANSWER, rounds
 from tests.security.mutator import Mutator, Request
+from tests.support import processes
 from tests.test_memory import resident
 
 COUNT = rounds(300, 20_000)
@@ -107,7 +107,7 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
         command += ["--exclude-path-regex", "/events$"]  # a stream has no end of its own
         command += ["--exclude-path", "/auth/import"]  # the tool cannot write lines of JSON
         command += ["--header", f"Authorization: Bearer {person.access}"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1_800, check=False)
+        done = processes.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=1_800, check=False)
         assert done.returncode == 0, done.stdout[-4_000:] + done.stderr[-2_000:]
         assert '"event":"fault"' not in server.log()
     finally:

@@ -26,6 +26,7 @@ from cryptography.x509.oid import NameOID
 
 from strongroom.options import TABLE
 from tests.contract.harness import until
+from tests.support import processes
 from tests.support.ports import free_port
 
 PASSWORD = "correct horse"
@@ -38,7 +39,7 @@ def running(home: Path, *options: str, **settings: str) -> Iterator[tuple[subpro
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     env |= {"DB_PATH": str(home / "vault.db"), "PORT": "0", **settings}
     with (home / "stdout").open("wb") as out, (home / "stderr").open("ab") as err:
-        process = subprocess.Popen(
+        process = processes.Popen(
             [sys.executable, "-m", "strongroom", "serve", *options], cwd=home, env=env, stdout=out, stderr=err
         )
 
@@ -92,7 +93,7 @@ def test_a_socket_that_a_dead_server_left_is_taken_and_a_living_ones_is_not(tmp_
         left.bind(str(path))
     with running(tmp_path, **secret), through(path) as http:
         assert http.get("/health").status_code == 200
-        second = subprocess.run(
+        second = processes.run(
             [sys.executable, "-m", "strongroom", "serve", "--host", f"unix:{path}"],
             cwd=tmp_path,
             env={**os.environ, **secret},
@@ -172,7 +173,7 @@ def anew(url: str, bearer: str) -> int:
 
 def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
     """One sentence, with the file's name."""
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "strongroom", "serve", "--tls-cert", "nowhere.pem", "--port", "0"],
         cwd=tmp_path,
         env={**os.environ, "JWT_SECRET": "x" * 32},
@@ -234,7 +235,7 @@ def test_a_server_can_be_asked_whether_it_is_ready(tmp_path: Path) -> None:
 
     def asked(way: dict[str, str]) -> int:
         command = [sys.executable, "-m", "strongroom", "ready"]
-        return subprocess.run(
+        return processes.run(
             command, cwd=tmp_path, env={**os.environ, **way}, check=False, capture_output=True
         ).returncode
 
@@ -249,7 +250,7 @@ def test_a_server_can_be_asked_whether_it_is_ready(tmp_path: Path) -> None:
 def refused_start(home: Path, host: str) -> str:
     """What a server says that does not start, on a host."""
     secret = {"JWT_SECRET": "x" * 32, "DB_PATH": str(home / "vault.db"), "HOST": host, "PORT": "0"}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-m", "strongroom", "serve"],
         cwd=home,
         env={**os.environ, **secret},
@@ -339,7 +340,7 @@ def test_too_few_open_files_are_told_at_the_start(tmp_path: Path, soft: int, har
     assert before[1] == resource.RLIM_INFINITY or before[1] >= hard
     env = {**os.environ, "DB_PATH": str(tmp_path / "vault.db"), "PORT": "0", "JWT_SECRET": "x" * 32}
     with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("ab") as err:
-        process = subprocess.Popen(
+        process = processes.Popen(
             ["sh", "-c", f"ulimit -S -n {soft} && ulimit -H -n {hard} && exec {sys.executable} -m strongroom serve"],
             cwd=tmp_path,
             env=env,

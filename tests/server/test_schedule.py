@@ -24,6 +24,7 @@ from strongroom.store.turns import FileLock
 from tests.conftest import runs
 from tests.contract.harness import Server, until
 from tests.postgres import postgres
+from tests.support import processes
 
 DAY = 86_400_000
 
@@ -161,7 +162,7 @@ def test_whoever_is_second_leaves_without_a_word(tmp_path: Path) -> None:
     environment = {**os.environ, **server.settings, "BACKUP_DIR": str(folder)}
 
     def run() -> tuple[int, str, str]:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = processes.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout, done.stderr
 
     assert run() == (0, "", "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.contract.harness import Server, until
+from tests.support import processes
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
@@ -134,7 +134,7 @@ sys.modules["opentelemetry"] = None
 assert tracing.begin(Log(1)) is None
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL")}
-    done = subprocess.run(
+    done = processes.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr) == (0, "")

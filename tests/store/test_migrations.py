@@ -19,6 +19,7 @@ from strongroom.store.migrations import Migration
 from tests.conftest import Clock, runs
 from tests.moving import alter, rows_of
 from tests.postgres import postgres
+from tests.support import processes
 
 pytestmark = pytest.mark.without_schema
 
@@ -237,7 +238,7 @@ def test_killed_at_any_statement_and_started_again_it_finishes(tmp_path: Path) -
 
     def start(kill_at: int) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", _KILLED, str(path), str(kill_at)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return processes.run(command, capture_output=True, text=True, check=False)
 
     at = 0
     while True:

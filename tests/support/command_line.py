@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from strongroom.options import SETTINGS_FILE, TABLE
+from tests.support import processes
 
 STRONGROOM = (sys.executable, "-m", "strongroom")
 
@@ -22,7 +23,7 @@ def clean_environment(**settings: str) -> dict[str, str]:
 def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder; `input` is its standard input, the rest are settings."""
     given = settings.pop("input", "")
-    return subprocess.run(
+    return processes.run(
         [*STRONGROOM, *arguments],
         cwd=home,
         env=clean_environment(**settings),

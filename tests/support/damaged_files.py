@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tests.contract.harness import SECRET, Server
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment
 
 FRAME = 24 + 4096  # bytes of one frame of the write-ahead log: its header and a page
@@ -85,7 +86,7 @@ class Doctor(NamedTuple):
 def command(home: Path, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
     """Run `strongroom` with these arguments against the database of this folder."""
     env = clean_environment(DB_PATH=str(home / "vault.db"), JWT_SECRET=SECRET)
-    return subprocess.run(
+    return processes.run(
         [*STRONGROOM, *arguments],
         cwd=home,
         env=env,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import clean_environment
+from tests.support import processes
+from tests.support.command_line import STRONGROOM, clean_environment
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="another user can only be taken by root")
@@ -30,29 +30,15 @@ def public_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-_AS_USER = """
-import encodings.ascii, glob, importlib, os, pkgutil, pwd, resource, sys
-import strongroom
-for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):  # Python may lie where only root can read
-    if "client" not in module.name and "__main__" not in module.name:
-        importlib.import_module(module.name)
-from strongroom.cli import main
-from strongroom.store import migrations
-migrations.load()
-user = int(sys.argv[1])
-os.setgroups([])
-os.setgid(user)
-os.setuid(user)
-sys.exit(main(sys.argv[2:]))
-"""
-
-
 def as_user(home: Path, user: int, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a command as another user."""
-    return subprocess.run(
-        [sys.executable, "-c", _AS_USER, str(user), *arguments],
+    return processes.run(
+        [*STRONGROOM, *arguments],
         cwd=home,
         env=clean_environment(**settings),
+        user=user,
+        group=user,
+        extra_groups=[],
         capture_output=True,
         text=True,
         check=False,

@@ -1,0 +1,113 @@
+"""A fork server: it has imported strongroom, and each process that a test starts is a fork of it.
+
+To start an interpreter and import everything takes half a second of CPU; a fork takes a hundredth of that. What runs in
+the fork is `python -m strongroom` with the arguments, variables, folder and streams that the test gave. Tests that need
+a true start (another user, inherited descriptors, variables of the interpreter) get one: see processes.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import sys
+from typing import Any
+
+import strongroom
+
+_LONGEST = 1 << 20
+_DESCRIPTORS = 4  # standard input, output, error, and the pipe for the exit status
+
+
+def serve(requests: socket.socket) -> dict[str, Any] | None:
+    """Fork a process for each request; in the fork, return what it shall run, and None when the tests have ended."""
+    running: dict[int, int] = {}
+    read, write = os.pipe2(os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    while True:
+        ready, _, _ = select.select([requests.fileno(), read], [], [])
+        if read in ready:
+            os.read(read, 4096)
+            _report(running)
+        if requests.fileno() not in ready:
+            continue
+        message, descriptors, _, _ = socket.recv_fds(requests, _LONGEST, _DESCRIPTORS)
+        if not message:
+            return None
+        pid = os.fork()
+        if not pid:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            requests.detach()
+            _take_streams(descriptors[:3])
+            return dict(json.loads(message))
+        running[pid] = descriptors[3]
+        for descriptor in descriptors[:3]:
+            os.close(descriptor)
+        requests.sendall(str(pid).encode())
+
+
+def _report(running: dict[int, int]) -> None:
+    """Write the exit status of each process that has ended into its pipe."""
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        with contextlib.suppress(BrokenPipeError):
+            os.write(running[pid], status.to_bytes(4, "little"))
+        os.close(running.pop(pid))
+
+
+def _take_streams(descriptors: list[int]) -> None:
+    """Make these the standard streams, and close everything else."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    os.closerange(3, 1 << 10)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 (lives as long as the process)
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
+def run(wanted: dict[str, Any]) -> None:
+    """Be the process that was asked for."""
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    os.chdir(wanted["cwd"])
+    os.umask(wanted["umask"])
+    for change, name in ((os.setgroups, "groups"), (os.setgid, "group"), (os.setuid, "user")):
+        if wanted[name] is not None:
+            change(wanted[name])
+    if wanted["new_session"]:
+        os.setsid()
+    if wanted["cheap_hashing"]:
+        from tests.support import cheap_hashing
+
+        cheap_hashing.install(client=False)
+    sys.argv = ["strongroom", *wanted["arguments"]]
+    runpy.run_module("strongroom", run_name="__main__", alter_sys=True)
+
+
+def _preload() -> None:
+    """Import what processes of strongroom import; the client is none of them."""
+    for one in ("asyncpg", "httptools", "strongroom.cli", "uvicorn.lifespan.on", "uvloop"):
+        importlib.import_module(one)
+    for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
+        if not module.name.startswith(("strongroom.__main__", "strongroom.client")):
+            importlib.import_module(module.name)
+    strongroom.store.migrations.load()  # a process of another user may not be able to read the package's files
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    _preload()
+    to_run = serve(socket.socket(fileno=int(sys.argv[1])))
+    if to_run is not None:
+        run(to_run)
