@@ -2,6 +2,10 @@
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
+#   make coverage which lines and branches the tests run, server processes included, one table by folder;
+#                 PYTEST="tests/store" measures a part
+#   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
+#                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
 #                 30 minutes); unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where
 #                 they are not installed
@@ -22,7 +26,7 @@ PARALLEL ?= 2
 # a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
+.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -46,6 +50,16 @@ serve: .venv/.serve
 
 test: .venv/.dev
 	$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
+
+# Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
+coverage: .venv/.dev
+	$(IN_MEMORY) $(BIN)/python -m tests.coverage --numprocesses $(PARALLEL) --dist worksteal $(PYTEST)
+
+.venv/coverage/data:
+	-$(MAKE) coverage
+
+mutation: .venv/.dev .venv/coverage/data
+	$(IN_MEMORY) $(BIN)/python -m tests.mutation $(MUTATION)
 
 .venv/soak/.done: requirements-soak.lock | .venv/bin/python
 	$(PYTHON) -m venv --without-pip .venv/soak

@@ -80,6 +80,8 @@ def run(wanted: dict[str, Any]) -> None:
     """Be the process that was asked for."""
     os.environ.clear()
     os.environ.update(wanted["environment"])
+    if "COVERAGE_PROCESS_START" in os.environ:  # a measured run: see tests/coverage
+        importlib.import_module("coverage").process_startup()
     os.chdir(wanted["cwd"])
     os.umask(wanted["umask"])
     for change, name in ((os.setgroups, "groups"), (os.setgid, "group"), (os.setuid, "user")):
@@ -97,7 +99,8 @@ def run(wanted: dict[str, Any]) -> None:
 
 def _preload() -> None:
     """Import what processes of strongroom import; the client is none of them."""
-    for one in ("asyncpg", "httptools", "strongroom.cli", "uvicorn.lifespan.on", "uvloop"):
+    measuring = ("coverage",) if "MEASURED_FOLDER" in os.environ else ()
+    for one in ("asyncpg", "httptools", "strongroom.cli", "uvicorn.lifespan.on", "uvloop", *measuring):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
         if not module.name.startswith(("strongroom.__main__", "strongroom.client")):

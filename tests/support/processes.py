@@ -34,6 +34,7 @@ class _ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
                 cwd=_ROOT,
+                env={name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
             )
