@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.coverage.__main__ import FOLDER, ROOT
+from tests.coverage.plugin import RESULTS
 from tests.mutation.choosing import Choice
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.running import Outcome, Overlay
@@ -33,6 +34,8 @@ def main() -> int:
         _say("\n".join(map(str, mutants)))
         return 0
     choice = Choice(FOLDER, SOURCE)
+    if changed := [path for path in SOURCE.rglob("*.py") if path.stat().st_mtime > (FOLDER / RESULTS).stat().st_mtime]:
+        _say(f"{len(changed)} source files have changed since tests were measured; `make coverage` measures them anew.")
     outcomes: dict[Mutant, Outcome] = {}
     began = time.monotonic()
     with Overlay(SOURCE, ROOT) as overlay:
@@ -40,8 +43,8 @@ def main() -> int:
             if time.monotonic() - began > options.minutes * 60:
                 _say(f"time is up after {len(outcomes)} of {len(mutants)} mutants")
                 break
-            tests = choice.tests_for(mutant, options.tests, options.seconds)
-            timeout = 60 + 5 * choice.time_of(tests)
+            tests = options.run or choice.tests_for(mutant, options.tests, options.seconds)
+            timeout = 60 + 5 * (options.seconds if options.run else choice.time_of(tests))
             outcomes[mutant] = overlay.run(mutant, tests, timeout) if tests else Outcome("not covered")
             _say(f"{outcomes[mutant].what}: {mutant}  ({len(tests)} tests) {outcomes[mutant].by}")
         killers = sorted({outcome.by for outcome in outcomes.values() if outcome.by and " " not in outcome.by})
@@ -109,6 +112,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--id", action="append", help="this mutant, written reason or not; may be repeated")
     parser.add_argument("--tests", type=int, default=60, help="the most tests for a mutant (60)")
     parser.add_argument("--seconds", type=float, default=40, help="the most that they took together (40)")
+    parser.add_argument("--run", action="append", help="this test and none by choice, file or id; may be repeated")
     parser.add_argument("--minutes", type=float, default=600, help="begin no mutant after so long")
     parser.add_argument("--at-least", type=float, default=0, help="fail below this score, of a hundred")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")

@@ -1,0 +1,192 @@
+"""What is done to one thing changes no row of another, though the other has the same uids, names and versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strongroom.rules import DAY
+from tests.conftest import House, Open, Person, runs
+from tests.moving import alter, rows_of
+
+KEEPING: dict[str, Any] = {
+    "jwt_access_expiry": "20000d",
+    "jwt_refresh_expiry": "20000d",
+    "trash_days": 4,
+    "history_days": 4,
+    "history_versions": 3,
+}
+VAULTS = [f"0192f0c1-0000-7000-8000-00000000000{n}" for n in range(3)]
+DOCUMENTS = [f"0192f0c1-0000-7000-8000-0000000000d{n}" for n in range(5)]
+CHANGED, DELETED, OTHER = DOCUMENTS[0], DOCUMENTS[1], DOCUMENTS[2]
+
+
+async def good(person: Person, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    answer = await person(method, path, body)
+    assert answer.status_code in (200, 201), (method, path, answer.text)
+    told: dict[str, Any] = answer.json()
+    return told
+
+
+def at(document: str, vault: str = VAULTS[0]) -> str:
+    return f"/vaults/{vault}/documents/{document}"
+
+
+async def vault(person: Person, number: int) -> None:
+    """A vault with a blob that was replaced once."""
+    blob = {"data": "QkxPQg==", "salt": "c2FsdA=="}
+    await good(person, "POST", "/vault", {"uid": VAULTS[number], "name": f"vault {number}", **blob})
+    await good(person, "PUT", f"/vault/{VAULTS[number]}", {**blob, "data": "QkxPQgBC", "version": 1})
+
+
+async def document(person: Person, uid: str, *, deleted: bool = False, vault: str = VAULTS[0]) -> None:
+    """A document that was changed twice, or once and then deleted."""
+    await good(person, "POST", f"/vaults/{vault}/documents", {"uid": uid, "collection": "c", "data": "AAAA"})
+    await good(person, "PUT", at(uid, vault), {"data": "BBBB", "hmac": "h", "version": 1})
+    if deleted:
+        await good(person, "DELETE", at(uid, vault))
+    else:
+        await good(person, "PUT", at(uid, vault), {"data": "CCCC", "hmac": "h", "version": 2})
+
+
+async def furnish(home: House, email: str) -> Person:
+    """An account with one of everything, under the same uids as any other."""
+    person = await home.person(email)
+    await vault(person, 0)
+    await vault(person, 1)
+    await document(person, CHANGED)
+    await document(person, DELETED, deleted=True)
+    await document(person, OTHER, vault=VAULTS[1])
+    await person.key()
+    for version in (0, 1):
+        await good(person, "PUT", "/auth/keyring", {"keyring": "S0VZUklORw==", "version": version})
+    await good(person, "POST", "/auth/refresh", {"refreshToken": person.refresh})
+    assert (await home.login(email)).status_code == 200
+    assert (await home.login(email, "wrong horse")).status_code == 401
+    return person
+
+
+async def rows_but(where: str, *mine: str) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows that have nothing of this in them."""
+    found = await rows_of(where)
+    for table in ("failures", "signups"):  # these belong to an address
+        found.pop(table)
+    return {name: [row for row in rows if not set(mine) & set(row)] for name, rows in found.items()}
+
+
+@runs
+async def test_no_row_of_another_account(house: Open, where: str) -> None:
+    """Everything that an account can do, and what is thrown away of it when its time has come."""
+    async with house(**KEEPING) as home:
+        ann = await furnish(home, "ann@example.com")
+        home.clock.pass_(3 * DAY)
+        await furnish(home, "bob@example.com")
+        others = await rows_but(where, ann.id)
+        assert all(others[name] for name in ("versions", "blob_versions", "vault_changes", "sessions", "keyrings"))
+
+        async def unchanged(what: str) -> None:
+            after = await rows_but(where, ann.id)
+            assert after == others, what
+
+        await home.chores()
+        await unchanged("nothing is due")
+        home.clock.pass_(2 * DAY)
+        await home.chores()
+        await unchanged("history and trash")
+        mine = await rows_of(where)
+        assert [row for row in mine["versions"] if ann.id in row] == []
+        assert [row for row in mine["blob_versions"] if ann.id in row] == []
+        await good(
+            ann, "POST", f"/vaults/{VAULTS[0]}/documents", {"uid": DOCUMENTS[3], "collection": "c", "data": "AA"}
+        )
+        await unchanged("a document is made")
+        for version in (3, 4, 5, 6):
+            await good(ann, "PUT", at(CHANGED), {"data": "DDDD", "hmac": f"{version}", "version": version})
+        await unchanged("a document is changed, and its oldest versions go")
+        await good(ann, "DELETE", at(CHANGED))
+        await unchanged("a document is deleted")
+        await good(ann, "PUT", at(CHANGED), {"data": "EEEE", "version": 8})
+        await unchanged("a document is revived")
+        operations = [
+            {"op": "put", "uid": CHANGED, "data": "FFFF", "version": 9},
+            {"op": "delete", "uid": DOCUMENTS[3], "version": 1},
+            {"op": "create", "uid": DOCUMENTS[4], "collection": "c", "data": "AAAA"},
+        ]
+        await good(ann, "POST", f"/vaults/{VAULTS[0]}/batch", {"operations": operations})
+        await unchanged("a batch")
+        for version in (2, 3, 4, 5):
+            body = {"data": "QkxPQg==", "salt": "c2FsdA==", "version": version}
+            await good(ann, "PUT", f"/vault/{VAULTS[1]}", body)
+        await unchanged("a blob is changed, and its oldest versions go")
+        await good(ann, "PUT", f"/vault/{VAULTS[1]}", {"name": "another", "version": 6})
+        await unchanged("a vault is renamed")
+        await vault(ann, 2)
+        await unchanged("a vault is made")
+        await good(ann, "DELETE", f"/vault/{VAULTS[1]}")
+        await unchanged("a vault is deleted")
+        await good(ann, "PUT", "/auth/keyring", {"keyring": "S0VZUklORw==", "version": 2})
+        await unchanged("a keyring is replaced")
+        [key] = (await good(ann, "GET", "/auth/api-keys"))["keys"]
+        await good(ann, "DELETE", f"/auth/api-keys/{key['uid']}")
+        await unchanged("a key is revoked")
+        refreshed = await good(ann, "POST", "/auth/refresh", {"refreshToken": ann.refresh})
+        await good(ann, "POST", "/auth/refresh", {"refreshToken": refreshed["refreshToken"]})
+        await unchanged("a token is refreshed, and the one before it ends")
+        sessions = (await good(ann, "GET", "/auth/sessions"))["sessions"]
+        await good(ann, "DELETE", f"/auth/sessions/{next(one['id'] for one in sessions if not one['current'])}")
+        await unchanged("a session is ended")
+        passwords = {"currentPassword": "correct horse", "newPassword": "correct horses"}
+        await good(ann, "PUT", "/auth/password", {**passwords, "keyring": "S0VZ", "keyringVersion": 3})
+        await unchanged("a password is changed")
+        await good(ann, "DELETE", "/auth/me", {"password": "correct horses"})
+        await unchanged("an account is deleted")
+        assert not [row for rows in (await rows_of(where)).values() for row in rows if ann.id in row]
+
+
+@runs
+async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> None:
+    """Two of one account, with the same versions; one was made days before the other."""
+    async with house(**KEEPING) as home:
+        ann = await home.person()
+        await vault(ann, 0)
+        await document(ann, DOCUMENTS[0])
+        await document(ann, DOCUMENTS[1], deleted=True)
+        home.clock.pass_(3 * DAY)
+        await vault(ann, 1)
+        await document(ann, DOCUMENTS[2], vault=VAULTS[1])
+        await document(ann, DOCUMENTS[3], vault=VAULTS[1], deleted=True)
+
+        async def others() -> dict[str, list[tuple[Any, ...]]]:
+            found = await rows_but(where, DOCUMENTS[0], DOCUMENTS[1], VAULTS[0])
+            return {name: found[name] for name in ("documents", "versions", "vaults", "blob_versions")}
+
+        before = await others()
+        assert {name: len(rows) for name, rows in before.items()} == {
+            "documents": 2,
+            "versions": 4,
+            "vaults": 1,
+            "blob_versions": 1,
+        }
+        home.clock.pass_(2 * DAY)
+        await home.chores()
+        assert await others() == before, "history and trash"
+        for version in (3, 4, 5, 6):
+            await good(ann, "PUT", at(DOCUMENTS[0]), {"data": "DDDD", "version": version})
+        assert await others() == before, "a document is changed, and its oldest versions go"
+        for version in (2, 3, 4, 5):
+            await good(ann, "PUT", f"/vault/{VAULTS[0]}", {"data": "QUFB", "salt": "", "version": version})
+        assert await others() == before, "a blob is changed, and its oldest versions go"
+        await good(ann, "DELETE", at(DOCUMENTS[0]))
+        assert await others() == before, "a document is deleted"
+        await good(ann, "DELETE", f"/vault/{VAULTS[0]}")
+        assert await others() == before, "a vault is deleted"
+
+
+@runs
+async def test_a_row_of_another_that_is_changed_is_seen(house: Open, where: str) -> None:
+    """The comparison above can fail."""
+    async with house(**KEEPING) as home:
+        ann = await home.person()
+        await furnish(home, "bob@example.com")
+        before = await rows_but(where, ann.id)
+        await alter(where, "DELETE FROM versions WHERE version = 2")
+        assert await rows_but(where, ann.id) != before
