@@ -48,6 +48,48 @@ async def document(person: Person, uid: str, *, deleted: bool = False, vault: st
         await good(person, "PUT", at(uid, vault), {"data": "CCCC", "hmac": "h", "version": 2})
 
 
+READ = [
+    "/auth/me",
+    "/auth/events",
+    "/auth/sessions",
+    "/auth/api-keys",
+    "/auth/keyring",
+    "/auth/export",
+    "/vault",
+    "/vault/by-name/vault 0",
+    *(f"/vault/{uid}{what}" for uid in VAULTS[:2] for what in ("", "/versions", "/versions/1", "/versions/2")),
+    *(f"/vaults/{uid}/documents?since={since}" for uid in VAULTS[:2] for since in (0, 1)),
+    f"/vaults/{VAULTS[0]}/documents",
+    f"/vaults/{VAULTS[0]}/documents?collection=c",
+    f"/vaults/{VAULTS[0]}/documents?deleted=only",
+    *(f"{at(uid)}{what}" for uid in DOCUMENTS for what in ("", "/versions", "/versions/1", "/versions/2")),
+]
+
+
+@runs
+async def test_what_an_account_reads_is_its_own(house: Open) -> None:
+    """Another account that has the same uids and more versions of everything changes no answer."""
+    async with house(**KEEPING) as home:
+        ann = await furnish(home, "ann@example.com")
+
+        async def read() -> dict[str, Any]:
+            answers = {path: await ann("GET", path) for path in READ}
+            told: dict[str, Any] = {path: one.is_success and one.text for path, one in answers.items()}
+            told["/auth/export"] = told["/auth/export"].splitlines()[1:-1]  # first and last have an id of their own
+            events = answers["/auth/events"].json()["events"]  # of which each export is one
+            told["/auth/events"] = [one for one in events if "export" not in one["type"]]
+            return told
+
+        before = await read()
+        assert sum(bool(text) for text in before.values()) > 25
+        bob = await furnish(home, "bob@example.com")
+        await document(bob, DOCUMENTS[3])
+        await document(bob, DOCUMENTS[4], deleted=True)
+        await good(bob, "PUT", at(CHANGED), {"data": "FFFF", "version": 3})
+        await good(bob, "PUT", f"/vault/{VAULTS[0]}", {"data": "QkI=", "salt": "", "version": 2})
+        assert await read() == before
+
+
 async def furnish(home: House, email: str) -> Person:
     """An account with one of everything, under the same uids as any other."""
     person = await home.person(email)
