@@ -266,6 +266,14 @@ def test_a_token_opens_what_it_names() -> None:
         part.collection("letters")
 
 
+@pytest.mark.parametrize(("length", "is_too_long"), [(65_535, False), (65_536, True)])
+def test_a_part_of_a_token_has_a_length_of_two_bytes(length: int, *, is_too_long: bool) -> None:
+    """What is longer is refused in a sentence of its own, and no other error."""
+    with pytest.raises(Invalid) as refused:
+        tokens.Token(api_key="a" * length, keys=KEYS.vault(VAULT)).spelled()
+    assert ("too long" in str(refused.value.details)) == is_too_long
+
+
 @pytest.mark.parametrize("api_key", ["", "with space", "line\nfeed", "é", "x" * 1025])
 def test_a_token_carries_only_what_a_header_can(api_key: str) -> None:
     """An API key that could break a header is not bundled."""

@@ -113,6 +113,25 @@ def test_ours_serves_a_bare_client(faces: Faces) -> None:
     assert len(list(notes)) == 2
 
 
+def test_a_row_twice_in_a_list_of_a_bare_server(faces: Faces, bare: Bare) -> None:
+    """There is no order to hold it to, but each document is there once."""
+    server = bare()
+    client = faces.client(server.url, bare=True)
+    client.register(unique_email(), PASSWORD)
+    notes = client.vault("v", create=True).collection("notes")
+    notes.create("first")
+    assert [note.value for note in notes] == ["first"]
+    truth = server.answer
+
+    def twice(method: str, path: tuple[str, ...], *rest: Any) -> tuple[int, Any]:
+        status, told = truth(method, path, *rest)
+        return status, {**told, "documents": told["documents"] * 2} if "documents" in told else told
+
+    server.answer = twice  # type: ignore[method-assign]
+    with pytest.raises(Tampered):
+        list(notes)
+
+
 def test_nobody_is_talked_into_it(faces: Faces, bare: Bare) -> None:
     """A server that says it keeps no keys is refused, unless the developer has said so."""
     server = bare()

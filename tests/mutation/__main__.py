@@ -44,7 +44,7 @@ def main() -> int:
                 _say(f"time is up after {len(outcomes)} of {len(mutants)} mutants")
                 break
             tests = options.run or choice.tests_for(mutant, options.tests, options.seconds)
-            timeout = 60 + 5 * (options.seconds if options.run else choice.time_of(tests))
+            timeout = 30 + 3 * (options.seconds if options.run else choice.time_of(tests))
             outcomes[mutant] = overlay.run(mutant, tests, timeout) if tests else Outcome("not covered")
             _say(f"{outcomes[mutant].what}: {mutant}  ({len(tests)} tests) {outcomes[mutant].by}")
         killers = sorted({outcome.by for outcome in outcomes.values() if outcome.by and " " not in outcome.by})

@@ -9,6 +9,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.coverage.plugin import RESULTS
@@ -29,19 +30,21 @@ class Choice:
 
     def tests_for(self, mutant: Mutant, most: int, seconds: float) -> list[str]:
         """Up to so many tests, that took up to so long together; none where no test that passed runs the lines."""
-        found = set(self._of_lines(mutant.path, mutant.lines)) if not mutant.names else self._users(mutant)
+        found = self._users(mutant) if mutant.names else set(self._of_lines(mutant.path, mutant.lines))
+        refused = set(self._of_lines(mutant.path, mutant.refusal))
         stem = Path(mutant.path).stem.removesuffix("s")
         groups: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for test in found:
             cost = (self._seconds[test] + _POSTGRES * ("postgres" in test)) * (0.2 if stem in test else 1)
             groups[test.partition("[")[0]].append((cost, test))
         ordered = sorted((place, *one) for group in groups.values() for place, one in enumerate(sorted(group)))
+        tests = [test for _, _, test in ordered]
+        in_turn = zip_longest((one for one in tests if one in refused), (one for one in tests if one not in refused))
         chosen: list[str] = []
-        for _, _, test in ordered:
-            seconds -= self._seconds[test]
-            if chosen and (seconds < 0 or len(chosen) == most):
-                break
-            chosen.append(test)
+        for test in (one for pair in in_turn for one in pair if one):
+            if len(chosen) < most and (not chosen or self._seconds[test] < seconds):
+                seconds -= self._seconds[test]
+                chosen.append(test)
         return chosen
 
     def time_of(self, tests: list[str]) -> float:
@@ -51,8 +54,9 @@ class Choice:
     def _of_lines(self, path: str, lines: frozenset[int] | range) -> Iterator[str]:
         by_line = self._by_line(path)
         for context in {one for line in lines for one in by_line.get(line, ())}:
-            test, _, phase = context.rpartition("|")[2].partition(" (")
-            if phase == "setup)" and test:  # a process that other tests of the folder share, perhaps
+            started = _PHASE.search(context)  # a process that the test started; else its own
+            test = context[: started.start()] if started else context
+            if started and started[1] == "setup":  # a process that other tests of the folder share, perhaps
                 folder = test.partition("::")[0].rpartition("/")[0]
                 yield from (one for one in self._seconds if one.startswith(f"{folder}/"))
             elif test in self._seconds:

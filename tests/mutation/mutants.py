@@ -47,6 +47,7 @@ class Mutant:
     guard: bool  # of an owner, a version, a scope, a bound, a mode, an ending, associated data
     lines: frozenset[int]  # which a test must run to notice it
     names: frozenset[str]  # of what runs once, when it is imported or first called: then whoever uses these notices it
+    refusal: frozenset[int]  # the lines that a guard leads to: who ran one of them was refused by it
     id: str = ""
 
     def __str__(self) -> str:
@@ -90,6 +91,7 @@ class _Finder(ast.NodeVisitor):
             self._starts.append(self._starts[-1] + len(line))
         self._has_sql = path.startswith("strongroom/store/") or path.endswith("replica/file.py")
         self._guard = False
+        self._refusal: frozenset[int] = frozenset()
         self._statement: ast.stmt | None = None
         self._returns = ""
         self._names: frozenset[str] | None = frozenset()  # None within a function that runs at every call
@@ -115,7 +117,7 @@ class _Finder(ast.NodeVisitor):
         if before != after:
             column = start - self._starts[line - 1]
             where = (self._path, line, column, kind, before, after, start, end)
-            self.found.append(Mutant(*where, guard or self._guard, frozenset(lines), frozenset(names)))
+            self.found.append(Mutant(*where, guard or self._guard, frozenset(lines), names, self._refusal))
 
     @contextmanager
     def _within(self, **state: object) -> Iterator[None]:
@@ -162,8 +164,8 @@ class _Finder(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         if "TYPE_CHECKING" in self._text(node.test):
             return
-        refuses = any(isinstance(one, ast.Raise) for one in node.body)
-        with self._within(_guard=refuses):
+        refusal = frozenset(one.lineno for one in node.body if isinstance(one, ast.Raise))
+        with self._within(_guard=bool(refusal), _refusal=refusal):
             self.visit(node.test)
         for statement in (*node.body, *node.orelse):
             self.visit(statement)

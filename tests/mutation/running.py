@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from tests.mutation.mutants import Mutant
 
-_NOTICED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_NOTICED = re.compile(r"^(?:FAILED |ERROR (?!:)|ImportError while loading )(.+?)(?: - .*)?$", re.MULTILINE)
 _OPTIONS = ("-x", "-q", "-rfE", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 _NO_TESTS = (4, 5)  # exit codes of pytest: a test that is not there, none at all
 
@@ -78,7 +78,7 @@ class Overlay:
                 shutil.rmtree(temporary, ignore_errors=True)
             said.seek(0)
             noticed = _NOTICED.findall(said.read())
-        if code in _NO_TESTS:
+        if code in _NO_TESTS and not noticed:
             return Outcome("unusable")
         return Outcome("killed", " ".join(noticed)) if code else Outcome("survived")
 
