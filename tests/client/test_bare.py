@@ -127,7 +127,7 @@ def test_a_row_twice_in_a_list_of_a_bare_server(faces: Faces, bare: Bare) -> Non
         status, told = truth(method, path, *rest)
         return status, {**told, "documents": told["documents"] * 2} if "documents" in told else told
 
-    server.answer = twice  # type: ignore[method-assign]
+    server.answer = twice  # type: ignore[method-assign, assignment]
     with pytest.raises(Tampered):
         list(notes)
 

@@ -7,15 +7,16 @@ import json
 import re
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 
 from tests.coverage.plugin import RESULTS
 from tests.mutation.mutants import CACHED, Mutant
 
 _PHASE = re.compile(r" \((setup|call|teardown)\)$")
+Place = tuple[str, Iterable[int]]  # a file, and lines of it
 _POSTGRES = 3.0  # seconds until a PostgreSQL runs, which its first test waits for
 
 
@@ -30,37 +31,39 @@ class Choice:
 
     def tests_for(self, mutant: Mutant, most: int, seconds: float) -> list[str]:
         """Up to so many tests, that took up to so long together; none where no test that passed runs the lines."""
-        found = self._users(mutant) if mutant.names else set(self._of_lines(mutant.path, mutant.lines))
-        refused = set(self._of_lines(mutant.path, mutant.refusal))
+        places = self._users(mutant) if mutant.names else [(mutant.path, mutant.lines)]
+        found = self._tests(places)
+        refused = found & self._tests([(mutant.path, mutant.refusal)])
         stem = Path(mutant.path).stem.removesuffix("s")
-        groups: dict[str, list[tuple[float, str]]] = defaultdict(list)
-        for test in found:
-            cost = (self._seconds[test] + _POSTGRES * ("postgres" in test)) * (0.2 if stem in test else 1)
-            groups[test.partition("[")[0]].append((cost, test))
-        ordered = sorted((place, *one) for group in groups.values() for place, one in enumerate(sorted(group)))
-        tests = [test for _, _, test in ordered]
-        in_turn = zip_longest((one for one in tests if one in refused), (one for one in tests if one not in refused))
+        in_turn = zip_longest(self._ordered(refused, stem), self._ordered(found - refused, stem))
+        others = self._ordered(self._tests(places, shared=True) - found, stem)
         chosen: list[str] = []
-        for test in (one for pair in in_turn for one in pair if one):
+        for test in chain((one for pair in in_turn for one in pair if one), others):
             if len(chosen) < most and (not chosen or self._seconds[test] < seconds):
                 seconds -= self._seconds[test]
                 chosen.append(test)
         return chosen
 
+    def _ordered(self, tests: set[str], stem: str) -> list[str]:
+        """One of each function, then the second of each and so on; the likeliest and quickest first."""
+        functions: dict[str, list[tuple[float, str]]] = defaultdict(list)
+        for test in tests:
+            cost = (self._seconds[test] + _POSTGRES * ("postgres" in test)) * (0.2 if stem in test else 1)
+            functions[test.partition("[")[0]].append((cost, test))
+        places = sorted((place, *one) for group in functions.values() for place, one in enumerate(sorted(group)))
+        return [test for _, _, test in places]
+
     def time_of(self, tests: list[str]) -> float:
         """How long these took."""
         return sum(self._seconds[test] for test in tests)
 
-    def _of_lines(self, path: str, lines: frozenset[int] | range) -> Iterator[str]:
-        by_line = self._by_line(path)
-        for context in {one for line in lines for one in by_line.get(line, ())}:
-            started = _PHASE.search(context)  # a process that the test started; else its own
-            test = context[: started.start()] if started else context
-            if started and started[1] == "setup":  # a process that other tests of the folder share, perhaps
-                folder = test.partition("::")[0].rpartition("/")[0]
-                yield from (one for one in self._seconds if one.startswith(f"{folder}/"))
-            elif test in self._seconds:
-                yield test
+    def _tests(self, places: Iterable[Place], *, shared: bool = False) -> set[str]:
+        """The tests that ran these lines; or those whose folder shares a server that did."""
+        contexts = {one for path, lines in places for line in lines for one in self._by_line(path).get(line, ())}
+        if shared:
+            folders = {one.partition("::")[0].rpartition("/")[0] for one in contexts if one.endswith(" (setup)")}
+            return {test for test in self._seconds if test.partition("::")[0].rpartition("/")[0] in folders}
+        return {_PHASE.sub("", one) for one in contexts} & self._seconds.keys()  # a process has the phase of its test
 
     def _by_line(self, path: str) -> dict[int, set[str]]:
         if path not in self._lines:
@@ -75,9 +78,9 @@ class Choice:
             self._lines[path] = found
         return self._lines[path]
 
-    def _users(self, mutant: Mutant) -> set[str]:
-        """The tests of every function that uses one of these names, directly or through other constants."""
-        found: set[str] = set()
+    def _users(self, mutant: Mutant) -> list[Place]:
+        """The lines of every function that uses one of these names, directly or through other constants."""
+        found: list[Place] = []
         seen = set()
         waiting = [(mutant.path, name) for name in mutant.names]
         while waiting:
@@ -86,11 +89,10 @@ class Choice:
                 continue
             seen.add(where)
             for user, lines, constants in self._uses[name]:
-                if user != path and name.startswith("_"):
-                    continue
-                found |= set(self._of_lines(user, lines))
-                waiting += [(user, constant) for constant in constants]
-        return found or set(self._of_lines(mutant.path, frozenset(self._by_line(mutant.path))))
+                if user == path or not name.startswith("_"):
+                    found.append((user, lines))
+                    waiting += [(user, constant) for constant in constants]
+        return found if self._tests(found) else [(mutant.path, self._by_line(mutant.path))]
 
     @cached_property
     def _uses(self) -> dict[str, list[tuple[str, range, frozenset[str]]]]:
