@@ -231,6 +231,30 @@ def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
     client.logout()
 
 
+def test_who_registers_leaves_the_account_before(faces: Faces) -> None:
+    """Also where the registration is refused: nothing is written to the wrong account."""
+    client = faces.person()
+    vault = client.vault("v", create=True)
+    taken = unique_email()
+    faces.client().register(taken, PASSWORD)
+    with pytest.raises(errors.EmailAlreadyExists):
+        client.register(taken, PASSWORD)
+    with pytest.raises(Locked):
+        vault.collection("c").create(1)
+
+
+def test_a_recovery_with_a_bad_new_password_does_not_begin(faces: Faces) -> None:
+    """It is refused before anything is sent: the client still has the account that it had."""
+    email = unique_email()
+    client = faces.client()
+    client.register(email, PASSWORD)
+    printed = client.make_recovery_key(PASSWORD)
+    with pytest.raises(Invalid):
+        client.recover(email, printed, "short")
+    assert client.vault("v", create=True).collection("c").create(1).version == 1
+    assert len(client.sessions()) == 1
+
+
 def test_an_account_ends(faces: Faces) -> None:
     """With the right password only; then the email is free."""
     email = unique_email()

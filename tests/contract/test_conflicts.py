@@ -109,6 +109,19 @@ def test_weak_tag_in_if_match(ann: Person, vault: Json, form: str) -> None:
     assert ann.read(vault, document) == document
 
 
+def test_delete_of_a_vault_under_if_match(ann: Person) -> None:
+    """Stale, it is a 412 and everything stays; fitting, the vault goes."""
+    vault = ann.vault()
+    document = ann.document(vault)
+    path = f"/vault/{vault['uid']}"
+    stored = good(ann.http.put(path, json={"name": f"renamed {vault['uid']}", "version": 1}))
+    refused_stale(ann.http.delete(path, headers={"If-Match": '"1"'}), stored, 412, "vault_conflict")
+    assert good(ann.http.get(path)) == stored
+    assert good(ann.http.get(docs(vault, document))) == document
+    assert good(ann.http.delete(path, headers={"If-Match": '"2"'}))["success"] is True
+    refused(ann.http.get(path), 404, "vault_not_found")
+
+
 def test_delete_with_if_match(ann: Person, vault: Json) -> None:
     """A delete under a stale If-Match is a 412; under a fitting one it deletes."""
     document = ann.document(vault)
