@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import math
@@ -17,7 +18,7 @@ from strongroom.descriptors import Decoys
 from strongroom.rules import GUESSES_PER_ADDRESS, MINUTE
 from strongroom.store import open_database
 from strongroom.store.copy import copy
-from tests.conftest import SECRET, Clock, runs
+from tests.conftest import SECRET, Clock, Open, runs
 from tests.moving import rows_of
 from tests.postgres import postgres
 from tests.security.asking import Answer, fresh_address
@@ -216,3 +217,13 @@ async def test_what_is_no_email_is_refused_and_not_counted(nodes: Nodes, email: 
 
 async def _failures(tx: Any) -> int:
     return await store.failures.count_of_address(tx, HERE, 0)
+
+
+@runs
+async def test_a_burst_of_questions_is_counted_one_by_one(house: Open) -> None:
+    """Those that come at once were all let in when none was counted yet; each is judged again when it is."""
+    async with house() as home:
+        questions = [f"person{number}@example.com" for number in range(GUESSES_PER_ADDRESS + 30)]
+        asked = [home.http.post("/auth/email/prelogin", json={"email": email}) for email in questions]
+        statuses = Counter(answer.status_code for answer in await asyncio.gather(*asked))
+        assert statuses == {200: GUESSES_PER_ADDRESS, 429: 30}
