@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import msgspec
 import pytest
 
 from strongroom import errors
-from strongroom.client import AsyncClient, Client, Locked, awaiting, blocking
+from strongroom.client import AsyncClient, Client, Locked, Tampered, awaiting, blocking, documents, listing
+from strongroom.client.seal import Sealed
 from strongroom.errors import Invalid
+from strongroom.model import Document
 from tests.client.faces import PASSWORD, Faces, unique_email
 
 
@@ -229,6 +232,29 @@ def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
     with pytest.raises(Locked):
         vault.collection("c").create(1)
     client.logout()
+
+
+def test_a_list_of_several_pages(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each document once, in order, wherever the pages end."""
+    monkeypatch.setattr(listing, "FIRST", 2)
+    monkeypatch.setattr(listing, "_MOST", 2)
+    notes = faces.person().vault("v", create=True).collection("c")
+    for number in range(5):
+        notes.create(number)
+    assert [note.value for note in notes] == [0, 1, 2, 3, 4]
+
+
+def test_what_is_answered_to_a_write_is_what_was_written() -> None:
+    """Uid, version, deletion, ciphertext and proof, each by itself."""
+    sealed = Sealed("data", "proof")
+    uid = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
+    row = Document(
+        uid=uid, vault_uid=uid, collection="c", data="data", hmac="proof", version=2, created_at=1, updated_at=2, deleted_at=None
+    )
+    documents.kept(row, sealed, uid, 2)
+    for change in ({"uid": "other"}, {"version": 3}, {"deleted_at": 2}, {"data": "other"}, {"hmac": "other"}):
+        with pytest.raises(Tampered):
+            documents.kept(msgspec.structs.replace(row, **change), sealed, uid, 2)
 
 
 def test_who_registers_leaves_the_account_before(faces: Faces) -> None:
