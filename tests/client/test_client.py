@@ -249,7 +249,15 @@ def test_what_is_answered_to_a_write_is_what_was_written() -> None:
     sealed = Sealed("data", "proof")
     uid = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
     row = Document(
-        uid=uid, vault_uid=uid, collection="c", data="data", hmac="proof", version=2, created_at=1, updated_at=2, deleted_at=None
+        uid=uid,
+        vault_uid=uid,
+        collection="c",
+        data="data",
+        hmac="proof",
+        version=2,
+        created_at=1,
+        updated_at=2,
+        deleted_at=None,
     )
     documents.kept(row, sealed, uid, 2)
     for change in ({"uid": "other"}, {"version": 3}, {"deleted_at": 2}, {"data": "other"}, {"hmac": "other"}):

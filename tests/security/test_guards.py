@@ -8,6 +8,8 @@ from strongroom.actions import accounts
 from strongroom.errors import Refusal
 from strongroom.model import Actor
 from strongroom.rules import GUESS_WINDOW, GUESSES_PER_ACCOUNT
+from strongroom.server.answers import Answer
+from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import Open, runs
 
 
@@ -26,6 +28,36 @@ async def test_failures_at_other_accounts_do_not_lengthen_the_wait_for_one(house
 
 
 @runs
+async def test_a_right_password_clears_the_failures_at_its_own_account_alone(house: Open) -> None:
+    """Else whoever has an account could guess at another one for ever."""
+    async with house() as home:
+        own, other = await home.person(), await home.person()
+        for _ in range(GUESSES_PER_ACCOUNT):
+            assert (await home.login(other.email, "wrong")).status_code == 401
+        assert (await home.login(own.email)).status_code == 200
+        assert (await home.login(other.email)).status_code == 429
+
+
+@runs
+async def test_what_is_not_text_in_a_query_is_refused(house: Open) -> None:
+    """In a name or in a value."""
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault()
+        for query in ("%ff=1", "since=%ff", "%ff=%ff"):
+            answer = await person("GET", f"/vaults/{vault['uid']}/documents?{query}")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "validation_error")
+
+
+@pytest.mark.parametrize("value", ["a\nb: c", "a\r\nb: c", "a\rb\nc"])
+def test_no_header_of_an_answer_breaks_its_line(value: str) -> None:
+    """Whatever it is made of: a line feed alone, or a whole line more."""
+    made = Answer(headers=[(b"x", value.encode())])
+    with pytest.raises(ValueError, match="break the line"):
+        made.head()
+
+
+@runs
 async def test_a_password_that_was_replaced_meanwhile_does_not_delete_the_account(house: Open) -> None:
     """The hash that was checked must still be the stored one, as at a login."""
     async with house() as home:
@@ -37,3 +69,37 @@ async def test_a_password_that_was_replaced_meanwhile_does_not_delete_the_accoun
         with pytest.raises(Refusal):
             await db.write(accounts.delete, Actor(person.id), checked)
         assert (await home.login(person.email, "correct horses")).status_code == 200
+
+
+_LONGEST = "unix:/" + "s" * 99
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"TLS_KEY_FILE": "key.pem"}, "TLS_CERT_FILE is not"),
+        ({"HOST": _LONGEST + "s"}, "at most 100 bytes"),
+        ({"HOST": "unix:"}, "at most 100 bytes"),
+        ({"BACKUP_EVERY": "999ms"}, "at least a second"),
+        ({"JWT_REFRESH_EXPIRY": "36601d"}, "a hundred years"),
+    ],
+)
+def test_a_setting_beyond_its_bound_stops_the_start(given: dict[str, str], says: str) -> None:
+    """With a sentence."""
+    with pytest.raises(BadSetting, match=says):
+        resolve({"JWT_SECRET": "x" * 32, **given})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"TLS_KEY_FILE": "key.pem", "TLS_CERT_FILE": "cert.pem"},
+        {"HOST": _LONGEST},
+        {"HOST": "a" * 200},
+        {"BACKUP_EVERY": "1s"},
+        {"JWT_REFRESH_EXPIRY": "36600d"},
+    ],
+)
+def test_a_setting_at_its_bound_is_taken(given: dict[str, str]) -> None:
+    """The bound is the last value that is good."""
+    assert resolve({"JWT_SECRET": "x" * 32, **given}) is not None
