@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from strongroom import store
 from strongroom.actions import accounts
 from strongroom.errors import Refusal
-from strongroom.model import Actor
-from strongroom.rules import GUESS_WINDOW, GUESSES_PER_ACCOUNT
+from strongroom.identifiers import new_uid
+from strongroom.model import Actor, Origin
+from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
 from strongroom.server.answers import Answer
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import Open, runs
@@ -36,6 +38,40 @@ async def test_a_right_password_clears_the_failures_at_its_own_account_alone(hou
             assert (await home.login(other.email, "wrong")).status_code == 401
         assert (await home.login(own.email)).status_code == 200
         assert (await home.login(other.email)).status_code == 429
+
+
+@runs
+async def test_an_account_that_is_shut_shuts_no_other(house: Open) -> None:
+    """Neither its sessions nor its keys."""
+    async with house(jwt_access_expiry="9d") as home:
+        own, other = await home.person(), await home.person()
+        key = await own.key()
+        await home.server._room.db.write(store.accounts.disable, other.id)
+        home.clock.pass_(DAY)  # whatever is remembered for a while is asked again
+        assert (await own("GET", "/vault")).status_code == 200
+        assert (await own("GET", "/vault", bearer=key)).status_code == 200
+        assert (await home.login(own.email)).status_code == 200
+        assert (await other("GET", "/vault")).status_code == 403
+
+
+@runs
+async def test_a_log_full_of_one_kind_keeps_the_lines_of_others(house: Open) -> None:
+    """Whoever guesses at an account cannot push out of its log what happened before."""
+    async with house() as home:
+        person = await home.person()
+        db = home.server._room.db
+        kept = 5
+
+        async def note(kind: str) -> None:
+            home.clock.pass_(1)
+            origin = Origin("192.0.2.1", "")
+            await db.write(store.events.add, person.id, new_uid(home.clock.now), kind, origin, kept)
+
+        for kind in ("password_changed", *["login_failed"] * 20, *["session_ended"] * 4, "login_failed"):
+            await note(kind)
+        told = [one["type"] for one in (await person("GET", "/auth/events")).json()["events"]]
+        wanted = ["login_failed", *["session_ended"] * 4, *["login_failed"] * 4, "password_changed"]
+        assert told[: len(wanted)] == wanted
 
 
 @runs
