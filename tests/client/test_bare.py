@@ -132,6 +132,41 @@ def test_a_row_twice_in_a_list_of_a_bare_server(faces: Faces, bare: Bare) -> Non
         list(notes)
 
 
+def test_a_create_that_is_cut_off_between_its_steps(faces: Faces, bare: Bare) -> None:
+    """The reservation that it leaves at the server is no document, and spoils no list."""
+    server = bare()
+    client = faces.client(server.url, bare=True)
+    client.register(unique_email(), PASSWORD)
+    notes = client.vault("v", create=True).collection("notes")
+    notes.create("whole")
+    truth = server.answer
+
+    def cut(method: str, path: tuple[str, ...], *rest: Any) -> tuple[int, Any]:
+        return (500, {"message": "no"}) if method == "PUT" else truth(method, path, *rest)
+
+    server.answer = cut  # type: ignore[method-assign, assignment]
+    with pytest.raises(errors.Refusal):
+        notes.create("cut off")
+    server.answer = truth  # type: ignore[method-assign]
+    assert len(server.documents) == 2
+    assert [note.value for note in notes] == ["whole"]
+
+
+def test_what_a_bare_server_hides_is_not_there(faces: Faces, bare: Bare) -> None:
+    """It may hide what is deleted: that is no lie of its, as it would be of ours."""
+    server = bare(hides=True)
+    client = faces.client(server.url, bare=True)
+    email = unique_email()
+    client.register(email, PASSWORD)
+    note = client.vault("v", create=True).collection("notes").create("seen")
+    other = faces.client(server.url, bare=True)
+    other.login(email, PASSWORD)
+    theirs = other.vault("v").collection("notes")
+    theirs.delete(theirs.get(note.uid))
+    with pytest.raises(errors.DocumentNotFound):
+        client.vault("v").collection("notes").get(note.uid)
+
+
 def test_nobody_is_talked_into_it(faces: Faces, bare: Bare) -> None:
     """A server that says it keeps no keys is refused, unless the developer has said so."""
     server = bare()

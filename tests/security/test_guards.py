@@ -6,7 +6,7 @@ import pytest
 
 from strongroom import store
 from strongroom.actions import accounts
-from strongroom.errors import Refusal
+from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
 from strongroom.model import Actor, Origin
 from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
@@ -72,6 +72,15 @@ async def test_a_log_full_of_one_kind_keeps_the_lines_of_others(house: Open) -> 
         told = [one["type"] for one in (await person("GET", "/auth/events")).json()["events"]]
         wanted = ["login_failed", *["session_ended"] * 4, *["login_failed"] * 4, "password_changed"]
         assert told[: len(wanted)] == wanted
+
+
+@runs
+async def test_who_has_no_account_any_more_is_nobody(house: Open) -> None:
+    """An account may be deleted between the check of a token and what it was for."""
+    async with house() as home:
+        for action in (accounts.me, accounts.for_proof):
+            with pytest.raises(Unauthorized):
+                await home.server._room.db.read(action, Actor("gone"))
 
 
 @runs
