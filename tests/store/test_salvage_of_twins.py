@@ -1,0 +1,62 @@
+"""Salvage keeps accounts apart that have vaults and documents of the same uids."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from strongroom.store.salvage import salvage
+from tests.conftest import START, Open, runs
+from tests.moving import rows_of
+from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
+from tests.support.damaged_files import flip
+
+COUNTED = ("documents", "versions", "vaults", "blob_versions", "ledgers", "keyrings", "api_keys", "vault_changes")
+
+
+async def _furnished(house: Open) -> tuple[str, str]:
+    """Two accounts with the same uids; the vault of the first has another name. Their ids."""
+    async with house(**KEEPING) as home:
+        ann = await furnish(home, "ann@example.com")
+        await good(ann, "PUT", f"/vault/{VAULTS[0]}", {"name": "ann's", "version": 2})
+        await good(ann, "POST", f"/vaults/{VAULTS[0]}/documents", {"collection": "c", "data": "AAAA"})
+        home.clock.pass_(1_000)
+        bob = await furnish(home, "bob@example.com")
+    return ann.id, bob.id
+
+
+async def _salvaged(where: str, target: Path) -> dict[str, list[tuple[Any, ...]]]:
+    salvage(Path(where), target, None, str(uuid.uuid4()), START)
+    return await rows_of(str(target))
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@runs
+async def test_what_is_counted_anew_is_counted_for_each(house: Open, where: str, tmp_path: Path) -> None:
+    """A whole file comes out as it was: documents, bytes and what trash and history take."""
+    await _furnished(house)
+    before = await rows_of(where)
+    after = await _salvaged(where, tmp_path / "new.db")
+    assert {name: after[name] for name in COUNTED} == {name: before[name] for name in COUNTED}
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@runs
+async def test_a_lost_vault_gets_its_own_name_back(house: Open, where: str, tmp_path: Path) -> None:
+    """From the account's own history of vaults, where the table and its indexes are lost."""
+    ann, bob = await _furnished(house)
+    connection = apsw.Connection(where)
+    pages = connection.execute("SELECT pageno FROM dbstat WHERE name LIKE '%vaults%'").fetchall()
+    connection.close()
+    for (page,) in pages:
+        flip(Path(where), (int(str(page)) - 1) * 4096, 4096)
+    after = await _salvaged(where, tmp_path / "new.db")
+    connection = apsw.Connection(str(tmp_path / "new.db"))
+    names = connection.execute("SELECT user_id, name FROM vaults WHERE uid = ?", (VAULTS[0],)).fetchall()
+    connection.close()
+    assert after["vaults"]
+    assert dict(names) == {ann: "ann's", bob: "vault 0"}  # type: ignore[arg-type]
