@@ -41,12 +41,15 @@ def test_a_link_is_not_followed(tmp_path: Path, settings: dict[str, str], comman
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_another_name_of_a_file_is_no_lock(tmp_path: Path, settings: dict[str, str], command: tuple[str, ...]) -> None:
-    """A hard link is told by its number of names."""
-    (tmp_path / "precious").write_text("kept")
-    os.link(tmp_path / "precious", tmp_path / "vault.db-lock")
-    done = strongroom(tmp_path, *command, **settings)
-    assert done.returncode == 2, done
-    assert (tmp_path / "precious").read_text() == "kept"
+    """A hard link is told by its number of names, also where what is in it could be a restore's word."""
+    for content in ("kept", "20260101T000000Z", ""):
+        (tmp_path / "precious").write_text(content)
+        (tmp_path / "vault.db-lock").unlink(missing_ok=True)
+        os.link(tmp_path / "precious", tmp_path / "vault.db-lock")
+        done = strongroom(tmp_path, *command, **settings)
+        assert done.returncode == 2, done
+        assert "is no lock" in done.stderr
+        assert (tmp_path / "precious").read_text() == content
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
