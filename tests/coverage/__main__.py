@@ -35,6 +35,7 @@ def measure(arguments: list[str], folder: Path = FOLDER, *, add: bool = False) -
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o1777)  # some tests start processes of another user
     environment = os.environ | {"COVERAGE_PROCESS_START": str(SETTINGS), "MEASURED_FOLDER": str(folder)}
+    environment.pop("PYTEST_CURRENT_TEST", None)  # of a test that measures others
     command = [sys.executable, "-m", "pytest", "-p", "tests.coverage.plugin", *arguments]
     status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     measured = data(folder)
