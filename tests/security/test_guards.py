@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from strongroom import store
-from strongroom.actions import accounts
+from strongroom.actions import accounts, sessions
 from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
-from strongroom.model import Actor, Origin
+from strongroom.model import Actor, ApiKey, Origin
 from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
 from strongroom.server.answers import Answer
 from strongroom.server.settings import BadSetting, resolve
@@ -81,6 +82,25 @@ async def test_who_has_no_account_any_more_is_nobody(house: Open) -> None:
         for action in (accounts.me, accounts.for_proof):
             with pytest.raises(Unauthorized):
                 await home.server._room.db.read(action, Actor("gone"))
+
+
+@runs
+async def test_a_key_goes_on_until_it_expires(house: Open) -> None:
+    """What it began is continued up to the last millisecond before; a key without an end goes on."""
+    async with house() as home:
+        person = await home.person()
+        db, end = home.server._room.db, home.clock.now + 1_000
+        await person.key(expiresAt=end)
+        await person.key()
+        keys = (await person("GET", "/auth/api-keys")).json()["keys"]
+        brief, lasting = sorted((msgspec.convert(key, ApiKey) for key in keys), key=lambda key: key.expires_at is None)
+        home.clock.now = end - 1
+        for key in (brief, lasting):
+            await db.read(sessions.require_open, Actor(person.id, key=key))
+        home.clock.now = end
+        await db.read(sessions.require_open, Actor(person.id, key=lasting))
+        with pytest.raises(Unauthorized):
+            await db.read(sessions.require_open, Actor(person.id, key=brief))
 
 
 @runs
