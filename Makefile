@@ -79,7 +79,7 @@ unpack: .venv/.dev
 soak: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
 	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py
-	$(MAKE) mutation MUTATION="--guards --count 10 --seed $$(date +%j) --at-least 80"
+	$(MAKE) mutation MUTATION="--guards --count 10 --seed $$(date +%j) --at-least 50"
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python

@@ -42,6 +42,17 @@ async def test_a_right_password_clears_the_failures_at_its_own_account_alone(hou
 
 
 @runs
+async def test_a_right_password_clears_the_failures_of_its_own_address_alone(house: Open) -> None:
+    """Else every login of the owner would give whoever guesses elsewhere ten tries more."""
+    async with house("192.0.2.1") as home, house("192.0.2.2") as elsewhere:
+        owner = await home.person()
+        for _ in range(GUESSES_PER_ACCOUNT):
+            assert (await elsewhere.login(owner.email, "wrong")).status_code == 401
+        assert (await home.login(owner.email)).status_code == 200
+        assert (await elsewhere.login(owner.email)).status_code == 429
+
+
+@runs
 async def test_an_account_that_is_shut_shuts_no_other(house: Open) -> None:
     """Neither its sessions nor its keys."""
     async with house(jwt_access_expiry="9d") as home:
