@@ -17,6 +17,7 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres import PostgresDatabase
+from tests import sampling
 from tests.postgres import postgres
 from tests.support import cheap_hashing
 
@@ -25,6 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
     config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
+
+
+def pytest_report_header() -> str:
+    """Say which rows of long tables this run takes."""
+    return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
 
 
 _hash_as_in_production = cheap_hashing.install()
