@@ -6,6 +6,7 @@ can fill neither the memory nor the day.
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -15,6 +16,8 @@ from strongroom.client.steps import Answer, Lost, Request
 from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 SLOWEST: Final = 16_384  # bytes a second, once the patience for silence is used up
@@ -37,6 +40,14 @@ def checked_url(url: str, *, insecure: bool = False) -> str:
     if parts.scheme == "http" and host not in _LOCAL and not insecure:
         raise Invalid({"url": "must begin with https://, or whoever is on the way reads along; see insecure=True"})
     return url.rstrip("/")
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The authorities that this machine trusts, read once for all clients of the process: reading them takes long."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 class _Common:
@@ -176,7 +187,7 @@ class Line(_Common):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.Client(transport=self._transport, follow_redirects=False)
+            self._http = httpx2.Client(transport=self._transport, verify=_certificates(), follow_redirects=False)
         try:
             response: httpx2.Response = self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
@@ -221,7 +232,7 @@ class AsyncLine(_Common):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.AsyncClient(transport=self._transport, follow_redirects=False)
+            self._http = httpx2.AsyncClient(transport=self._transport, verify=_certificates(), follow_redirects=False)
         try:
             response: httpx2.Response = await self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
