@@ -18,6 +18,8 @@ BIN := .venv/bin
 # pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
+# The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
+unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
 # a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)

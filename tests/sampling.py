@@ -1,8 +1,8 @@
-"""Samples of long tables: a quarter of the rows in `make test`, another one each day, and all of them in `make soak`."""
+"""Samples of long tables: a quarter in `make test`, another one each day, and every row in `make soak`."""
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 from collections.abc import Iterable
 from typing import TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 LONG = bool(os.environ.get("SOAK"))
 _SHARE = 4
 # The workers of one run must agree, at midnight too: the first process of a run decides.
-DAY = os.environ.setdefault("SAMPLE_DAY", str(datetime.datetime.now(datetime.UTC).date().toordinal()))
+DAY = os.environ.setdefault("SAMPLE_DAY", str(dt.datetime.now(dt.UTC).date().toordinal()))
 
 
 def some(of: Iterable[T]) -> list[T]:
