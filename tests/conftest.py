@@ -20,6 +20,7 @@ from strongroom.store.postgres import PostgresDatabase
 from tests import sampling
 from tests.postgres import postgres
 from tests.support import cheap_hashing
+from tests.support.internals import context_of, purge
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -139,7 +140,7 @@ class House:
 
     async def chores(self) -> None:
         """What a running server does now and then: throw away what was kept for long enough."""
-        await self.server._app.throw_away()
+        await purge(self.server)
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"
@@ -167,7 +168,7 @@ def house(where: str, clock: Clock) -> Open:
             async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
                 yield House(http, clock, server)
         finally:
-            await server._room.close()
+            await context_of(server).close()
 
     return open_house
 

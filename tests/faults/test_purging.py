@@ -16,6 +16,7 @@ from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
 from tests.faults.crowd import rounds
 from tests.moving import rows_of
+from tests.support.internals import context_of, database_of
 
 STALL = 0.05  # seconds that a writer may have to wait for it
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}
@@ -37,7 +38,7 @@ async def filled(home: House, person: Person, vault: dict[str, Any], count: int,
     """So many documents in the trash, and a few as large as they come."""
     sizes = [4_000] * count + [LARGE] * large
     for start in range(0, len(sizes), 100):
-        await home.server._room.db.write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
+        await database_of(home.server).write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
 
 
 async def steps(home: House) -> list[float]:
@@ -45,7 +46,7 @@ async def steps(home: House) -> list[float]:
     took, more = [], True
     while more:
         began = time.monotonic()
-        more = await home.server._room.db.write_long(purging.step, home.server._room.keeping)
+        more = await database_of(home.server).write_long(purging.step, context_of(home.server).keeping)
         took.append(time.monotonic() - began)
     return took
 

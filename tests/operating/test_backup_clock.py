@@ -16,6 +16,7 @@ from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.contract.harness import Server, until
 from tests.support.command_line import place_of, strongroom
+from tests.support.internals import context_of
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
@@ -73,8 +74,8 @@ def test_only_a_backup_from_the_future_is_no_backup(tmp_path: Path) -> None:
     found = msgspec.json.decode(strongroom(tmp_path, "doctor", "--json", **settings).stdout)["findings"]
     assert "ok" not in {one["verdict"] for one in found if one["check"] == "backup" and "disk" not in one["says"]}
     server = create_server(jwt_secret=SECRET, db_path=where, backup_dir=str(tmp_path / "kept"))
-    assert server._room.last_backup() is None
-    asyncio.run(server._room.close())
+    assert context_of(server).last_backup() is None
+    asyncio.run(context_of(server).close())
 
 
 def test_a_clock_a_little_ahead_is_no_fault(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from strongroom.server.live import follower
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
 from tests.contract.harness import until
+from tests.support.internals import is_started, runner_of
 from tests.support.raw_http import connected, listening, responses, rest
 
 
@@ -128,7 +129,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_is_noted_and_forgotten(
             b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             b"Content-Length: 99\r\n\r\n{"
         )
-    runner = server._runner
+    runner = runner_of(server)
     assert runner is not None
     until(lambda: not runner._uvicorn.server_state.tasks, "the end of what nobody waits for")
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
@@ -255,8 +256,8 @@ def test_what_was_begun_is_finished_before_the_server_ends(tmp_path: Path) -> No
     made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")
     thread = threading.Thread(target=made.listen, args=(0,))
     thread.start()
-    until(lambda: made._runner is not None and made._runner.started.is_set(), "the server's start")
-    runner = made._runner
+    until(lambda: is_started(made), "the server's start")
+    runner = runner_of(made)
     assert runner is not None
     with connected(int((made.url or "").rpartition(":")[2])) as wire:
         wire.sendall(_registration("left@example.com"))

@@ -12,6 +12,7 @@ import pytest
 from strongroom.actions import documents as actions
 from tests.conftest import Clock, Open, Person, runs
 from tests.following import Follow
+from tests.support.internals import context_of
 
 
 def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
@@ -20,7 +21,7 @@ def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
 
 async def sleepers(house: Any, count: int) -> None:
     """Wait until so many wait."""
-    await until(lambda: sum(len(account.waiters) for account in house.app._room.live._accounts.values()) == count)
+    await until(lambda: sum(len(account.waiters) for account in context_of(house.app).live._accounts.values()) == count)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -48,7 +49,7 @@ async def test_a_wait_ends_with_the_first_change(house: Open, route: str) -> Non
         assert [one["uid"] for one in answer["documents"]] == [second["uid"]]
         assert answer["next"] == second["updatedAt"]
         assert ("syncedAt" in answer) is (route == "/sync")
-        assert h.app._room.live._accounts == {}
+        assert context_of(h.app).live._accounts == {}
 
 
 @runs
@@ -134,7 +135,7 @@ async def log_out(_: Any, ann: Person, __: dict[str, Any]) -> None:
 
 async def outlive(house: Any, _: Person, __: dict[str, Any]) -> None:
     house.clock.pass_(15 * 60_000)
-    for account in house.app._room.live._accounts.values():
+    for account in context_of(house.app).live._accounts.values():
         account.poke()
 
 
@@ -188,7 +189,7 @@ async def test_who_goes_away_waits_no_more(house: Open) -> None:
         stream._closed.set()
         await entering
         assert stream.status == 0
-        assert h.app._room.live._accounts == {}
+        assert context_of(h.app).live._accounts == {}
 
 
 @runs
