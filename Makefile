@@ -2,9 +2,10 @@
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
 #   make test     the whole test suite, the contract on SQLite and on PostgreSQL
-#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
-#                 30 minutes); unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where
-#                 they are not installed
+#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies;
+#                 unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
+#                 installed. Its parts can be run alone: soak-faults, soak-client, soak-sync, soak-security, soak-http,
+#                 soak-proxies, soak-operating, soak-upgrade
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
 #                 explained in bench/README.md
@@ -64,9 +65,22 @@ test: .venv/.dev
 unpack: .venv/.dev
 	$(BIN)/python -m tests.support.unpack
 
-soak: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
+# The parts of `make soak`, each with the minutes that it took on two cores of aarch64.
+SOAK_PARTS := faults client sync security http proxies operating upgrade
+SOAK_faults := tests/faults tests/export/test_kill.py
+SOAK_client := tests/client/test_convergence.py tests/client/test_kill.py tests/client/hostile
+SOAK_sync := tests/sync
+SOAK_security := tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/security/test_memory_budget.py tests/security/test_loop.py
+SOAK_http := tests/server/test_http_differential.py
+SOAK_proxies := tests/proxies
+SOAK_operating := tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py
+SOAK_upgrade := tests/upgrade
+
+soak: $(SOAK_PARTS:%=soak-%)
+
+soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py
+	  $(BIN)/python -m pytest --capture=no --verbose --durations 10 $(SOAK_$*) $(PYTEST)
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python
