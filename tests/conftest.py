@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import httpx2
 import pytest
 
@@ -34,6 +36,9 @@ def pytest_report_header() -> str:
     return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
 
 
+# Every client of httpx2 reads the certificates that the machine trusts, which takes longer than most tests: once is
+# enough.
+httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 _hash_as_in_production = cheap_hashing.install()
 
 

@@ -25,7 +25,7 @@ from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.contract.harness import until
 from tests.export.test_export import Slow
-from tests.support.internals import context_of, database_of, is_started
+from tests.support.internals import context_of, database_of, is_started, unfinished
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 ROUTES = "strongroom.server.routes"
@@ -211,6 +211,7 @@ def test_an_export_that_is_read_too_slowly_is_cut(serve: Serve, monkeypatch: pyt
         whole = http.get("/auth/export")
         assert b'"kind":"trailer"' in whole.content
         assert faults == []
+        until(lambda: not unfinished(running.server), "nothing that the end of the server would wait for")
 
 
 def test_a_slow_export_gives_way_to_one_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,11 @@ def is_started(server: Server) -> bool:
     return server._runner is not None and server._runner.started.is_set()
 
 
+def unfinished(server: Server) -> set[Any]:
+    """What the server would wait for if it were told to stop now."""
+    return runner_of(server)._uvicorn.server_state.tasks  # type: ignore[no-any-return]
+
+
 async def purge(server: Server) -> None:
     """Throw away what was kept for long enough, as a running server does now and then."""
     await server._app.throw_away()
