@@ -14,7 +14,7 @@ _SHARE = 4
 DAY = os.environ.setdefault("SAMPLE_DAY", str(dt.datetime.now(dt.UTC).date().toordinal()))
 
 
-def some(of: Iterable[T]) -> list[T]:
-    """Every fourth row, beginning with that of the day; every row where there is time."""
+def some(of: Iterable[T], shift: int = 0) -> list[T]:
+    """Every fourth row, beginning with that of the day, shifted; every row where there is time."""
     rows = list(of)
-    return rows if LONG else rows[int(DAY) % _SHARE :: _SHARE]
+    return rows if LONG else rows[(int(DAY) + shift) % _SHARE :: _SHARE]
