@@ -12,7 +12,8 @@ from strongroom import errors
 from strongroom.client import Client
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
+from tests.support.waiting import until
 
 
 @pytest.fixture

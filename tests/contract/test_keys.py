@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
-from .harness import fresh_address, until
+from .harness import fresh_address
 from .people import Person
 
 

@@ -5,9 +5,11 @@ import time
 import httpx2
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import good, refused
 from .forge import claims, head, resigned, verifies
-from .harness import Server, fresh_address, until
+from .harness import Server, fresh_address
 from .people import Person
 
 CLAIMS = {"iss", "sub", "sid", "jti", "iat", "exp", "typ"}

@@ -15,10 +15,11 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import Writer, client, rounds
+from tests.faults.crowd import Writer, client
 from tests.faults.test_kill import settle_in
 from tests.following import Parser
 from tests.postgres import postgres
+from tests.sampling import rounds
 
 Change = tuple[str, int]
 CHANCE = random.Random()  # noqa: S311 - whatever happens, it must hold

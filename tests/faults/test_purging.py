@@ -14,8 +14,8 @@ from strongroom.model import Actor, Expected, Terms
 from strongroom.rules import DAY
 from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
-from tests.faults.crowd import rounds
 from tests.moving import rows_of
+from tests.sampling import rounds
 from tests.support.internals import context_of, database_of
 
 STALL = 0.05  # seconds that a writer may have to wait for it

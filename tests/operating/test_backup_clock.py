@@ -14,9 +14,10 @@ from strongroom.model import Keep
 from strongroom.server.schedule import Kept, backups_in, expired, is_due, name_at, newest
 from strongroom.store import open_database
 from tests.conftest import SECRET
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.support.command_line import place_of, strongroom
 from tests.support.internals import context_of
+from tests.support.waiting import until
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -17,12 +17,13 @@ import pytest
 from strongroom.server.schedule import name_at
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.moving import copied_rows_of, live_in
 from tests.store.test_restore import without_lineage
 from tests.support.command_line import strongroom
 from tests.support.s3_server import client, s3_server
 from tests.support.sftp_server import sftp_server
+from tests.support.waiting import until
 
 DAY = 86_400_000
 

@@ -17,11 +17,11 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.schedule import backups_in
-from tests.contract.harness import until
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.machine import UID, Machine, needs_another_user
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
 PASSWORD = "correct horse"

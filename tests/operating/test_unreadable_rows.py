@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.contract.harness import until
 from tests.support.damaged_files import Service, doctor
+from tests.support.waiting import until
 
 CHANCE = random.Random(3)  # noqa: S311
 NOT_TEXT = "CAST(x'41ff4142' AS TEXT)"

@@ -23,9 +23,9 @@ from strongroom.errors import Refusal
 from strongroom.server import snapshots
 from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
-from tests.contract.harness import until
 from tests.export.test_export import Slow
 from tests.support.internals import context_of, database_of, is_started, unfinished
+from tests.support.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 ROUTES = "strongroom.server.routes"

@@ -19,9 +19,9 @@ import pytest
 import strongroom
 from strongroom.server import http, transport
 from tests.conftest import SECRET
-from tests.contract.harness import until
 from tests.support.internals import context_of, runner_of
 from tests.support.raw_http import listening
+from tests.support.waiting import until
 from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds

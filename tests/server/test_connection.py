@@ -22,9 +22,9 @@ from strongroom.server.exchange import Exchange
 from strongroom.server.live import follower
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
-from tests.contract.harness import until
 from tests.support.internals import is_started, unfinished
 from tests.support.raw_http import connected, listening, responses, rest
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")

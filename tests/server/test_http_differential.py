@@ -18,8 +18,7 @@ import pytest
 from strongroom import create_server
 from strongroom.server import transport
 from tests.conftest import SECRET, runs
-from tests.contract.harness import until
-from tests.faults.crowd import LONG, rounds
+from tests.sampling import LONG, rounds
 from tests.server.differential import (
     CORPUS,
     PROBE,
@@ -36,6 +35,7 @@ from tests.server.differential import (
     with_routes,
 )
 from tests.support.internals import is_started
+from tests.support.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
 STREAMS = rounds(2_000, 100_000)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from strongroom.actions import documents as actions
 from tests.conftest import Clock, Open, Person, runs
 from tests.following import Follow
 from tests.support.internals import context_of
+from tests.support.waiting import until_async
 
 
 def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
@@ -21,14 +21,9 @@ def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
 
 async def sleepers(house: Any, count: int) -> None:
     """Wait until so many wait."""
-    await until(lambda: sum(len(account.waiters) for account in context_of(house.app).live._accounts.values()) == count)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - of the server's inside, which has no event for it
-            await asyncio.sleep(0.005)
+    await until_async(
+        lambda: sum(len(account.waiters) for account in context_of(house.app).live._accounts.values()) == count
+    )
 
 
 @pytest.mark.parametrize("route", ["", "/sync"])
@@ -93,9 +88,9 @@ async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: 
         await sleepers(h, 3)
         await ann.document(vault, collection="out")
         await ann.document(other, collection="in")
-        await until(lambda: looks >= 6)
+        await until_async(lambda: looks >= 6)
         await ann("DELETE", f"/vaults/{vault['uid']}/documents/{buried['uid']}")
-        await until(lambda: looks >= 9)
+        await until_async(lambda: looks >= 9)
         assert not any(one.done() for one in asked)
         shown = await ann.document(vault, collection="in")
         async with asyncio.timeout(5):
