@@ -178,7 +178,7 @@ def test_expiry(ann: Person) -> None:
             accepted.append(sent)
         return answer.status_code == 401
 
-    until(expired, "the key to expire", 5)
+    until(expired, "the key to expire")
     refused(http.get("/vault"), 401, "unauthorized")
     assert accepted
     assert accepted[-1] <= expiry

@@ -104,7 +104,7 @@ def refusal(raw: bytes) -> tuple[int, str]:
 
 def healthy(port: int) -> bool:
     """Whether others are served, promptly."""
-    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=2) as http:
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as http:
         return http.get("/health").status_code == 200
 
 
