@@ -10,10 +10,9 @@ checksum, a commit which cannot be recovered: the frames of a transaction are wr
 reached the disk, so an unfinished transaction is the last one. Frames of an earlier, longer one that was never
 committed may lie behind it; they follow it by no checksum. It is also damaged if the index (`-shm`) says that more was
 committed than can be recovered: the index learns of a commit after the disk has it. And it is damaged if its header
-cannot be read and anything follows it: the header reaches the disk before the first frame; or if the file beside it
-holds nothing. What cannot be noticed:
-damage to the last transaction after a loss of power, when the index is gone. It looks like an unfinished one; so do the
-last two, if the checksum of the first of them is what was damaged.
+cannot be read and anything follows it, be it zeros: the header reaches the disk before the first frame; or if the file
+beside it holds nothing. What cannot be noticed: damage to the last transaction after a loss of power, when the index is
+gone. It looks like an unfinished one; so do the last two, if the checksum of the first of them is what was damaged.
 """
 
 from __future__ import annotations
@@ -95,12 +94,14 @@ def _inspect(file: BinaryIO, database: Path) -> Log:
         return _gone(index)
     header = _header(raw)
     if header is None:
-        if not raw.strip(b"\0") and not _has_content(file):
+        length = os.fstat(file.fileno()).st_size
+        if not raw.strip(b"\0") and not _has_content(file) and (index is not None or length == _HEADER.size):
             return _gone(index)
         size = page_size(database)
         salts = _commonest_salts(file, size) if index is None else index.salts
         seen = sum(frame.salts == salts for frame in _frames(file, size))
-        return Log(max(seen, 1), 0, damaged=True, copied=_copied(index, salts))
+        committed = 0 if index is None else index.committed
+        return Log(max(seen, committed, 1), 0, damaged=True, copied=_copied(index, salts))
     size, salts, order, sums = header
     readable = valid = last = 0
     follows_a_commit = False  # that cannot be recovered, and was on the disk before a frame that follows it
