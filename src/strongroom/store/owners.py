@@ -51,6 +51,15 @@ def open_lock(path: Path, like: Path | None = None) -> int:
     return descriptor
 
 
+def open_to_read(path: Path) -> int:
+    """Open a file to read it. A link, or what is no file and would keep one waiting, is refused."""
+    descriptor = os.open(path, os.O_RDONLY | _NOFOLLOW | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"{path} is no file")
+    return descriptor
+
+
 def make_folder(path: Path) -> None:
     """Make a folder for its owner only, and those above it, if they are not there."""
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]

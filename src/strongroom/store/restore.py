@@ -48,7 +48,7 @@ async def look(where: str, *, new: bool) -> Path:
     target = side("target", where)
     if target.engine == "sqlite":
         path = Path(target.identity)
-        if not _is_interrupted(path):
+        if not turns.word_of(path):  # else the same command goes on, whatever is there by now
             _check_target(path, await _holds_accounts(target) if new else target.exists, new=new)
         return next(folder for folder in path.parents if folder.is_dir())
     async with opened(target, to_fill=True):
@@ -88,14 +88,6 @@ def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FB
             "file that the server reads, or by --db-path; 'strongroom config' shows what counts here. To make a new "
             "database there, say --new."
         )
-
-
-def _is_interrupted(path: Path) -> bool:
-    """Whether a restore has begun here and not finished: the same command goes on, whatever is there by now."""
-    try:
-        return bool(path.with_name(f"{path.name}-lock").read_bytes())
-    except OSError:
-        return False
 
 
 async def restore(
@@ -226,9 +218,10 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
     """Begin another lineage on what is there; where that is, and the epoch before. No server may run meanwhile."""
     target = side("database", where)
     if target.engine == "sqlite":
-        if not target.exists:
-            raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
         try:
+            turns.refuse_interrupted(Path(target.identity))
+            if not target.exists:
+                raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
             lock = turns.lock_of(Path(target.identity))
             if not lock.alone() or lock.word:
                 raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")

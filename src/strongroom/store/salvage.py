@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from strongroom.store import btree, disk, migrations, turns, wal
 from strongroom.store.copy import LEFT_OUT, LINEAGE, tables
+from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, quoted
 
 if TYPE_CHECKING:
@@ -80,11 +81,16 @@ class _Shape:
 def salvage(source: Path, target: Path, log: Path | None, epoch: str, now: int) -> dict[str, Outcome]:
     """Bring what can be read into a new file; what became of each table's rows."""
     source = source.resolve()
+    try:
+        turns.refuse_interrupted(source)
+        is_served = turns.is_served(source)
+    except CannotOpen as error:
+        raise CannotCopy(str(error)) from None
     if not source.is_file():
         raise CannotCopy(f"There is no file {source}.")
     if target.exists():
         raise CannotCopy(f"{target} exists already, and nothing is written over; name another TARGET.")
-    if turns.is_served(source):
+    if is_served:
         raise CannotCopy(f"A server is using {source}; stop it, and try again.")
     half = target.with_name(f"{target.name}.part")
     try:
