@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import disk, migrations, pool, recovery, turns
+from strongroom.store import disk, migrations, owners, pool, recovery, turns
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -122,7 +122,10 @@ class _SqliteSide:
 
     def __init__(self, role: str, address: str) -> None:
         self.role = role
-        self._path = Path(address).expanduser().resolve()
+        try:
+            self._path = owners.real_path(Path(address).expanduser())
+        except CannotOpen as error:
+            raise CannotCopy(str(error)) from None
         self.identity = str(self._path)
         self._connection = apsw.Connection(":memory:")
 
@@ -151,7 +154,7 @@ class _SqliteSide:
             if not even_damaged and not turns.is_served(self._path):
                 recovery.refuse(self._path)  # neither copy nor keep what is left of a log as if it were all of it
             if self.role == "source":
-                self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                self._connection = apsw.Connection(str(self._path), flags=disk.READ_WRITE)
             else:
                 self._connection = disk.connect_read_only(self._path)
             self._connection.set_busy_timeout(LOCK_MS)

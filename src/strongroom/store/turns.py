@@ -11,6 +11,7 @@ import os
 import re
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.store import owners
@@ -18,7 +19,6 @@ from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 try:
     import fcntl
@@ -130,7 +130,7 @@ def begin_half(path: Path, *, for_service: bool) -> int:
 
 def _lock_path(path: Path) -> Path:
     """The lock of a database, by whichever of its names it is called."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     return real.with_name(f"{real.name}-lock")
 
 
@@ -149,7 +149,7 @@ def starting(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        folder = os.open(path.resolve().parent, os.O_RDONLY)
+        folder = os.open(_lock_path(path).parent, os.O_RDONLY)
     except OSError:  # one who may not even list it; whoever writes there can
         yield
         return
@@ -184,7 +184,7 @@ def is_served(path: Path) -> bool:
         return False
     with starting(path):
         try:
-            descriptor = owners.open_to_read(_lock_path(path))
+            descriptor = owners.open_plain(_lock_path(path))
         except FileNotFoundError:
             return False
         except OSError:
@@ -201,7 +201,7 @@ def is_served(path: Path) -> bool:
 def word_of(path: Path) -> str:
     """What the lock of this file says, without making one."""
     try:
-        descriptor = owners.open_to_read(_lock_path(path))
+        descriptor = owners.open_plain(_lock_path(path))
     except OSError:
         return ""
     try:

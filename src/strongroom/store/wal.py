@@ -22,11 +22,13 @@ import struct
 import sys
 from array import array
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+
+from strongroom.store import owners
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _HEADER: Final = struct.Struct(">8I")  # magic, version, page size, checkpoints, two salts, two checksums
 _FRAME: Final = struct.Struct(">II8sII")  # page, pages of the database after a commit or 0, salts, two checksums
@@ -71,10 +73,10 @@ class Index(NamedTuple):
 
 def inspect(database: Path) -> Log:
     """Look at the log of this file. Only for a file that nobody has open: a log that is being written looks damaged."""
-    database = database.resolve()
+    database = Path(os.path.realpath(database))
     log = database.with_name(f"{database.name}-wal")
     try:
-        with log.open("rb") as file:
+        with os.fdopen(owners.open_plain(log), "rb") as file:
             return _inspect(file, database)
     except FileNotFoundError:
         return _gone(_index(database))
@@ -261,7 +263,8 @@ def _commonest_salts(file: BinaryIO, size: int) -> bytes:
 def _index(database: Path) -> Index | None:
     """What the index that was left behind says, if it is whole: both copies of its header are the same and sound."""
     try:
-        raw = database.with_name(f"{database.name}-shm").read_bytes()[:136]
+        with os.fdopen(owners.open_plain(database.with_name(f"{database.name}-shm")), "rb") as file:
+            raw = file.read(136)
     except OSError:
         return None
     if len(raw) < 136 or raw[:48] != raw[48:96]:
