@@ -31,7 +31,9 @@ async def look(where: str, now: int) -> list[Finding]:
     """What there is to say of the database at this path or URL."""
     try:
         place = side("database", where)
-        if not place.exists:
+        if place.engine == "sqlite" and not place.exists:
+            if interrupted := _interrupted(place):
+                return [interrupted]
             return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
         if place.engine != "sqlite":
             return await _findings(place, now)
@@ -41,7 +43,7 @@ async def look(where: str, now: int) -> list[Finding]:
             findings = [*_version(), *_log(path), *await _findings(place, now)]
             if _stamp(path) == before or turns.is_served(path):
                 break  # else somebody came and changed the file while it was read as one that nobody has
-    except CannotCopy as error:
+    except (CannotCopy, CannotOpen) as error:
         return [fault("database", str(error), _RESTORE if "not a database" in str(error) else "see that it is there")]
     return findings
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from strongroom.errors import Unavailable
-from strongroom.store import migrations, recovery
+from strongroom.store import migrations, owners, recovery
 from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
     BUSY_MS,
@@ -72,7 +72,7 @@ class SqliteDatabase:
     def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True, recover: bool = False) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
-        self._path = Path(path).expanduser().resolve()  # where SQLite puts the log, and others the lock
+        self._path = owners.real_path(Path(path).expanduser())  # where SQLite puts the log, and others the lock
         self._clock = clock
         self._queue: deque[Job] = deque()
         self._busy = False
