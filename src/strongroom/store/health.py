@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import apsw
 
 from strongroom.model import Verdict, fault, fine, warning
-from strongroom.store import disk, migrations, recovery, turns
+from strongroom.store import damage, disk, migrations, recovery, turns
 from strongroom.store.copy import STEPS, tables
 from strongroom.store.db import CannotOpen
-from strongroom.store.sides import CannotCopy, opened, side, transaction
+from strongroom.store.sides import CannotCopy, in_words, opened, side, transaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from strongroom.store.sides import Side
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
+_SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
 _LOOKS: Final = 3  # at a file that changes while it is looked at
 _SHOWN: Final = 20  # rows that are named
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
@@ -42,7 +43,7 @@ async def look(where: str, now: int) -> list[Finding]:
             if _stamp(path) == before or turns.is_served(path):
                 break  # else somebody came and changed the file while it was read as one that nobody has
     except CannotCopy as error:
-        return [fault("database", str(error), _RESTORE if "not a database" in str(error) else "see that it is there")]
+        return [fault("database", str(error), _SALVAGE if "not a database" in str(error) else "see that it is there")]
     return findings
 
 
@@ -97,12 +98,17 @@ def _version() -> list[Finding]:
 
 
 async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
-    """One check after the other; one that cannot be made is a fault, and the next is made all the same."""
+    """One check after the other; one that cannot be made is a fault, and the next is made all the same.
+
+    Damage that the first of them has placed is not told again by those that stumble over it.
+    """
+    sqlite = place.engine == "sqlite"
     checks = {
-        "integrity": _sqlite_pages if place.engine == "sqlite" else _postgres_pages,
-        "references": _sqlite_references if place.engine == "sqlite" else _postgres_references,
+        "integrity": _sqlite_pages if sqlite else _postgres_pages,
+        "references": _sqlite_references if sqlite else _postgres_references,
         "schema": _schema,
     }
+    damaged = False
     for name in ("integrity", "references", "schema", "rows"):
         check = checks.get(name)
         if check is None:
@@ -111,9 +117,12 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
             async with transaction(place, place.begin_snapshot):
                 finding = await check(place)
         except CannotCopy as error:
-            finding = fault(name, str(error), _RESTORE)
+            if damaged:
+                continue
+            finding = fault(name, str(error), _SALVAGE if sqlite else _RESTORE)
         yield finding
-        if name == "schema" and finding.verdict is Verdict.OK and place.engine == "sqlite":
+        damaged = damaged or (name == "integrity" and finding.verdict is Verdict.FAULT)
+        if name == "schema" and finding.verdict is Verdict.OK and sqlite:
             checks["rows"] = _rows
     with suppress(CannotCopy):
         async with transaction(place, place.begin_snapshot):
@@ -121,12 +130,12 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
 
 
 async def _sqlite_pages(place: Side) -> Finding:
-    found = [str(row[0]) for row in await place.ask("PRAGMA integrity_check(5)")]
-    if found == ["ok"]:
-        word = _interrupted(place)
-        return word or fine("integrity", "Every page and every index of the database is sound.")
-    told = "; ".join(line.partition("\n")[0] for line in found)
-    return fault("integrity", f"The database is damaged: {told}.", _RESTORE)
+    """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
+    with in_words(place):
+        damaged = damage.places(Path(place.identity))
+    if damaged:
+        return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
+    return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")
 
 
 def _interrupted(place: Side) -> Finding | None:

@@ -207,7 +207,12 @@ class _SqliteSide:
 
     def _unreadable(self, table: Table) -> set[int]:
         """The rows that cannot be read. After one whose text is not text, the cursor goes on with the next."""
-        kinds = (int, *((str, NoneType) if column in table.texts else (int, NoneType) for column in table.columns))
+        listed = self._connection.execute('SELECT name FROM pragma_table_info(?) WHERE "notnull"', (table.name,))
+        needed = {name for (name,) in listed}
+        kinds: list[tuple[type, ...]] = [(int,)]
+        for column in table.columns:
+            kind = str if column in table.texts else int
+            kinds.append((kind,) if column in needed else (kind, NoneType))
         cursor = self._connection.execute(
             f"SELECT rowid, {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY rowid"
         )
@@ -414,7 +419,8 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
         raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
     except apsw.CorruptError:
         raise CannotCopy(
-            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it."
+            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it, or "
+            "'strongroom salvage' if there is none."
         ) from None
     except UnicodeDecodeError:
         raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None
