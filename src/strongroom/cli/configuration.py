@@ -211,6 +211,8 @@ def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
         return f"{_UNIX}{folder / text.removeprefix(_UNIX)}"
     if not (setting.is_path or name == setting.file_variable) or text.startswith("~") or "://" in text:
         return text
+    if setting.variable == "BACKUP_TO" and ":" in text.partition("/")[0]:
+        return text  # an address, or meant as one
     return str(folder / text)
 
 

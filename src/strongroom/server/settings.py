@@ -144,15 +144,19 @@ def _keep(text: str) -> Keep:
 
 def _backup_to(text: str) -> str:
     text = text.strip()
-    if not text or "://" not in text:
+    scheme = text.partition("/")[0]
+    if ":" not in scheme:
         return text
     try:
         url = urlsplit(text)
         fits = url.hostname and not (url.query or url.fragment) and (url.port or 1) and url.password is None
     except ValueError:
         fits = False
-    if not fits or url.scheme not in {"sftp", "s3"} or (url.scheme == "s3" and "@" in url.netloc):
-        raise ValueError("a folder, sftp://user@host/path or s3://bucket/prefix; no password or key belongs in it")
+    if not fits or scheme not in {"sftp:", "s3:"} or (scheme == "s3:" and "@" in url.netloc):
+        raise ValueError(
+            "a folder, sftp://user@host/path or s3://bucket/prefix; no password or key belongs in it, and a folder "
+            "with a colon in its name begins with ./ or /"
+        )
     return text
 
 
