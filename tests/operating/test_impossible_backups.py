@@ -82,7 +82,8 @@ def test_a_library_that_is_not_installed(tmp_path: Path, library: str, extra: st
 
 
 @pytest.mark.parametrize(
-    "place", ["sftp:/host/path", "s3:bucket", "S3://bucket", "ada@host:/srv", "host:srv", "ftp://host/x", "s3://", "://"]
+    "place",
+    ["sftp:/host/path", "s3:bucket", "S3://bucket", "ada@host:/srv", "host:srv", "ftp://host/x", "s3://", "://"],
 )
 @pytest.mark.parametrize("by", ["variable", "file"])
 def test_an_address_that_is_none(tmp_path: Path, place: str, by: str) -> None:

@@ -116,7 +116,9 @@ def _told_of(left_out: list[str]) -> int:
     """Say which rows a backup lacks; the exit code."""
     if not left_out:
         return 0
-    terminal.complain(f"the backup is made, without {len(left_out):,} rows: {'; '.join(left_out)}")
+    from strongroom.model import several
+
+    terminal.complain(f"the backup is made, without {several(len(left_out), 'row')}: {'; '.join(left_out)}")
     return LEFT_OUT
 
 

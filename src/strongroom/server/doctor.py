@@ -108,7 +108,7 @@ def _sent(settings: Settings, now: int) -> Iterator[Finding]:
         yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
         return
     age = max(0, now - newest.made_at)
-    says = f"The newest backup in {place.named} is {newest.path.name}, {age / 3_600_000:.1f} hours old."
+    says = f"The newest backup in {place.named} is {newest.path.name}, {doctor_files.elapsed(age)} old."
     if age > 2 * settings.backup_every:
         yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
     else:

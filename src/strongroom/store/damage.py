@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
+from strongroom.model import several
 from strongroom.store.disk import connect_read_only
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ def _of_table(connection: apsw.Connection, table: str) -> Iterator[str]:
     damaged = {name for name in indexes if roots[name] in pages}
     of_table = pages.get(roots[table], set())
     if of_table:
-        yield f"{_several(of_table, 'page')} of table {table}{_rows(connection, table, indexes - damaged)}"
+        yield f"{several(len(of_table), 'page')} of table {table}{_rows(connection, table, indexes - damaged)}"
     else:
         damaged |= indexes & set(_INDEX.findall(said))
     for name in sorted(damaged):
-        yield f"{_several(pages[roots[name]], 'page')} of index {name}" if roots[name] in pages else f"index {name}"
+        yield f"{several(len(pages[roots[name]]), 'page')} of index {name}" if roots[name] in pages else f"index {name}"
     if said and not of_table and not damaged:
         yield f"table {table} ({said.partition(chr(10))[0]})"
 
@@ -78,7 +79,7 @@ def _rows(connection: apsw.Connection, table: str, indexes: set[str]) -> str:
         except apsw.Error:  # it holds only some of the rows, or is damaged itself
             continue
         lost = sum(not _is_readable(connection, table, int(str(rowid))) for (rowid,) in known)
-        return f", where {lost:,} of {_several(known, 'row')} cannot be read"
+        return f", where {lost:,} of {several(len(known), 'row')} cannot be read"
     return ", where rows cannot be counted"
 
 
@@ -99,7 +100,3 @@ def _cut_off(path: Path) -> str:
     size = 65_536 if size == 1 else size
     pages, there = int.from_bytes(head[28:32]), path.stat().st_size // size
     return f"the file has {there:,} of its {pages:,} pages; it was cut off" if there < pages else ""
-
-
-def _several(things: set[int] | list[tuple[apsw.SQLiteValue, ...]], noun: str) -> str:
-    return f"{len(things):,} {noun}" if len(things) == 1 else f"{len(things):,} {noun}s"

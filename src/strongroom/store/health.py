@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.model import Verdict, fault, fine, warning
+from strongroom.model import Verdict, fault, fine, several, warning
 from strongroom.store import damage, disk, migrations, recovery, turns
 from strongroom.store.copy import STEPS, tables
 from strongroom.store.db import CannotOpen
@@ -86,7 +86,10 @@ def _log(path: Path) -> list[Finding]:
         return [*findings, fault("log", says, f"{_RESTORE}, or start it, which keeps the log aside and goes on")]
     if log.frames:
         unfinished = "" if log.frames == log.readable else f", {log.frames - log.readable} of an unfinished write"
-        return [*findings, fine("log", f"The write-ahead log has {log.readable} frames to recover{unfinished}.")]
+        return [
+            *findings,
+            fine("log", f"The write-ahead log has {several(log.readable, 'frame')} to recover{unfinished}."),
+        ]
     return findings
 
 
@@ -149,7 +152,7 @@ async def _sqlite_references(place: Side) -> Finding:
     broken = await place.ask("PRAGMA foreign_key_check")
     if broken:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
-        return fault("references", f"{len(broken)} rows of {tables} refer to rows that are gone.", _RESTORE)
+        return fault("references", f"{several(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
     return fine("references", "Every row that refers to another finds it.")
 
 
@@ -161,7 +164,7 @@ async def _rows(place: Side) -> Finding:
     shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
     return fault(
         "rows",
-        f"{len(bad):,} rows cannot be read, or refer to one that cannot: {shown}.",
+        f"{several(len(bad), 'row')} cannot be read, or refer to one that cannot: {shown}.",
         "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
     )
 
