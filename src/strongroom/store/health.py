@@ -35,11 +35,11 @@ async def look(where: str, now: int) -> list[Finding]:
         if not place.exists:
             return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
         if place.engine != "sqlite":
-            return await _findings(place, now)
+            return [*await _findings(place, now), await _postgres_server(place)]
         path = Path(place.identity)
         for _ in range(_LOOKS):
             before = _stamp(path)
-            findings = [*_version(), *_log(path), *await _findings(place, now)]
+            findings = [*_version(), _server(path), *_log(path), *await _findings(place, now)]
             if _stamp(path) == before or turns.is_served(path):
                 break  # else somebody came and changed the file while it was read as one that nobody has
     except CannotCopy as error:
@@ -50,6 +50,27 @@ async def look(where: str, now: int) -> list[Finding]:
 async def _findings(place: Side, now: int) -> list[Finding]:
     async with opened(place, even_damaged=True):
         return [finding async for finding in _asked(place, now)]
+
+
+def _server(path: Path) -> Finding:
+    """Whether anybody has the file open. A command that writes has it open for a moment too."""
+    if turns.is_served(path):
+        return fine("server", "A server runs on this database now, or another command works on it.")
+    return fine("server", "No server runs on this database now.")
+
+
+async def _postgres_server(place: Side) -> Finding:
+    """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
+    async with opened(place):
+        held = await place.ask(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND (classid::bigint << 32 | objid::bigint) = $1",
+            turns.SERVING,
+        )
+    if held[0][0]:
+        return fine("server", "A server runs on this database now, or another command works on it.")
+    return fine("server", "No server runs on this database now.")
 
 
 def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
