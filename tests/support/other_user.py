@@ -31,7 +31,7 @@ def public_folder() -> Iterator[Path]:
 
 
 _AS_USER = """
-import encodings.ascii, glob, importlib, os, pkgutil, pwd, resource, sys
+import encodings.ascii, encodings.utf_8_sig, glob, grp, importlib, os, pkgutil, pwd, resource, sys
 import strongroom
 for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):  # Python may lie where only root can read
     if "client" not in module.name and "__main__" not in module.name:

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_
 
 from strongroom.archive import BadArchive
 from strongroom.cli import terminal
-from strongroom.store import disk, turns
+from strongroom.store import disk, owners, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -243,6 +243,9 @@ def opened_stream(name: str) -> Iterator[IO[bytes]]:
         return
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - closed below
+    except PermissionError as error:
+        advice = owners.run_as_owner(Path(name))
+        raise terminal.Stop(f"Cannot read {name}: {error.strerror}. {advice}") from None
     except OSError as error:
         raise terminal.Stop(f"Cannot read {name}: {error.strerror}.") from None
     with file:

@@ -188,9 +188,10 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
 
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
-    if not settings.database_url and not Path(settings.db_path).expanduser().exists():
+    path = Path(settings.db_path).expanduser().absolute()
+    if not settings.database_url and not path.exists():
         raise CannotOpen(
-            f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
+            f"There is no database {path}. Say where the service is with --settings FILE or "
             "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
         )
     return settings

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import disk, migrations, pool, recovery, turns
+from strongroom.store import disk, migrations, owners, pool, recovery, turns
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -133,9 +133,11 @@ class _SqliteSide:
     @property
     def exists(self) -> bool:
         try:
-            return self._path.is_file()
+            if owners.is_readable(self._path):
+                return self._path.is_file()
         except PermissionError:
-            raise CannotCopy(f"{self.named} cannot be looked at by this user; run this as its owner.") from None
+            pass
+        raise CannotCopy(f"{self.named} may not be read by this user. {owners.run_as_owner(self._path)}")
 
     async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):

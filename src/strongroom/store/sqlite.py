@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from strongroom.errors import Unavailable
-from strongroom.store import migrations, recovery
+from strongroom.store import migrations, owners, recovery
 from strongroom.store.damage import BAD_VALUE
 from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
@@ -126,7 +126,8 @@ class SqliteDatabase:
             raise self._damaged() from None
         except (apsw.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
+            advice = f" {owners.run_as_owner(self._path)}" if isinstance(error, PermissionError) else ""
+            raise CannotOpen(f"Cannot open the database {self._path}: {reason}.{advice}") from None
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
         """Run an action here and now, before there are rounds."""
