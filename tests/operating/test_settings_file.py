@@ -319,6 +319,7 @@ def test_a_secret_and_its_file_in_one_place_are_refused(tmp_path: Path, option: 
     done = strongroom(tmp_path, "serve", **environment)
     assert done.returncode == 2
     assert f"{option.variable} and {option.file_variable} are both set" in done.stderr
+    assert f"Remove {option.variable} if the file is right, or {option.file_variable} if the value is." in done.stderr
     assert "hunter2" not in done.stderr
     assert done.stderr.count("\n") == 1
     environment = {"JWT_SECRET": SECRET, option.file_variable: "secret"}

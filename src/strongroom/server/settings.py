@@ -303,7 +303,9 @@ def resolve(
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:
-        raise BadSetting("BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one of them.")
+        raise BadSetting(
+            "BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one: remove the other."
+        )
     if values["backup_to"] and not values["backup_dir"]:
         raise BadSetting("BACKUP_TO is set and BACKUP_DIR is not; a backup is made there before it is sent.")
     if values["tls_key_file"] and not values["tls_cert_file"]:
@@ -320,7 +322,10 @@ def _given(setting: Option, environment: Mapping[str, str], options: Mapping[str
         return setting.option, _secret_file(setting, setting.option, given) if setting.is_secret else given
     value, file = environment.get(setting.variable), environment.get(setting.file_variable)
     if value and file:
-        raise BadSetting(f"{setting.variable} and {setting.file_variable} are both set; keep one of them.")
+        raise BadSetting(
+            f"{setting.variable} and {setting.file_variable} are both set. Remove "
+            f"{setting.variable} if the file is right, or {setting.file_variable} if the value is."
+        )
     if file:
         return setting.file_variable, _secret_file(setting, setting.file_variable, file)
     return setting.variable, value or setting.default
