@@ -39,8 +39,8 @@ standard input. What was there is kept, and you are told where. A database is on
 round. If it is interrupted, run the same command again.
 """
 _AFTER = (
-    "Sessions, API keys and passwords are those of the backup, also those that were ended, revoked or changed since: a new "
-    "JWT_SECRET ends every session, and 'strongroom keys' revokes API keys."
+    "Sessions, API keys and passwords are those of the backup, also those that were ended, revoked or changed since: a "
+    "new JWT_SECRET ends every session, and 'strongroom keys' revokes API keys."
 )
 _AFTER_NEW = (
     "Sessions, API keys and passwords are those of the backup: with the JWT_SECRET that the service had people stay "
