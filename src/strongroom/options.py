@@ -50,7 +50,6 @@ class Option(NamedTuple):
 
 
 SETTINGS_FILE: Final = "STRONGROOM_SETTINGS"  # the variable that names a file with settings
-AS_THE_SERVICE: Final = "Run the command as the service's user, for example: sudo -u strongroom strongroom users list"
 
 TABLE: Final = (
     Option(

@@ -100,7 +100,17 @@ def _preload() -> None:
 
     A process of another user may not be able to read the files of Python: it finds nothing that is not here.
     """
-    late = ("encodings.ascii", "encodings.idna", "glob", "grp", "importlib.readers", "pwd", "resource", "shlex")
+    late = (
+        "encodings.ascii",
+        "encodings.idna",
+        "encodings.utf_8_sig",
+        "glob",
+        "grp",
+        "importlib.readers",
+        "pwd",
+        "resource",
+        "shlex",
+    )
     for one in ("asyncpg", "httptools", "uvicorn.lifespan.on", "uvloop", *late):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):

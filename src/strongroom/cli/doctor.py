@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.cli import configuration, terminal
+from strongroom.cli import configuration, feasible, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -28,12 +28,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
-    from strongroom.model import Verdict
+    from strongroom.model import Verdict, fault
     from strongroom.server import doctor as examining
 
     configured = configuration.read(options)
     settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
     findings = examining.examine(settings, configured.origin)
+    findings += [
+        fault("backup", sentence, "correct it: no server starts with it, and no backup is made")
+        for sentence in feasible.bad_recipient(settings)
+    ]
     if options.json:
         import msgspec
 

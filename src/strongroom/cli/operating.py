@@ -82,4 +82,6 @@ def size(count: int) -> str:
 
 def several(count: int, noun: str) -> str:
     """A number of things."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    from strongroom import model  # here, so that help stays instant
+
+    return model.several(count, noun)

@@ -38,6 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def salvage(options: argparse.Namespace) -> int:
     """Bring out what can be read; the exit code."""
     from strongroom.server import operate
+    from strongroom.store.owners import run_as_owner
     from strongroom.store.sides import CannotCopy
 
     source, target = Path(options.source), Path(options.target)
@@ -48,6 +49,8 @@ def salvage(options: argparse.Namespace) -> int:
         outcomes = operate.salvage(source, target, log)
     except CannotCopy as error:
         raise terminal.Stop(str(error)) from None
+    except PermissionError as error:
+        raise terminal.Stop(f"Cannot read {source}: {error.strerror}. {run_as_owner(source)}") from None
     missing = any(one.lost or one.refused or one.rebuilt for one in outcomes.values())
     if options.json:
         from msgspec import to_builtins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, operating, serving, terminal
+from strongroom.cli import configuration, feasible, operating, serving, terminal
 from strongroom.cli.operating import answer, settings_of, size
 from strongroom.options import TABLE, Option
 
@@ -86,7 +86,7 @@ def config(options: argparse.Namespace) -> int:
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
     try:
-        configured.settings()
+        feasible.refuse_impossible_backups(configured.settings())
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
     return 0

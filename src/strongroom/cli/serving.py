@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, terminal
+from strongroom.cli import configuration, feasible, terminal
 from strongroom.cli.configuration import ENV_FILE
 from strongroom.options import TABLE
 
@@ -92,6 +92,7 @@ def serve(options: argparse.Namespace) -> int:
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
         settings = configured.settings()
+        feasible.refuse_impossible_backups(settings)
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."

@@ -118,11 +118,14 @@ def confirm(question: str, *, yes: bool, word: str = "y") -> None:
 
 
 def ask_secret(prompt: str, *, twice: bool = True, piped: bool = True) -> str:
-    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be."""
+    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be.
+
+    Empty if nobody is here to ask.
+    """
     if piped and not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     if not piped and not _has_a_terminal():
-        raise Stop(f"{prompt}: nobody is here to ask, and standard input is taken; set BACKUP_PASSPHRASE.")
+        return ""
     from getpass import getpass
 
     first = getpass(f"{prompt}: ")

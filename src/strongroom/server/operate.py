@@ -190,11 +190,11 @@ def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
     if settings.database_url:
         return settings
-    path = Path(settings.db_path).expanduser()
+    path = Path(settings.db_path).expanduser().absolute()
     turns.refuse_interrupted(owners.real_path(path))
     if not path.exists():
         raise CannotOpen(
-            f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
+            f"There is no database {path}. Say where the service is with --settings FILE or "
             "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
         )
     return settings

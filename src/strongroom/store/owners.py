@@ -144,6 +144,52 @@ def owner_of(path: Path) -> int | None:
         return None
 
 
+def run_as_owner(path: Path) -> str:
+    """What to tell a user who may not read a file: whose it is, and how to run the command as that user.
+
+    A file of root's that a group may read, as the settings in /etc, is the service's that has the name of the group.
+    """
+    for there in (path, *path.absolute().parents):
+        with suppress(OSError):
+            found = there.stat()
+            break
+    else:
+        return "Run the command as the service's user: sudo -u strongroom strongroom …"
+    owner = _user_name(found.st_uid)
+    if hasattr(os, "geteuid") and found.st_uid == os.geteuid():
+        return f"{there} is yours, and its mode forbids it: chmod u+rwX {there}"
+    shared = found.st_uid == 0 and found.st_gid != 0 and found.st_mode & 0o040
+    service = (_user_of_group(found.st_gid) if shared else None) or owner
+    sudo = "sudo" if service == "root" else f"sudo -u {service}"
+    return f"{there} belongs to {owner}: run the command as the service's user, {sudo} strongroom …"
+
+
+def _user_name(number: int) -> str:
+    try:
+        import pwd
+
+        return pwd.getpwuid(number).pw_name
+    except (ImportError, KeyError):
+        return f"#{number}"  # as sudo takes it
+
+
+def _user_of_group(number: int) -> str | None:
+    """The user that has the name of a group."""
+    try:
+        import grp
+        import pwd
+
+        return pwd.getpwnam(grp.getgrgid(number).gr_name).pw_name
+    except (ImportError, KeyError):
+        return None
+
+
+def is_readable(path: Path) -> bool:
+    """Whether this user may read a file that is there; of one that is not, there is nothing to say."""
+    effective = os.access in os.supports_effective_ids
+    return not path.exists() or os.access(path, os.R_OK, effective_ids=effective)
+
+
 def is_root() -> bool:
     """Whether root runs this."""
     return hasattr(os, "geteuid") and os.geteuid() == 0

@@ -136,9 +136,11 @@ class _SqliteSide:
     @property
     def exists(self) -> bool:
         try:
-            return self._path.is_file()
+            if owners.is_readable(self._path):
+                return self._path.is_file()
         except PermissionError:
-            raise CannotCopy(f"{self.named} cannot be looked at by this user; run this as its owner.") from None
+            pass
+        raise CannotCopy(f"{self.named} may not be read by this user. {owners.run_as_owner(self._path)}")
 
     async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):
@@ -202,7 +204,12 @@ class _SqliteSide:
 
     def _unreadable(self, table: Table) -> set[int]:
         """The rows that cannot be read. After one whose text is not text, the cursor goes on with the next."""
-        kinds = (int, *((str, NoneType) if column in table.texts else (int, NoneType) for column in table.columns))
+        listed = self._connection.execute('SELECT name FROM pragma_table_info(?) WHERE "notnull"', (table.name,))
+        needed = {name for (name,) in listed}
+        kinds: list[tuple[type, ...]] = [(int,)]
+        for column in table.columns:
+            kind = str if column in table.texts else int
+            kinds.append((kind,) if column in needed else (kind, NoneType))
         cursor = self._connection.execute(
             f"SELECT rowid, {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY rowid"
         )
@@ -411,7 +418,8 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
         raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
     except apsw.CorruptError:
         raise CannotCopy(
-            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it."
+            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it, or "
+            "'strongroom salvage' if there is none."
         ) from None
     except UnicodeDecodeError:
         raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None
