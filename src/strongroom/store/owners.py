@@ -80,11 +80,11 @@ def make_file(path: Path, like: Path | None = None) -> int:
 
 
 def open_file(path: Path, like: Path | None = None) -> int:
-    """Open a file that is made, as `make_file` does, if it is not there."""
+    """Open a file that is made, as `make_file` does, if it is not there; its path has no links (see `real_path`)."""
     try:
         return make_file(path, like)
     except FileExistsError:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # perhaps through a link, whose target keeps its owner
+        return os.open(path, os.O_RDWR | _NOFOLLOW)
 
 
 def open_lock(path: Path, like: Path | None = None) -> int:

@@ -6,7 +6,6 @@ rule as here says which are kept there, and nothing is deleted that does not hav
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Protocol, Self
@@ -105,8 +104,12 @@ async def newest(where: Destination, now: int) -> Kept | None:
 def edges_of(path: Path) -> dict[int, bytes]:
     """The first and the last bytes of a file that is not empty, by where they begin."""
     size = path.stat().st_size
+    found = {}
     with path.open("rb") as file:
-        return {offset: os.pread(file.fileno(), EDGE, offset) for offset in sorted({0, max(0, size - EDGE)})}
+        for offset in sorted({0, max(0, size - EDGE)}):
+            file.seek(offset)
+            found[offset] = file.read(EDGE)
+    return found
 
 
 def kept_of(there: Mapping[str, int]) -> list[Kept]:
