@@ -23,8 +23,8 @@ def add_commands(commands: Any) -> None:
         "vacuum",
         help="give back the room that deleted things left",
         description="Give back the room that deleted things left. A file is written anew: that needs twice as much "
-        "free disk as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. On PostgreSQL "
-        "nobody waits.",
+        "free disk as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. "
+        "On PostgreSQL nobody waits.",
     )
     operating.add_options(vacuuming, asks=True)
     vacuuming.set_defaults(run=vacuum)

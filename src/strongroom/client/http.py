@@ -7,6 +7,7 @@ can fill neither the memory nor the day.
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -43,6 +44,12 @@ class _Common:
     """What both lines share: the library, made when it is first needed."""
 
     def __init__(self, url: str, timeout: float, transport: Any) -> None:
+        if find_spec("httpx2") is None:
+            raise ModuleNotFoundError(
+                "The client needs a library that is not installed; run: pip install 'strongroom[client]' "
+                "(in a clone: pip install '.[client]')",
+                name="httpx2",
+            )
         self._url = url
         self._timeout = timeout
         self._transport = transport
