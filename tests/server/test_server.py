@@ -50,7 +50,7 @@ async def test_it_can_be_mounted_below_a_path(house: Open) -> None:
     [
         ({"jwt_secret": ""}, "JWT_SECRET is not set"),
         ({"variant": "neither"}, "VAULT_VARIANT must be one of both, document and blob, not 'neither'"),
-        ({"jwt_access_expiry": "soon"}, "JWT_ACCESS_EXPIRY must be a number with one of the units"),
+        ({"jwt_access_expiry": "soon"}, "JWT_ACCESS_EXPIRY must be a number and ms, s, m, h, d or w"),
         ({"jwt_refresh_expiry": "0d"}, "JWT_REFRESH_EXPIRY must be"),
         ({"jwt_refresh_expiry": "1.5h"}, "JWT_REFRESH_EXPIRY must be"),
         ({"port": 70_000}, "PORT must be a whole number from 0 to 65535"),

@@ -48,9 +48,8 @@ _AFTER_NEW = (
 )
 LEFT_OUT = 1  # the exit code of a backup that is made, but for rows that cannot be read
 _DAMAGED = 1
-_CODES = (
-    "Exit codes: 0 done; 1 the archive is damaged, or it is made without rows that cannot be read, which are named; "
-    "2 wrong use, a bad setting, or a file or database that is refused."
+_CODES = terminal.exit_codes(
+    "done", "1 the archive is damaged, or it is made without rows that cannot be read, which are named"
 )
 _OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 

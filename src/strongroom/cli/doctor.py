@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _DOCTOR = """
 Look at the database, the disk, the files and the settings, and say of each whether it is ok, a warning or a fault, and
-what to do about it. Nothing is changed, and the server may run meanwhile. The exit code is 1 if there is a fault.
+what to do about it. Nothing is changed, and the server may run meanwhile.
 Settings are read as for 'strongroom serve'.
 """
 
@@ -23,6 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = _DOCTOR
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     serving.add_options(parser, operating.WHERE)
+    parser.epilog = f"{parser.epilog} {terminal.exit_codes('no fault was found', '1 there is a fault')}"
     parser.set_defaults(run=doctor)
 
 

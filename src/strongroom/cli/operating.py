@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WHERE = ("DB_PATH", "DATABASE_URL")
 NOT_THERE = 3
-CODES = "Exit codes: 0 done; 2 wrong use, bad settings or no database; 3 nothing of that name; 4 not confirmed."
+CODES = terminal.exit_codes("done", f"{NOT_THERE} nothing of that name", f"{terminal.NOT_CONFIRMED} not confirmed")
 
 
 def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:

@@ -28,10 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the new file; it must not exist")
     parser.add_argument("--log", metavar="FILE", help="a damaged log of SOURCE that a server has kept aside")
     parser.add_argument("--json", action="store_true", help="answer in JSON")
-    parser.epilog = (
-        "Exit codes: 0 everything was read; 1 something is lost or refused; 2 wrong use, or SOURCE is no database of "
-        "strongroom: nothing was made."
-    )
+    parser.epilog = terminal.exit_codes("everything was read", "1 something is lost or refused; TARGET is made")
     parser.set_defaults(run=salvage)
 
 

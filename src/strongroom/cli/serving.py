@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from strongroom.options import TABLE
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
 # What most people set; help shows these first, and --help-all the others too.
@@ -81,11 +83,21 @@ def serve(options: argparse.Namespace) -> int:
     from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting
     from strongroom.store import CannotOpen
 
+    log: Log | None = None
+    first = os.getpid()  # of several processes, which tells what is odd once for all
+
     def reread() -> Settings:
         try:
-            return configuration.read(options).settings()
+            again = configuration.read(options)
         except terminal.Stop as stop:
             raise BadSetting(str(stop)) from None
+        for sentence in again.warnings if os.getpid() == first else ():
+            if log is not None:
+                log.say("warning", sentence)
+            else:
+                with suppress(terminal.NobodyReads):
+                    terminal.complain(f"warning: {sentence}")
+        return again.settings()
 
     try:
         configured = configuration.read(options)

@@ -16,6 +16,12 @@ NOT_CONFIRMED: Final = 4
 NOBODY_READS: Final = 141  # as a shell says it of a program that SIGPIPE ended
 
 
+def exit_codes(done: str = "done", *others: str) -> str:
+    """The line of help about exit codes; `others` are those besides 0 and 2, each with its number before it."""
+    refused = "2 wrong use, a bad setting, or a file or database that is refused"
+    return f"Exit codes: {'; '.join([f'0 {done}', *sorted([refused, *others], key=lambda one: int(one.split()[0]))])}."
+
+
 class NobodyReads(Exception):  # noqa: N818 - ends the command without a word
     """Whoever read what the command prints has gone."""
 

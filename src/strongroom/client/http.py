@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -54,6 +55,12 @@ class _Common:
     """What both lines share: the library, made when it is first needed."""
 
     def __init__(self, url: str, timeout: float, transport: Any) -> None:
+        if find_spec("httpx2") is None:
+            raise ModuleNotFoundError(
+                "The client needs a library that is not installed; run: pip install 'strongroom[client]' "
+                "(in a clone: pip install '.[client]')",
+                name="httpx2",
+            )
         self._url = url
         self._timeout = timeout
         self._transport = transport

@@ -31,7 +31,7 @@ class BadSetting(Exception):  # noqa: N818 - said to the operator in one sentenc
 def _duration(text: str) -> Lifetime:
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise ValueError("a number with one of the units ms, s, m, h, d or w, like 15m")
+        raise ValueError("a number and ms, s, m, h, d or w, like 15m")
     milliseconds = int(match[1]) * _UNITS[match[2]]
     if milliseconds > 100 * 366 * _UNITS["d"]:
         raise ValueError("a lifetime of at most a hundred years")

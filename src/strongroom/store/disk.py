@@ -156,7 +156,9 @@ def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:
     """Write the whole database again without its gaps, in this folder, and fold its log."""
     os.environ.setdefault("SQLITE_TMPDIR", str(folder))  # where the data may lie, and there is room
     connection.execute("PRAGMA temp_store = FILE")
-    connection.execute("VACUUM")
-    connection.set_busy_timeout(wait_ms)
-    with suppress(apsw.BusyError):
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    try:
+        connection.execute("VACUUM")
+    finally:  # also where the disk became full on the way: the log would keep the room that was left
+        connection.set_busy_timeout(wait_ms)
+        with suppress(apsw.BusyError, apsw.FullError):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
