@@ -52,7 +52,11 @@ def _links(path: Path) -> Iterator[Path]:
     while waiting and left:
         part = waiting.pop()
         step = here.parent if part == ".." else here / part
-        if not step.is_symlink():
+        try:
+            is_link = step.is_symlink()
+        except PermissionError:
+            return  # whoever opens it says so
+        if not is_link:
             here = step
             continue
         left -= 1
