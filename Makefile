@@ -6,9 +6,10 @@
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
-#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies (about
-#                 30 minutes); unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where
-#                 they are not installed
+#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies;
+#                 unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
+#                 installed. Its parts can be run alone: soak-faults, soak-client, soak-sync, soak-security, soak-http,
+#                 soak-proxies, soak-operating, soak-upgrade, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
 #                 explained in bench/README.md
@@ -22,6 +23,8 @@ BIN := .venv/bin
 # pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 PARALLEL ?= 2
+# The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
+unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
 # a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
@@ -76,9 +79,24 @@ mutation: .venv/.dev .venv/coverage/data
 unpack: .venv/.dev
 	$(BIN)/python -m tests.support.unpack
 
-soak: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
+# The parts of `make soak`, each with the minutes that it took on two cores of aarch64.
+SOAK_PARTS := faults client sync security http proxies operating upgrade
+SOAK_faults := tests/faults tests/export/test_kill.py
+SOAK_client := tests/client/test_convergence.py tests/client/test_kill.py tests/client/hostile
+SOAK_sync := tests/sync
+SOAK_security := tests/security/test_decoding.py tests/security/test_leaks.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/security/test_memory_budget.py tests/security/test_loop.py
+SOAK_http := tests/server/test_http_differential.py
+SOAK_proxies := tests/proxies
+SOAK_operating := tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py
+SOAK_upgrade := tests/upgrade
+
+soak: $(SOAK_PARTS:%=soak-%) soak-mutation
+
+soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose tests/faults tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/upgrade tests/sync tests/client/test_convergence.py tests/export/test_kill.py tests/client/test_kill.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/client/hostile tests/proxies tests/server/test_http_differential.py tests/security/test_memory_budget.py tests/security/test_loop.py tests/store/test_crafted_archives.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py
+	  $(BIN)/python -m pytest --capture=no --verbose --durations 10 $(SOAK_$*) $(PYTEST)
+
+soak-mutation:
 	$(MAKE) mutation MUTATION="--guards --count 10 --seed $$(date +%j) --at-least 50"
 
 # What the benchmark needs lies in bench/.work, apart from everything else.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
+import httpcore2
 import httpx2
 import pytest
 
@@ -17,8 +19,10 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres import PostgresDatabase
+from tests import sampling
 from tests.postgres import postgres
 from tests.support import cheap_hashing
+from tests.support.internals import context_of, purge
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,6 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
 
 
+def pytest_report_header() -> str:
+    """Say which rows of long tables this run takes."""
+    return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
+
+
+# Every client of httpx2 reads the certificates that the machine trusts, which takes longer than most tests: once is
+# enough.
+httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
 _hash_as_in_production = cheap_hashing.install()
 
 
@@ -133,7 +145,7 @@ class House:
 
     async def chores(self) -> None:
         """What a running server does now and then: throw away what was kept for long enough."""
-        await self.server._app.throw_away()
+        await purge(self.server)
 
     async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
         email = email or f"person{next(_numbers)}@example.com"
@@ -161,7 +173,7 @@ def house(where: str, clock: Clock) -> Open:
             async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
                 yield House(http, clock, server)
         finally:
-            await server._room.close()
+            await context_of(server).close()
 
     return open_house
 

@@ -1,15 +1,25 @@
-"""Some of many, where all of them take long: every fourth in `make test`, all in `make soak`."""
+"""Samples of long tables: a quarter in `make test`, another one each day, and every row in `make soak`."""
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from collections.abc import Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("SOAK"))
+_SHARE = 4
+# The workers of one run must agree, at midnight too: the first process of a run decides.
+DAY = os.environ.setdefault("SAMPLE_DAY", str(dt.datetime.now(dt.UTC).date().toordinal()))
 
 
-def some(of: Iterable[T]) -> list[T]:
-    """Every fourth; all of them where there is time."""
-    return list(of)[:: 1 if LONG else 4]
+def some(of: Iterable[T], shift: int = 0) -> list[T]:
+    """Every fourth row, beginning with that of the day, shifted; every row where there is time."""
+    rows = list(of)
+    return rows if LONG else rows[(int(DAY) + shift) % _SHARE :: _SHARE]
+
+
+def rounds(short: int, long: int) -> int:
+    """How often, in `make test` and in `make soak`."""
+    return long if LONG else short

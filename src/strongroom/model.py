@@ -445,3 +445,8 @@ def warning(check: str, says: str, todo: str) -> Finding:
 def fault(check: str, says: str, todo: str) -> Finding:
     """A line about what is wrong."""
     return Finding(check, Verdict.FAULT, says, todo)
+
+
+def several(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -50,7 +50,6 @@ class Option(NamedTuple):
 
 
 SETTINGS_FILE: Final = "STRONGROOM_SETTINGS"  # the variable that names a file with settings
-AS_THE_SERVICE: Final = "Run the command as the service's user, for example: sudo -u strongroom strongroom users list"
 
 TABLE: Final = (
     Option(
@@ -133,7 +132,12 @@ TABLE: Final = (
     Option("HISTORY_DAYS", "--history-days", "90", "How long replaced versions are kept, in days"),
     Option("TRASH_DAYS", "--trash-days", "30", "How long a deleted document can be revived, in days; 0: for ever"),
     Option("BACKUP_DIR", "--backup-dir", "", "Folder for backups that the server makes by itself; else it makes none"),
-    Option("BACKUP_EVERY", "--backup-every", "24h", "How often it makes one: a number and m, h, d or w"),
+    Option(
+        "BACKUP_EVERY",
+        "--backup-every",
+        "24h",
+        "How often it makes one: a number and ms, s, m, h, d or w, at least 1s",
+    ),
     Option(
         "BACKUP_KEEP",
         "--backup-keep",

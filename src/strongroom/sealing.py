@@ -284,6 +284,8 @@ def check_recipient(text: str) -> None:
 
 
 def _recipient(pyrage: Any, text: str) -> Any:
+    if text.startswith("AGE-SECRET-KEY-"):
+        raise CannotSeal("that is an age identity, which is secret; its recipient begins with age1: age-keygen -y FILE")
     try:
         kind = pyrage.ssh if text.startswith("ssh-") else pyrage.x25519
         return kind.Recipient.from_str(text)

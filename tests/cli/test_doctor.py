@@ -27,6 +27,7 @@ GOOD = {
     "PUBLIC_URL": "https://vault.example.com",
     "TRUSTED_PROXIES": "127.0.0.1",
     "BACKUP_DIR": "kept",
+    "SIGNUPS": "closed",
 }
 LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
 
@@ -93,7 +94,10 @@ def test_a_server_in_order_has_no_fault(
     assert told.code == 0
     checks = {"integrity", "references", "schema", "clock", "disk", "permissions", "secret", "backup", "proxy"}
     on_a_file = {"sqlite", "rows", "backup disk"} if "://" not in home else set()
-    assert told.findings.keys() == checks | {"settings", "address", "public url", "open files"} | on_a_file
+    assert (
+        told.findings.keys()
+        == checks | {"settings", "server", "signups", "address", "public url", "open files"} | on_a_file
+    )
     bad = {check for check, (verdict, _, _) in told.findings.items() if verdict != "ok"}
     assert bad <= {"integrity", "disk", "backup disk", "open files"}
     assert main(["doctor"]) == 0

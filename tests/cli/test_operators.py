@@ -210,7 +210,7 @@ def test_to_ask_makes_no_database(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
-    assert "There is no database nowhere.db" in done.stderr
+    assert f"There is no database {tmp_path / 'nowhere.db'}." in done.stderr
 
 
 def test_vacuum_gives_room_back(server: Server, run: Run, where: str) -> None:

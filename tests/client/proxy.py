@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -30,7 +30,8 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.policy: Policy = transparent
         self.seen: list[tuple[str, str, str]] = []
-        self.slow = 0.0
+        self.answers = threading.Event()  # cleared, no answer comes for half a minute
+        self.answers.set()
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -71,16 +72,17 @@ class Proxy:
             content = answer.read()
         finally:
             line.close()
-        if self.slow:
-            time.sleep(self.slow)
+        self.answers.wait(30)
         if fate == PASS:
-            _answer(call, answer.status, content, dict(answer.getheaders()))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the client may have given up
+                _answer(call, answer.status, content, dict(answer.getheaders()))
 
     def times(self, method: str, part: str) -> int:
         """How often such a request came."""
         return sum(method == seen and part in path for seen, path, _ in self.seen)
 
     def close(self) -> None:
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(20)

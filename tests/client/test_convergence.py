@@ -16,8 +16,9 @@ from strongroom.client import derive
 from strongroom.errors import Refusal
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
+from tests.sampling import LONG
 from tests.sync.place import Place
-from tests.sync.test_model import LONG, examples
+from tests.sync.test_model import examples
 from tests.sync.test_planted import PAGE, SETTINGS
 
 

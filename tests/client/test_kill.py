@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -18,11 +17,13 @@ from strongroom.client.driving import Driver
 from strongroom.client.replica import Replica
 from strongroom.client.steps import Step
 from tests.client.faces import PASSWORD, unique_email
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
+from tests.sampling import rounds
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.production_hashing
 
-ROUNDS = 40 if os.environ.get("SOAK") else 6
+ROUNDS = rounds(6, 40)
 CHILD = """
 import sys
 from strongroom.client import Client, keep_mine

@@ -13,7 +13,8 @@ from strongroom.client import Report
 from strongroom.client.replica.watching import Events
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, PASS, Proxy
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
+from tests.support.waiting import until
 
 
 class Watcher:

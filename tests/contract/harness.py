@@ -10,10 +10,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import httpx2
 import pytest
@@ -21,6 +19,7 @@ import pytest
 from tests.postgres import postgres
 from tests.support import processes
 from tests.support.cheap_hashing import PROGRAM as CHEAP
+from tests.support.waiting import until
 
 ENGINES = ("sqlite", "postgres")
 SECRET = "a secret of the contract tests, long enough to sign with"
@@ -43,16 +42,6 @@ _SETTINGS = {
     "CORS_ORIGINS",
 }
 _hosts = itertools.count(1)
-T = TypeVar("T")
-
-
-def until(condition: Callable[[], T], what: str, seconds: float = 20) -> T:
-    """Wait for a condition to become true, and fail loudly if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.02)
-    return value
 
 
 def fresh_address() -> str:

@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import BLOB, Json, docs, good, refused
-from .harness import Server, fresh_address, on_a_file, until
+from .harness import Server, fresh_address, on_a_file
 from .people import PASSWORD, Person
 
 

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import Json, docs, good, refused, refused_fields
 from .forge import claims
-from .harness import Server, until
+from .harness import Server
 from .people import Person
 
 FIELDS = {"uid", "vaultUid", "collection", "version", "updatedAt", "deletedAt"}

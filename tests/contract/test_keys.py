@@ -4,8 +4,10 @@ import re
 
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
-from .harness import fresh_address, until
+from .harness import fresh_address
 from .people import Person
 
 
@@ -176,7 +178,7 @@ def test_expiry(ann: Person) -> None:
             accepted.append(sent)
         return answer.status_code == 401
 
-    until(expired, "the key to expire", 5)
+    until(expired, "the key to expire")
     refused(http.get("/vault"), 401, "unauthorized")
     assert accepted
     assert accepted[-1] <= expiry

@@ -5,10 +5,12 @@ import time
 import httpx2
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import Json, clean, good, refused, refused_fields
 from .conftest import Reuse
 from .forge import claims
-from .harness import Server, fresh_address, until
+from .harness import Server, fresh_address
 from .people import Person, at_once
 
 

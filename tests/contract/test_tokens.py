@@ -5,9 +5,11 @@ import time
 import httpx2
 import pytest
 
+from tests.support.waiting import until
+
 from .checks import good, refused
 from .forge import claims, head, resigned, verifies
-from .harness import Server, fresh_address, until
+from .harness import Server, fresh_address
 from .people import Person
 
 CLAIMS = {"iss", "sub", "sid", "jti", "iat", "exp", "typ"}
@@ -78,7 +80,7 @@ def test_access_token_expires(brief: Server) -> None:
             accepted.append(sent)
         return answer.status_code == 401
 
-    until(expired, "the access token to expire", 5)
+    until(expired, "the access token to expire")
     refused(http.get("/auth/me"), 401, "unauthorized")
     assert accepted
     assert accepted[-1] <= claims(token)["exp"]
@@ -93,7 +95,7 @@ def test_refresh_token_expires(brief: Server) -> None:
         return http.post("/auth/refresh", json={"refreshToken": person.refresh})
 
     assert answer().status_code == 200
-    until(lambda: answer().status_code == 401, "the refresh token to expire", 5)
+    until(lambda: answer().status_code == 401, "the refresh token to expire")
     refused(answer(), 401, "invalid_refresh_token")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.conftest import Open, runs
 from tests.export.files import body, exported, furnish, lines
+from tests.support.internals import context_of
 
 
 @runs
@@ -176,7 +177,7 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monke
             slow = Slow(h.server, ann.access)
             await slow.take(3)
             await slow.go_away()
-        room = h.server._room
+        room = context_of(h.server)
         assert (room.lists.held, room.exports.held) == (0, 0)
         pool = getattr(room.db, "_pool", None)
         assert pool is None or pool._out == 0

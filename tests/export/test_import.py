@@ -16,6 +16,7 @@ from tests.conftest import Clock, House, Open, Person, runs
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
 from tests.moving import Served
 from tests.postgres import postgres
+from tests.support.internals import database_of
 
 SMALL = 8  # lines in a batch, so that a short file has many
 
@@ -54,7 +55,7 @@ async def state(h: House, person: Person) -> Any:
     """The row of the person's import."""
     from strongroom import store
 
-    return await h.server._room.db.read(store.imports.get, person.id)
+    return await database_of(h.server).read(store.imports.get, person.id)
 
 
 # A whole file
@@ -161,7 +162,7 @@ async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> 
         async def told(tx: Any) -> list[Drawn]:
             return await tx.all(Drawn, changes, user_id=bob.id)  # type: ignore[no-any-return]
 
-        found = await h.server._room.db.read(told)
+        found = await database_of(h.server).read(told)
         clock = lines(file)[0]["clock"]
         assert [row.clock for row in found] == [clock + 1, clock + 2]
         assert (await bob.vault())["updatedAt"] == clock + 3
@@ -497,7 +498,7 @@ async def test_an_import_that_is_being_given_up_does_not_go_on(house: Open) -> N
         file = await exported(ann)
         upload = Upload(h.server, bob)
         await upload.piece(file[: len(file) // 2])
-        await h.server._room.db.write(imports.give_up, Actor(bob.id))
+        await database_of(h.server).write(imports.give_up, Actor(bob.id))
         await upload.piece(file[len(file) // 2 :])
         await upload.end()
         assert upload.status == 409
@@ -566,7 +567,7 @@ async def test_who_may_not_write_any_more_brings_nothing_more(house: Open, endin
         upload = Upload(h.server, bob)
         await upload.piece(file[:half])
         held = (await state(h, bob)).lines
-        db = h.server._room.db
+        db = database_of(h.server)
         match ending:
             case "disabled":
                 assert await db.write(operators.disable, bob.id)
@@ -627,13 +628,13 @@ async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
         ann, bob = await h.person(), await h.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
-        real = h.server._room.db.write_long
+        real = database_of(h.server).write_long
 
         async def slow(*args: Any, **keywords: Any) -> Any:
             await asyncio.sleep(0.15)
             return await real(*args, **keywords)
 
-        monkeypatch.setattr(h.server._room.db, "write_long", slow)
+        monkeypatch.setattr(database_of(h.server), "write_long", slow)
         assert (await imported(bob, file)).status_code == 200
         monkeypatch.undo()
         monkeypatch.setattr(intake, "BODY_SECONDS", 0.2)

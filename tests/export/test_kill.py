@@ -14,10 +14,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.export.files import LINES, Json, body, came, lines, sealed
-from tests.faults.crowd import rounds
 from tests.postgres import postgres
+from tests.sampling import rounds
+from tests.support.waiting import until
 
 DOCUMENTS = 4_000
 PIECE = 16_384

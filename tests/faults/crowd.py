@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -11,13 +10,7 @@ from typing import Any
 
 import httpx2
 
-LONG = bool(os.environ.get("SOAK"))
 SHORT_ANSWER = 10.0  # no request may take longer, whatever happens to the database
-
-
-def rounds(short: int, long: int) -> int:
-    """How often, here and in `make soak`."""
-    return long if LONG else short
 
 
 class Writer:

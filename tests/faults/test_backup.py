@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +12,17 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import SECRET, Server, launch
-from tests.faults.crowd import Writer, rounds
+from tests.faults.crowd import Writer
 from tests.faults.test_kill import settle_in
 from tests.moving import damage, rows_of
 from tests.postgres import postgres
-from tests.support import processes
+from tests.sampling import rounds
+from tests.support.command_line import strongroom
 
 WRITERS = 16
 BATCH = 5
 A_LIFE = 5  # rounds on one database, which grows with each
 Moment = tuple[int, str, int]
-
-
-def strongroom(home: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command as an operator types it."""
-    hidden = ("JWT_SECRET", "DB_PATH", "DATABASE_URL", "PORT", "BACKUP_DIR")
-    clean = {name: value for name, value in os.environ.items() if name not in hidden}
-    command = [sys.executable, "-m", "strongroom", *arguments]
-    return processes.run(
-        command, cwd=home, env={**clean, **settings}, capture_output=True, text=True, check=False, timeout=300
-    )
 
 
 def where_of(server: Server) -> dict[str, str]:

@@ -17,11 +17,12 @@ import pytest
 from strongroom.client import Client
 from strongroom.errors import InvalidCredentials
 from strongroom.server.schedule import backups_in, name_at
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres
 from tests.support import processes
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.test_documents import environment, fences, sections, text_of
 
 ADA, PASSWORD = "ada@example.com", "correct horse"

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,12 @@ import httpx2
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import Writer, lost, rounds, stored
+from tests.faults.crowd import Writer, lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
 from tests.replicated import Pair
+from tests.sampling import rounds
+from tests.support.waiting import until_async
 
 WRITERS = 16
 STUCK = 5.0  # seconds after the promotion in which every request has its answer, whatever that is
@@ -42,14 +43,6 @@ class Timed(Writer):
         return done
 
 
-async def until(condition: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    """Wait for a condition, while others go on."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        await asyncio.sleep(0.02)
-
-
 @runs
 async def test_the_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     """Again and again, each becoming the other; at last one of the nodes dies too, and the other serves on."""
@@ -60,14 +53,14 @@ async def test_the_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path:
             node.start()
         _, token, vault = settle_in(nodes[0])
         async with Balancer([node.port for node in nodes]) as proxy:
-            await until(lambda: len(proxy.ready) == 2, "both nodes to be ready")
+            await until_async(lambda: len(proxy.ready) == 2, "both nodes to be ready")
             url = f"http://127.0.0.1:{proxy.port}"
             acknowledged: dict[str, int] = {}
             stalls, after = [], []
             for each in range(rounds(1, 10)):
                 if each:
                     await asyncio.to_thread(pair.follow)
-                await until(lambda: pair.waits, "the replica to be waited for")
+                await until_async(lambda: pair.waits, "the replica to be waited for")
                 writers = [Timed(url, token, vault) for _ in range(WRITERS)]
                 promoted = await _fail_over(pair, proxy, writers)
                 stalls.append(max(later - one for one, later in _pairs(writers)))
@@ -83,7 +76,7 @@ async def test_the_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path:
                 f"longest stall {max(stalls):.1f} s, longest request after the promotion {max(after):.1f} s"
             )
             nodes[0].end(signal.SIGKILL)
-            await until(lambda: proxy.ready == {nodes[1].port}, "the proxy to notice")
+            await until_async(lambda: proxy.ready == {nodes[1].port}, "the proxy to notice")
             assert lost(acknowledged, await stored(url, token, vault)) == {}
     finally:
         for node in nodes:
@@ -95,15 +88,15 @@ async def _fail_over(pair: Pair, proxy: Balancer, writers: list[Timed]) -> float
     """Write, lose the primary, notice, promote, write on; when the promotion was done."""
     alive = True
     work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))
-    await until(lambda: sum(len(writer.heard) for writer in writers) > 100, "some writes")
+    await until_async(lambda: sum(len(writer.heard) for writer in writers) > 100, "some writes")
     await asyncio.to_thread(pair.kill)
-    await until(lambda: not proxy.ready, "the nodes to say that they are not ready")
+    await until_async(lambda: not proxy.ready, "the nodes to say that they are not ready")
     await asyncio.to_thread(pair.promote)
     promoted = time.monotonic()
-    await until(lambda: all(w.heard and w.heard[-1] > promoted for w in writers), "everybody to write again")
+    await until_async(lambda: all(w.heard and w.heard[-1] > promoted for w in writers), "everybody to write again")
     alive = False
     await work
-    await until(lambda: len(proxy.ready) == 2, "the proxy to notice")
+    await until_async(lambda: len(proxy.ready) == 2, "the proxy to notice")
     return promoted
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import Writer, client, rounds
+from tests.faults.crowd import Writer, client
 from tests.faults.test_kill import settle_in
 from tests.following import Parser
 from tests.postgres import postgres
+from tests.sampling import rounds
 
 Change = tuple[str, int]
 CHANCE = random.Random()  # noqa: S311 - whatever happens, it must hold
@@ -28,10 +29,16 @@ class Goal:
     """Where the reading ends: the vault's time after the last write."""
 
     def __init__(self) -> None:
-        self.moment: int | None = None
+        self._moment: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def set(self, moment: int) -> None:
+        self._moment.set_result(moment)
 
     def is_reached(self, cursor: int) -> bool:
-        return self.moment is not None and cursor >= self.moment
+        return self._moment.done() and cursor >= self._moment.result()
+
+    async def is_set(self) -> None:
+        await asyncio.wait([self._moment])
 
 
 class Reader:
@@ -48,10 +55,24 @@ class Reader:
         while not self._goal.is_reached(self.cursor):
             try:
                 async with client(self._address(), self._token) as http:
-                    await self.read(http)
+                    await self._read_or_arrive(http)
             except (httpx2.TransportError, httpx2.StreamError):
                 await asyncio.sleep(0.02)
             self.breaks += 1
+
+    async def _read_or_arrive(self, http: httpx2.AsyncClient) -> None:
+        """Read on; a reader that has everything when the goal is set waits for nothing more."""
+        reading, goal = asyncio.create_task(self.read(http)), asyncio.create_task(self._goal.is_set())
+        try:
+            await asyncio.wait([reading, goal], return_when=asyncio.FIRST_COMPLETED)
+            if not self._goal.is_reached(self.cursor):
+                await reading
+        finally:
+            reading.cancel()
+            goal.cancel()
+            ended = await asyncio.gather(reading, goal, return_exceptions=True)
+        if isinstance(ended[0], Exception):
+            raise ended[0]
 
     async def read(self, http: httpx2.AsyncClient) -> None:
         """Read on for a while."""
@@ -130,7 +151,7 @@ async def finished(goal: Goal, url: str, token: str, vault: str, reading: list[a
     """Set the goal, and wait for everybody to reach it."""
     async with client(url, token) as http:
         listed = (await http.get(f"/vaults/{vault}/documents?since=0")).json()
-    goal.moment = listed["next"]
+    goal.set(listed["next"])
     async with asyncio.timeout(60):
         await asyncio.gather(*reading)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.contract.harness import until
-from tests.faults.crowd import LONG
+from tests.sampling import LONG
+from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]
 USER = "10001"

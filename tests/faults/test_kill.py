@@ -21,8 +21,9 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, rounds, stored
+from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, stored
 from tests.postgres import Postgres
+from tests.sampling import rounds
 from tests.support import processes
 
 WRITERS = 64
@@ -249,7 +250,7 @@ def _environment(server: Server) -> dict[str, str]:
 
 
 def _until_listening(server: Server) -> int:
-    from tests.contract.harness import until
+    from tests.support.waiting import until
 
     port: Any = until(server._listening, "the server's address")
     return int(port)

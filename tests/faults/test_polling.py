@@ -11,9 +11,10 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import Writer, client, rounds
+from tests.faults.crowd import Writer, client
 from tests.faults.test_kill import settle_in
 from tests.postgres import postgres
+from tests.sampling import rounds
 
 
 class Reader:

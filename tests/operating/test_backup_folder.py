@@ -89,6 +89,41 @@ def test_backups_on_the_disk_of_the_database_are_a_warning(home: Path) -> None:
         assert [one["verdict"] for one in findings(told, "backup disk")] == ["ok"]
 
 
+def test_a_second_folder_on_the_disk_of_the_database_is_no_other_disk(home: Path) -> None:
+    """BACKUP_TO is judged like BACKUP_DIR; a folder on another disk, or another machine, is well."""
+    (home / "sent").mkdir(mode=0o700)
+    here = settings_of(home, home / "kept")
+    told = strongroom(home, "doctor", "--json", **here, BACKUP_TO=str(home / "sent"))
+    assert [one["verdict"] for one in findings(told, "backup disk")] == ["warning"]
+    told = strongroom(home, "doctor", "--json", **here, BACKUP_TO="sftp://ada@127.0.0.1:1/in")
+    assert findings(told, "backup disk") == []
+    for disk in ("/dev/shm", "/tmp"):  # noqa: S108
+        if Path(disk).stat().st_dev != home.stat().st_dev:
+            told = strongroom(home, "doctor", "--json", **here, BACKUP_TO=disk)
+            assert [one["verdict"] for one in findings(told, "backup disk")] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("ages", "says"),
+    [
+        ([2 * 60], "The only backup is 2 minutes old."),
+        ([90 * 60, 3 * 3600], "The newest of 2 backups is 90 minutes old."),
+        ([3 * 3600 + 60, 4 * 86_400], "The newest of 2 backups is 3 hours old."),
+        ([3 * 86_400], "The only backup is 3 days old."),
+        ([-3600, 2 * 3600], "The only backup is 2 hours old."),
+    ],
+)
+def test_how_old_the_backups_are(home: Path, ages: list[int], says: str) -> None:
+    """In a unit that fits; those that are dated later than now do not count."""
+    (home / "kept").mkdir(mode=0o700)
+    for age in ages:
+        path = home / "kept" / schedule.name_at(1000 * (int(time.time()) - age))
+        path.write_bytes(b"x")
+    told = strongroom(home, "doctor", "--json", **settings_of(home, home / "kept"))
+    said = [one["says"] for one in findings(told, "backup") if " old." in one["says"]]
+    assert said == [says]
+
+
 class Log:
     """Keeps what is said."""
 
@@ -142,4 +177,5 @@ def test_a_backup_that_cannot_be_started_is_told_and_the_schedule_goes_on(
     monkeypatch.setattr(sys, "executable", str(home / "nowhere"))
     made = schedule.Schedule(resolve(settings_of(home, home / "kept")), now, log)
     assert asyncio.run(made._one()) is False
-    assert log.lines == ["error: backup failed: it cannot be started: No such file or directory"]
+    [line] = log.lines
+    assert line.startswith("error: backup failed: it cannot be started: No such file or directory. ")

@@ -15,9 +15,9 @@ from strongroom import store
 from strongroom.errors import Unavailable
 from strongroom.store.postgres import PostgresDatabase
 from tests.conftest import Clock, runs
-from tests.contract.harness import until
 from tests.postgres import postgres
 from tests.support.damaged_files import Service
+from tests.support.waiting import until
 
 CHANCE = random.Random(5)  # noqa: S311
 DAMAGED_EXIT = 74

@@ -18,8 +18,8 @@ import apsw
 import pytest
 
 from strongroom.store import recovery, wal
-from tests.contract.harness import until
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.support.waiting import until
 
 CHANCE = random.Random(11)  # noqa: S311
 

@@ -14,15 +14,17 @@ import msgspec
 import obstore
 import pytest
 
+from strongroom.server import destinations
 from strongroom.server.schedule import name_at
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock
-from tests.contract.harness import Server, until
-from tests.moving import copied_rows_of, live_in
+from tests.contract.harness import Server
+from tests.moving import copied_rows_of, fill, live_in
 from tests.store.test_restore import without_lineage
 from tests.support.command_line import strongroom
 from tests.support.s3_server import client, s3_server
 from tests.support.sftp_server import sftp_server
+from tests.support.waiting import until
 
 DAY = 86_400_000
 
@@ -138,7 +140,8 @@ def test_a_server_sends_and_says_so_and_the_doctor_looks_there(tmp_path: Path, h
     [told] = [one for one in found if one["check"] == "backup sent"]
     assert told["verdict"] == "ok", told
     assert names(place)[0] in told["says"]
-    assert not [one for one in found if one["check"] == "backup disk"]
+    on_disk = [one["verdict"] for one in found if one["check"] == "backup disk"]
+    assert on_disk == ([] if "://" in place.where else ["warning"]), "a folder on the same disk is no other place"
     gone = {**server.settings, "BACKUP_TO": f"{tmp_path}/unmounted"}
     found = msgspec.json.decode(strongroom(home, "doctor", "--json", **gone).stdout)["findings"]
     assert [one["verdict"] for one in found if one["check"] == "backup sent"] == ["fault"]
@@ -167,6 +170,32 @@ def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tm
         assert server.end() == 0
 
 
+@pytest.mark.parametrize("where", ["at the beginning", "at the end", "in the middle"])
+def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place, where: str) -> None:
+    """One of another service, or one that the disk has damaged: it is not taken for the backup, and nothing is sent."""
+    fill(home / "vault.db", 200, 2_000)
+    settings = settings_of(home, place)
+    assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
+    [made] = (home / "kept").glob("*.backup")
+    content = bytearray(made.read_bytes())
+    assert len(content) > 3 * destinations.EDGE
+    content[{"at the beginning": 30, "at the end": -5, "in the middle": len(content) // 2}[where]] ^= 1
+    if place.where.startswith("s3"):
+        obstore.put(client(place.settings, "in/side"), made.name, bytes(content))
+    else:
+        (place.files / made.name).write_bytes(content)
+    done = strongroom(home, "backup", "--scheduled", **settings)
+    if where == "in the middle" and not place.where.startswith("/"):
+        assert done.returncode == 0, "the whole of it is not fetched each time"
+        return
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+    assert "another file of the name" in done.stderr
+    if not place.where.startswith("s3"):
+        assert (place.files / made.name).read_bytes() == content
+        (place.files / made.name).unlink()
+        assert ": sent to " in strongroom(home, "backup", "--scheduled", **settings).stdout
+
+
 def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> None:
     """Another one, or none: nothing is sent, and the sentence says what to do. Nor is a strange key let in."""
     with sftp_server(tmp_path / "sftp") as port:
@@ -193,8 +222,6 @@ def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> 
 
 def test_what_does_not_read_back_gets_no_name(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that loses a bit on the other side is noticed."""
-    from strongroom.server import destinations
-
     (tmp_path / "elsewhere").mkdir()
     path = home / name_at(now())
     path.write_bytes(os.urandom(100_000))

@@ -16,10 +16,11 @@ import pytest
 from strongroom.cli import archives
 from strongroom.cli.terminal import Stop
 from strongroom.store.disk import DAMAGED_EXIT
-from tests.contract.harness import SECRET, Server, until
+from tests.contract.harness import SECRET, Server
 from tests.server.test_doors import certificate, running
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+from tests.support.waiting import until
 
 OTHER = "another secret, which is long enough to sign tokens with"
 

@@ -16,9 +16,9 @@ import pytest
 
 from strongroom.credentials import Claims, Tokens
 from strongroom.identifiers import new_uid
-from tests.contract.harness import until
 from tests.server.test_doors import PASSWORD, logged, running
 from tests.support.raw_http import connected, request, responses, rest
+from tests.support.waiting import until
 
 OLD, NEW = "the secret that leaked, of 32 bytes or more", "the secret that nobody else knows, yet"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

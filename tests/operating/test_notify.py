@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import until
 from tests.server.test_doors import running
+from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

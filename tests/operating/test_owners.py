@@ -86,6 +86,7 @@ def test_a_restore_that_cannot_keep_the_owner_says_so(home: Path) -> None:
     (home / "one").chmod(0o644)
     home.chmod(0o777)
     (home / "vault.db-lock").chmod(0o666)
+    (home / "vault.db").chmod(0o644)
     done = as_user(home, 4321, "restore", "one", **settings)
     assert done.returncode == 0, done.stderr
     assert f"chown {NOBODY}" in done.stdout
@@ -137,7 +138,7 @@ def test_a_folder_that_this_user_cannot_enter_is_a_sentence(home: Path) -> None:
         done = as_user(home.parent, 4321, *arguments, **settings)
         assert "Traceback" not in done.stderr, arguments
         assert done.returncode == 2, arguments
-        assert "Run the command as the service's user" in done.stdout + done.stderr, arguments
+        assert "run the command as the service's user" in done.stdout + done.stderr, arguments
 
 
 def test_a_folder_that_root_had_to_make_is_told_of(tmp_path: Path) -> None:

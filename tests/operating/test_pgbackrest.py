@@ -15,12 +15,13 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from tests.contract.harness import Server, until
-from tests.faults.crowd import rounds
+from tests.contract.harness import Server
+from tests.sampling import rounds
 from tests.support.command_line import strongroom
 from tests.support.debian_programs import PACKAGES, environment, find
 from tests.support.other_user import NOBODY, public_folder
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.test_documents import fences, sections, text_of
 
 PROGRAMS: Final = [

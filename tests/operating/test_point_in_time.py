@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.postgres import postgres
 from tests.replicated import Node
 from tests.support.command_line import strongroom
+from tests.support.waiting import until
 
 
 @pytest.fixture

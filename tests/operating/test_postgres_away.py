@@ -16,11 +16,11 @@ import httpx2
 import pytest
 
 from strongroom.options import TABLE
-from tests.contract.harness import until
 from tests.postgres import postgres
 from tests.server.test_doors import logged, running
 from tests.support import processes
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

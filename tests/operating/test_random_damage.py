@@ -21,11 +21,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.harness import until
+from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, frames
+from tests.support.waiting import until
 
-TRIALS = 200 if os.environ.get("SOAK") else 12
-BLOCKS = 4 if os.environ.get("SOAK") else 1
+TRIALS = rounds(12, 200)
+BLOCKS = rounds(1, 4)
 DAMAGED_BYTES = 500  # at the most, where not a whole page is
 PLACES = (
     "file: its header",

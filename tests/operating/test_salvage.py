@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import stat
@@ -18,11 +17,12 @@ import pytest
 from strongroom.cli import main
 from strongroom.store import migrations
 from strongroom.store.salvage import salvage
+from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 
 CHANCE = random.Random(17)  # noqa: S311
 DOCUMENTS = 5_000
-TRIALS = int(os.environ.get("SOAK", "0")) * 27 + 3  # of each extent of damage
+TRIALS = rounds(3, 30)  # of each extent of damage
 NOW = 1_700_000_000_000
 
 

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,15 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.schedule import backups_in
-from tests.contract.harness import until
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
-from tests.support.machine import UID, Machine, needs_another_user
+from tests.support.machine import UID
+from tests.support.other_user import as_root, as_user
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
 PASSWORD = "correct horse"
-Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def in_json(done: subprocess.CompletedProcess[str]) -> Any:
@@ -40,19 +40,6 @@ def folder() -> Iterator[Path]:
     made.chmod(0o755)
     yield made
     shutil.rmtree(made)
-
-
-@pytest.fixture
-def as_user() -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
-    """Runs a command as the service's user, in a folder that root has entered."""
-    machine = Machine()
-
-    def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "strongroom", *arguments]
-        return machine.run(command, cwd, {**clean_environment(), "HOME": "/nonexistent", **environment})
-
-    yield run
-    machine.close()
 
 
 class Service:
@@ -199,8 +186,8 @@ def test_a_named_settings_file_that_is_not_there_stops_every_command(
     assert list(tmp_path.iterdir()) == []
 
 
-@needs_another_user
-def test_a_settings_file_that_others_may_not_read(folder: Path, as_user: Run) -> None:
+@as_root
+def test_a_settings_file_that_others_may_not_read(folder: Path) -> None:
     """Exit code 2, and what to do: run it as the service's user. Also for .env, and for a closed folder."""
     closed = folder / "etc"
     closed.mkdir(mode=0o700)
@@ -208,30 +195,30 @@ def test_a_settings_file_that_others_may_not_read(folder: Path, as_user: Run) ->
     (folder / ".env").write_text(f"JWT_SECRET={SECRET}\n")
     (folder / ".env").chmod(0o600)
     for environment in ({"STRONGROOM_SETTINGS": str(closed / "settings")}, {}):
-        done = as_user("users", "list", cwd=folder, **environment)
+        done = as_user(folder, UID, "users", "list", **environment)
         assert done.returncode == 2, done.stdout
         assert "Permission denied" in done.stderr
-        assert "sudo -u strongroom" in done.stderr
+        assert "belongs to root: run the command as the service's user, sudo strongroom …" in done.stderr
         assert done.stderr.count("\n") == 1
     (folder / "jwt-secret").write_text(SECRET)
     (folder / "jwt-secret").chmod(0o600)
     (folder / ".env").write_text("JWT_SECRET_FILE=jwt-secret\n")
     (folder / ".env").chmod(0o644)
-    done = as_user("serve", cwd=folder)
+    done = as_user(folder, UID, "serve")
     assert done.returncode == 2
     assert "jwt-secret that JWT_SECRET_FILE names: Permission denied" in done.stderr
-    assert "sudo -u strongroom" in done.stderr
+    assert "sudo strongroom" in done.stderr
     closed_home = folder / "root"
     closed_home.mkdir(mode=0o700)
     (folder / "open").write_text(f"JWT_SECRET={SECRET}\nDB_PATH=nowhere.db\n")
-    done = as_user("users", "list", cwd=closed_home, STRONGROOM_SETTINGS=str(folder / "open"))
+    done = as_user(closed_home, UID, "users", "list", STRONGROOM_SETTINGS=str(folder / "open"))
     assert "There is no database" in done.stderr
-    done = as_user("config", cwd=closed_home, JWT_SECRET=SECRET)
+    done = as_user(closed_home, UID, "config", JWT_SECRET=SECRET)
     assert done.returncode == 0, done.stderr
 
 
-@needs_another_user
-def test_a_database_in_a_closed_folder_is_a_sentence(folder: Path, as_user: Run) -> None:
+@as_root
+def test_a_database_in_a_closed_folder_is_a_sentence(folder: Path) -> None:
     """Where sudo was typed in somebody's home, with a path that starts there."""
     (folder / "root").mkdir(mode=0o700)
     for command in (
@@ -243,13 +230,13 @@ def test_a_database_in_a_closed_folder_is_a_sentence(folder: Path, as_user: Run)
         "backup x",
         "restore x",
     ):
-        done = as_user(*command.split(), cwd=folder / "root", JWT_SECRET=SECRET)
+        done = as_user(folder / "root", UID, *command.split(), JWT_SECRET=SECRET)
         assert "Traceback" not in done.stderr, (command, done.stderr)
         assert done.returncode == 2
-        assert "sudo -u strongroom" in done.stderr
+        assert "belongs to root" in done.stderr
 
 
-@needs_another_user
+@as_root
 def test_another_users_env_in_a_shared_folder_is_not_believed(folder: Path) -> None:
     """Whoever may write to /tmp could otherwise say which database the operator changes there; by a link as well."""
     (folder / "theirs").write_text(f"JWT_SECRET={SECRET}\nDB_PATH=theirs.db\n")
@@ -333,6 +320,7 @@ def test_a_secret_and_its_file_in_one_place_are_refused(tmp_path: Path, option: 
     done = strongroom(tmp_path, "serve", **environment)
     assert done.returncode == 2
     assert f"{option.variable} and {option.file_variable} are both set" in done.stderr
+    assert f"Remove {option.variable} if the file is right, or {option.file_variable} if the value is." in done.stderr
     assert "hunter2" not in done.stderr
     assert done.stderr.count("\n") == 1
     environment = {"JWT_SECRET": SECRET, option.file_variable: "secret"}
@@ -409,18 +397,18 @@ def test_to_add_an_account_makes_no_database(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def owned_by_the_service(folder: Path, as_user: Run) -> Path:
+def owned_by_the_service(folder: Path) -> Path:
     """A database that belongs to another user; its service is stopped."""
     data = folder / "data"
     data.mkdir(mode=0o700)
     os.chown(data, UID, UID)
-    assert as_user("db", "migrate", cwd=data, DB_PATH="vault.db").returncode == 0
+    assert as_user(data, UID, "db", "migrate", DB_PATH="vault.db").returncode == 0
     (data / "vault.db-lock").unlink()
     return data
 
 
-@needs_another_user
-def test_what_root_does_leaves_the_service_its_files(owned_by_the_service: Path, as_user: Run) -> None:
+@as_root
+def test_what_root_does_leaves_the_service_its_files(owned_by_the_service: Path) -> None:
     """Every file beside the database belongs to the database's owner, and the service can open it."""
     data = owned_by_the_service
     where = {"DB_PATH": str(data / "vault.db")}
@@ -429,10 +417,10 @@ def test_what_root_does_leaves_the_service_its_files(owned_by_the_service: Path,
     assert {(path.name, path.stat().st_uid, path.stat().st_gid) for path in data.iterdir()} == {
         (name, UID, UID) for name in ("vault.db", "vault.db-lock", *(p.name for p in data.glob("vault.db-[ws]*")))
     }
-    assert as_user("users", "list", cwd=data, DB_PATH="vault.db").returncode == 0
+    assert as_user(data, UID, "users", "list", DB_PATH="vault.db").returncode == 0
     for path in data.iterdir():
         path.unlink()
     assert strongroom(Path("/"), "db", "migrate", **where).returncode == 0
     assert {path.stat().st_uid for path in data.iterdir()} == {UID}
     assert {stat.S_IMODE(path.stat().st_mode) for path in data.iterdir()} == {0o600}
-    assert as_user("users", "list", cwd=data, DB_PATH="vault.db").returncode == 0
+    assert as_user(data, UID, "users", "list", DB_PATH="vault.db").returncode == 0

@@ -12,10 +12,10 @@ import msgspec
 from strongroom.cli import archives
 from strongroom.store import turns
 from tests.conftest import SECRET, Clock
-from tests.contract.harness import until
 from tests.moving import fill, live_in
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+from tests.support.waiting import until
 
 
 def halves(folder: Path) -> list[Path]:

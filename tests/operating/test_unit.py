@@ -17,10 +17,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.harness import until
 from tests.operating.test_notify import manager
 from tests.support import sandbox
 from tests.support.ports import free_port
+from tests.support.waiting import until
 from tests.test_documents import ROOT
 
 PASSWORD = "correct horse"

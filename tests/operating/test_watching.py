@@ -16,10 +16,10 @@ import yaml
 from strongroom import __version__, errors
 from strongroom.server.meters import FAMILIES
 from strongroom.store import schema
-from tests.contract.harness import until
 from tests.server.test_doors import certificate, running
 from tests.server.test_metrics import figures
 from tests.support import processes
+from tests.support.waiting import until
 from tests.test_documents import ROOT
 
 TOKEN = "a-token-for-the-figures"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import msgspec
@@ -65,12 +66,16 @@ def bodies(kind: type[wire.Body], size: int) -> Iterator[tuple[str, bytes]]:
         for what in (b"1", b'""', b"null", b"[]", b"{}"):
             again = b'"%s":%s,' % (name.encode(), what)
             yield f"{name} again and again: {what.decode()}", b"{" + again * (size // len(again)) + again[:-1] + b"}"
-    fields = b",".join(b'"%x":0' % number for number in range(size // 9))
-    yield "many unknown fields", b"{" + fields + b"}"
+    yield "many unknown fields", _many_fields(size)
     yield "a long name", b'{"' + b"a" * size + b'":1}'
     yield "an escaped name", b'{"' + b"\\n" * (size // 2) + b'":1}'
     yield "cut off", b'{"operations":[' + b"{}," * (size // 3)
     yield "no UTF-8 at its end", b'{"unknown":"' + "é".encode() * (size // 2) + b'\xff"}'
+
+
+@functools.cache
+def _many_fields(size: int) -> bytes:
+    return b"{" + b",".join(b'"%x":0' % number for number in range(size // 9)) + b"}"
 
 
 def batches(size: int) -> Iterator[tuple[str, bytes]]:

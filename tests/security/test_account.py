@@ -16,13 +16,16 @@ from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
 from tests.security.conftest import Nodes
 from tests.security.stage import PASSWORD, Account, Stage
+from tests.support.internals import context_of, database_of
 
 
 async def opened(stage: Stage, account: Account) -> Account:
     """A new session without the work of a password check."""
-    room = stage.app._room
+    room = context_of(stage.app)
     login = await room.db.read(accounts.for_login, account.email)
     pair = room.mint.pair(account.id, identifiers.new_uid(room.clock()), room.clock())
+    assert login is not None
+    assert login.password_hash is not None
     await room.db.write(sessions.open_, account.id, login.password_hash, pair, Origin("10.9.9.9", "tests"))
     signed_in = {"accessToken": pair.access_token, "refreshToken": pair.refresh_token, "user": {"id": account.id}}
     return Account(account.name, account.email, account.agent, signed_in)
@@ -96,7 +99,7 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         await does(EventType.KEY_REVOKED, "DELETE", f"/auth/api-keys/{key['uid']}", token)
         for kind, act in ((EventType.DISABLED, operators.disable), (EventType.ENABLED, operators.enable)):
             stage.clock.pass_(MINUTE)
-            assert await stage.app._room.db.write(act, ann["user"]["id"])
+            assert await database_of(stage.app).write(act, ann["user"]["id"])
             told.insert(0, (kind.value, stage.clock.now, "operator", operators.OPERATOR.user_agent))
         file = await does(EventType.EXPORTED, "GET", "/auth/export", token)
         await does(EventType.IMPORTED, "POST", "/auth/import", token, file)
@@ -126,7 +129,7 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         theirs = (await stage.send("GET", "/auth/events", stranger.access)).json()["events"]
         assert [line["type"] for line in theirs] == ["registered"]
         stage.clock.pass_(90 * DAY - 5 * MINUTE)
-        await stage.app._room.db.write_long(sessions.purge, stage.app.settings.event_days)
+        await database_of(stage.app).write_long(sessions.purge, stage.app.settings.event_days)
         assert 0 < len((await log())["events"]) < len(told)
 
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from tests.contract.harness import until
 from tests.support.raw_http import connected, request, responses, until_closed
+from tests.support.waiting import until
 from tests.test_memory import resident
 
 MIB = 1024 * 1024

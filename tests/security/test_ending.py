@@ -12,6 +12,7 @@ from strongroom.rules import REUSE_GRACE
 from tests.conftest import runs
 from tests.security.conftest import Nodes
 from tests.security.stage import PASSWORD, Account, Stage
+from tests.support.internals import context_of
 
 Step = Callable[[Stage, "Cast"], Awaitable[Any]]
 
@@ -127,14 +128,14 @@ async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
     """The password is changed between the check of the old one and the session: no session is opened."""
     async with nodes({}, {}) as (one, two):
         ann = await one.register("ann")
-        matches = one.app._room.password_matches
+        matches = context_of(one.app).password_matches
 
         async def and_change(*args: Any) -> bool:
             good: bool = await matches(*args)
             assert (await two.send("PUT", "/auth/password", ann.access, PASSWORDS)).status == 200
             return good
 
-        one.app._room.password_matches = and_change
+        context_of(one.app).password_matches = and_change  # type: ignore[method-assign, assignment]
         answer = await one.send("POST", "/auth/email/login", None, {"email": ann.email, "password": PASSWORD})
         assert answer.status == 401
         assert len((await two.send("GET", "/auth/sessions", ann.access)).json()["sessions"]) == 1

@@ -14,7 +14,8 @@ import pytest
 
 from tests.contract.harness import Server, fresh_address
 from tests.contract.people import Person
-from tests.faults.crowd import SHORT_ANSWER, rounds
+from tests.faults.crowd import SHORT_ANSWER
+from tests.sampling import rounds
 from tests.security.mutator import Mutator, Request
 from tests.support import processes
 from tests.test_memory import resident

@@ -23,8 +23,9 @@ from strongroom.errors import Refusal
 from strongroom.server import snapshots
 from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
-from tests.contract.harness import until
 from tests.export.test_export import Slow
+from tests.support.internals import context_of, database_of, is_started, unfinished
+from tests.support.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 ROUTES = "strongroom.server.routes"
@@ -35,7 +36,7 @@ class Running:
 
     def __init__(self, server: strongroom.Server) -> None:
         self.server = server
-        self.room = server._room
+        self.room = context_of(server)
         self.url = server.url or ""
         self.opened: list[socket.socket | httpx2.Client] = []
 
@@ -79,7 +80,7 @@ def serve(where: str) -> Serve:
         thread.start()
         with ExitStack() as stack:
             try:
-                until(lambda: server._runner is not None and server._runner.started.is_set(), "the server's start")
+                until(lambda: is_started(server), "the server's start")
                 running = Running(server)
                 stack.callback(lambda: [one.close() for one in running.opened])
                 yield running
@@ -210,6 +211,7 @@ def test_an_export_that_is_read_too_slowly_is_cut(serve: Serve, monkeypatch: pyt
         whole = http.get("/auth/export")
         assert b'"kind":"trailer"' in whole.content
         assert faults == []
+        until(lambda: not unfinished(running.server), "nothing that the end of the server would wait for")
 
 
 def test_a_slow_export_gives_way_to_one_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,9 +239,9 @@ async def slowly(h: House, person: Person, path: str, query: str = "") -> AsyncI
     slow = Slow(h.server, person.access, path, query)
     await slow.take(2)
     async with asyncio.timeout(20):
-        while h.server._room.lists.held:  # noqa: ASYNC110
+        while context_of(h.server).lists.held:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    db = h.server._room.db
+    db = database_of(h.server)
     pool = getattr(db, "_pool", None)
     assert pool is None or pool._out == 0, "a list that waits for its client holds a connection"
     assert not getattr(db, "_snapshots", {})
@@ -371,7 +373,7 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
                 case "logout":
                     assert (await person("POST", "/auth/logout", {})).status_code == 200
                 case "disabled":
-                    await h.server._room.db.write(operators.disable, person.id)
+                    await database_of(h.server).write(operators.disable, person.id)
                 case "deleted":
                     done = await person("DELETE", "/auth/me", {"password": "correct horse"})
                     assert done.status_code == 200
@@ -413,11 +415,11 @@ async def test_an_export_ends_with_the_right_to_it(house: Open, ending: str, mon
         if ending == "logout":
             assert (await person("POST", "/auth/logout", {})).status_code == 200
         else:
-            await h.server._room.db.write(operators.disable, person.id)
+            await database_of(h.server).write(operators.disable, person.id)
         with pytest.raises(Refusal):
             await slow.rest()
         assert b'"trailer"' not in slow.read
-        assert h.server._room.exports.held == 0
+        assert context_of(h.server).exports.held == 0
 
 
 @pytest.mark.usefixtures("short")
@@ -434,7 +436,7 @@ async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
 
     monkeypatch.setattr(snapshots.Snapshot, "resume", resume)
     async with house(db_pool=2) as h:
-        monkeypatch.setattr(h.server._room.lists, "_places", 1)
+        monkeypatch.setattr(context_of(h.server).lists, "_places", 1)
         person, path, made = await filled(h, 30)
         found = documents_of((await person("GET", path)).content)
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
@@ -450,7 +452,7 @@ async def test_readers_of_every_pace_get_all_of_their_lists(house: Open, monkeyp
     chance = random.Random(5)  # noqa: S311
     async with house(db_pool=4) as h:
         person, path, made = await filled(h, 30)
-        room = h.server._room
+        room = context_of(h.server)
 
         async def one() -> None:
             slow = Slow(h.server, person.access, path, chance.choice(("", "since=0")))

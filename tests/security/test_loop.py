@@ -18,8 +18,8 @@ import tests.watchdog
 from strongroom import wire
 from tests.contract.harness import Server
 from tests.contract.people import Person
-from tests.faults.crowd import rounds
 from tests.postgres import postgres
+from tests.sampling import rounds
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
 

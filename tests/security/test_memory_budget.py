@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import until
+from tests.sampling import LONG
 from tests.security.test_buffers import MIB, SMALL, Served, served
 from tests.support.raw_http import connected, request
+from tests.support.waiting import until
 from tests.test_memory import resident
 
-SOAK = "SOAK" in os.environ
-ROUNDS = 40 if SOAK else 1
+ROUNDS = 40 if LONG else 1
 BUFFERS = 48 * MIB
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
 

@@ -25,6 +25,7 @@ from tests.security.asking import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.stage import PASSWORD, Stage
 from tests.store.test_lineage import Silence
+from tests.support.internals import context_of, database_of
 
 HERE = "192.0.2.77"
 LENGTHS = {"salt": 16, "recovery": 112}
@@ -127,7 +128,7 @@ async def test_nodes_that_start_at_once_have_one_secret(where: str) -> None:
     with ThreadPoolExecutor(8) as threads:
         servers = list(threads.map(start, range(8)))
     try:
-        assert len({server._room.decoys.of("who@example.com") for server in servers}) == 1
+        assert len({context_of(server).decoys.of("who@example.com") for server in servers}) == 1
         assert len((await rows_of(where))["secrets"]) == 1
     finally:
         for server in servers:
@@ -212,7 +213,7 @@ async def test_what_is_no_email_is_refused_and_not_counted(nodes: Nodes, email: 
         for _ in range(3):
             answer = await asked(stage, email, HERE)
             assert (answer.status, answer.code) == (400, "validation_error")
-        assert (await stage.app._room.db.read(_failures)) == 0
+        assert (await database_of(stage.app).read(_failures)) == 0
 
 
 async def _failures(tx: Any) -> int:

@@ -7,9 +7,10 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from tests.contract.checks import without_id
-from tests.contract.harness import STRONGROOM, Server, fresh_address, until
+from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import Person, unique_email
-from tests.faults.crowd import LONG, rounds
+from tests.sampling import LONG, rounds
+from tests.support.waiting import until
 
 PAIRS = rounds(30, 100)
 MARGIN = 0.05 if LONG else 0.10

@@ -19,8 +19,9 @@ import pytest
 import strongroom
 from strongroom.server import http, transport
 from tests.conftest import SECRET
-from tests.contract.harness import until
+from tests.support.internals import context_of, runner_of
 from tests.support.raw_http import listening
+from tests.support.waiting import until
 from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds
@@ -103,7 +104,7 @@ def refusal(raw: bytes) -> tuple[int, str]:
 
 def healthy(port: int) -> bool:
     """Whether others are served, promptly."""
-    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=2) as http:
+    with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as http:
         return http.get("/health").status_code == 200
 
 
@@ -222,7 +223,7 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_up_nobody(serve: Serve
     servers: list[strongroom.Server] = []
 
     def connections() -> set[Any]:
-        runner = servers[0]._runner
+        runner = runner_of(servers[0])
         assert runner is not None
         return set(runner._uvicorn.server_state.connections)
 
@@ -286,7 +287,7 @@ def test_a_follower_that_does_not_read_is_cut_off_and_costs_no_memory(serve: Ser
         before = resident(os.getpid(), "VmRSS")
         for _ in range(8):
             written()
-        hub = servers[0]._room.live
+        hub = context_of(servers[0]).live
         until(lambda: not hub._accounts, "the end of those who do not read", PATIENCE * 3)
         assert resident(os.getpid(), "VmRSS") - before < 40 * 1024 * 1024
         with http.stream("GET", f"/vaults/{vault}/events?since=0") as reader:
@@ -304,7 +305,7 @@ def test_a_server_that_stops_does_not_wait_for_who_does_not_read(serve: Serve, m
             http, token, vault = signed_in(port, stack)
             followed(stack.enter_context(connected(port, small=True)), vault, token)
             create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
-            runner = servers[0]._runner
+            runner = runner_of(servers[0])
             assert runner is not None
 
             def stuck() -> bool:

@@ -29,6 +29,7 @@ from strongroom.server.http import Call
 from strongroom.server.room import Room
 from strongroom.server.table import Access, Endpoint, Table
 from tests.conftest import SECRET
+from tests.support.internals import context_of
 
 PROBE: Final = b"GET /echo?probe HTTP/1.1\r\nHost: x\r\nX-Request-Id: probe\r\n\r\n"  # the end of every stream
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
@@ -371,7 +372,7 @@ class Layer:
 
 def with_routes(server: Server) -> _RecordingApp:
     """The application of a server, with the routes of these tests beside its own."""
-    return _RecordingApp(server._room)
+    return _RecordingApp(context_of(server))
 
 
 @asynccontextmanager

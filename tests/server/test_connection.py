@@ -22,8 +22,9 @@ from strongroom.server.exchange import Exchange
 from strongroom.server.live import follower
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
-from tests.contract.harness import until
+from tests.support.internals import is_started, unfinished
 from tests.support.raw_http import connected, listening, responses, rest
+from tests.support.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +129,7 @@ def test_a_client_that_goes_away_in_the_middle_of_a_body_is_noted_and_forgotten(
             b"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
             b"Content-Length: 99\r\n\r\n{"
         )
-    runner = server._runner
-    assert runner is not None
-    until(lambda: not runner._uvicorn.server_state.tasks, "the end of what nobody waits for")
+    until(lambda: not unfinished(server), "the end of what nobody waits for")
     with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
         assert http.get("/health").status_code == 200
 
@@ -250,17 +249,16 @@ def faults(server: strongroom.Server, monkeypatch: pytest.MonkeyPatch) -> list[s
 
 
 @pytest.mark.production_hashing  # which takes long enough for the client to leave
+@pytest.mark.production_hashing
 def test_what_was_begun_is_finished_before_the_server_ends(tmp_path: Path) -> None:
     """Its client has left, and the server is told to stop: the account is there all the same."""
     made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")
     thread = threading.Thread(target=made.listen, args=(0,))
     thread.start()
-    until(lambda: made._runner is not None and made._runner.started.is_set(), "the server's start")
-    runner = made._runner
-    assert runner is not None
+    until(lambda: is_started(made), "the server's start")
     with connected(int((made.url or "").rpartition(":")[2])) as wire:
         wire.sendall(_registration("left@example.com"))
-    until(lambda: bool(runner._uvicorn.server_state.tasks), "the server's notice that the client has left")
+    until(lambda: bool(unfinished(made)), "the server's notice that the client has left")
     made.close()
     thread.join(40)
     db = open_database(str(tmp_path / "vault.db"), lambda: 1)

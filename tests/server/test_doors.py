@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from strongroom.options import TABLE
-from tests.contract.harness import until
 from tests.support import processes
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 PASSWORD = "correct horse"
 

@@ -18,8 +18,7 @@ import pytest
 from strongroom import create_server
 from strongroom.server import transport
 from tests.conftest import SECRET, runs
-from tests.contract.harness import until
-from tests.faults.crowd import LONG, rounds
+from tests.sampling import LONG, rounds
 from tests.server.differential import (
     CORPUS,
     PROBE,
@@ -35,6 +34,8 @@ from tests.server.differential import (
     reference,
     with_routes,
 )
+from tests.support.internals import is_started
+from tests.support.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
 STREAMS = rounds(2_000, 100_000)
@@ -120,7 +121,7 @@ def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, i
     server._app = with_routes(server)
     thread = threading.Thread(target=server.listen, args=(0,))
     thread.start()
-    until(lambda: server._runner is not None and server._runner.started.is_set(), "the server's start")
+    until(lambda: is_started(server), "the server's start")
     yield "127.0.0.1", int((server.url or "").rpartition(":")[2])
     server.close()
     thread.join(40)

@@ -11,6 +11,7 @@ import pytest
 from strongroom.server.live import channel, follower
 from tests.conftest import Clock, House, Open, Person, runs
 from tests.following import Event, Follow, following
+from tests.support.internals import context_of
 
 
 def events_of(vault: dict[str, Any]) -> str:
@@ -168,7 +169,7 @@ async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
 
 def followers(h: House) -> list[follower.Follower]:
     """Everybody who follows anything."""
-    accounts = h.server._room.live._accounts.values()
+    accounts = context_of(h.server).live._accounts.values()
     return [one for account in accounts for found in account.channels.values() for one in found.present]
 
 
@@ -421,7 +422,7 @@ async def test_nothing_is_left_of_those_who_went(house: Open) -> None:
         for _ in range(3):
             async with following(h, ann, events_of(vault)), following(h, ann, "/events"):
                 await ann.document(vault)
-        hub = h.server._room.live
+        hub = context_of(h.server).live
         assert hub._accounts == {}
 
 

@@ -20,8 +20,9 @@ from strongroom.server.board import Board, Place
 from strongroom.server.meters import FAMILIES, Meters
 from strongroom.server.schedule import name_at
 from tests.conftest import Open, runs
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.following import following
+from tests.support.waiting import until
 
 TOKEN = "a token of those who watch".replace(" ", "-")
 SHOWN = {"authorization": f"Bearer {TOKEN}"}

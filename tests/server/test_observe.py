@@ -14,6 +14,7 @@ import httpx2
 from strongroom import create_server
 from strongroom.server.observe import Log
 from tests.conftest import SECRET, runs
+from tests.support.internals import context_of, database_of
 
 CANARY = "canary-in-the-coal-mine"
 
@@ -26,7 +27,7 @@ async def lines_of(tmp_path: Path, *requests: dict[str, Any]) -> list[dict[str, 
     async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
         for request in requests:
             await http.request(**request)
-    await server._room.close()
+    await context_of(server).close()
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         text = pipe.read().decode()
@@ -81,11 +82,11 @@ async def test_a_fault_of_our_own_is_a_clean_answer_and_a_trace_without_words(tm
     async def breaks(*_: Any) -> None:
         raise KeyError(CANARY)
 
-    server._room.db.read = breaks  # type: ignore[method-assign, assignment]
+    database_of(server).read = breaks  # type: ignore[method-assign, assignment]
     transport = httpx2.ASGITransport(app=server, raise_app_exceptions=False)
     async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
         answer = await http.post("/auth/email/login", json={"email": CANARY, "password": CANARY})
-    await server._room.close()
+    await context_of(server).close()
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         text = pipe.read().decode()
@@ -195,7 +196,7 @@ async def test_a_bad_token_is_a_strangers_and_a_good_one_is_not(tmp_path: Path) 
         for bearer in ("nonsense", token):
             for _ in range(150):
                 await http.get("/vault", headers={"authorization": f"Bearer {bearer}"})
-    await server._room.close()
+    await context_of(server).close()
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         lines = [json.loads(line) for line in pipe.read().decode().splitlines()]

@@ -12,6 +12,7 @@ import pytest
 
 from strongroom.server import ready
 from tests.conftest import House, Open, runs
+from tests.support.internals import database_of
 
 PATIENCE = 20.0
 _SET = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {}', current_database()); END $$"
@@ -63,7 +64,7 @@ async def test_however_many_ask_the_database_is_written_to_once(house: Open, whe
     """A hundred probes in a second are one write, and the clock of that write stays in the database."""
     async with house() as h:
         writes = 0
-        db = h.http._transport.app._room.db
+        db = database_of(h.server)
         write = db.write
 
         async def counted(*args: Any, **keywords: Any) -> Any:
@@ -71,7 +72,7 @@ async def test_however_many_ask_the_database_is_written_to_once(house: Open, whe
             writes += 1
             return await write(*args, **keywords)
 
-        db.write = counted
+        db.write = counted  # type: ignore[method-assign]
         began = time.monotonic()
         answers = await asyncio.gather(*(h.http.get("/ready") for _ in range(100)))
         assert {answer.status_code for answer in answers} == {200}

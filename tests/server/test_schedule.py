@@ -22,9 +22,10 @@ from strongroom.store import open_database, turns
 from strongroom.store.pool import connect
 from strongroom.store.turns import FileLock
 from tests.conftest import runs
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.postgres import postgres
 from tests.support import processes
+from tests.support.waiting import until
 
 DAY = 86_400_000
 

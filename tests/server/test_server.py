@@ -13,6 +13,7 @@ import strongroom
 from strongroom.server.settings import BadSetting
 from strongroom.store import CannotOpen
 from tests.conftest import SECRET, Open, runs
+from tests.support.internals import context_of, is_started
 
 
 def test_it_listens_where_it_is_told_and_stops_when_it_is_asked(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ def test_it_listens_where_it_is_told_and_stops_when_it_is_asked(tmp_path: Path) 
     thread = threading.Thread(target=server.listen, args=(0,))
     thread.start()
     deadline = threading.Event()
-    while server._runner is None or not server._runner.started.is_set():
+    while not is_started(server):
         assert not deadline.wait(0.01) or thread.is_alive()
     with httpx2.Client(base_url=server.url or "") as http:
         assert http.get("/health").json()["status"] == "ok"
@@ -49,7 +50,7 @@ async def test_it_can_be_mounted_below_a_path(house: Open) -> None:
     [
         ({"jwt_secret": ""}, "JWT_SECRET is not set"),
         ({"variant": "neither"}, "VAULT_VARIANT must be one of both, document and blob, not 'neither'"),
-        ({"jwt_access_expiry": "soon"}, "JWT_ACCESS_EXPIRY must be a number with one of the units"),
+        ({"jwt_access_expiry": "soon"}, "JWT_ACCESS_EXPIRY must be a number and ms, s, m, h, d or w"),
         ({"jwt_refresh_expiry": "0d"}, "JWT_REFRESH_EXPIRY must be"),
         ({"jwt_refresh_expiry": "1.5h"}, "JWT_REFRESH_EXPIRY must be"),
         ({"port": 70_000}, "PORT must be a whole number from 0 to 65535"),
@@ -74,7 +75,7 @@ def test_an_unwritable_path_is_a_sentence(tmp_path: Path) -> None:
 def test_nothing_shows_the_secret(tmp_path: Path) -> None:
     """A repr ends in logs."""
     server = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "x.db")
-    for thing in (server, server.settings, server._room, server._room.tokens, server._room.mint):
+    for thing in (server, server.settings, context_of(server), context_of(server).tokens, context_of(server).mint):
         assert SECRET not in repr(thing)
 
 

@@ -9,19 +9,19 @@ import pytest
 from strongroom.server.address import counted_address
 from strongroom.server.throttle import Gate
 from tests.conftest import House, Open, runs
+from tests.support.internals import context_of
 
 
 def count_checks(h: House) -> list[str]:
     """Every password that is checked from now on."""
-    room = h.http._transport.app._room  # type: ignore[attr-defined]
+    room = context_of(h.server)
     real, checked = room.password_matches, []
 
     async def counting(password: str, phc: str | None) -> bool:
         checked.append(password)
-        matches: bool = await real(password, phc)
-        return matches
+        return await real(password, phc)
 
-    room.password_matches = counting
+    room.password_matches = counting  # type: ignore[method-assign]
     return checked
 
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server, until
+from tests.contract.harness import Server
 from tests.support import processes
+from tests.support.waiting import until
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from strongroom import store
-from strongroom.store import hosts, open_database
+from strongroom.store import hosts, open_database, pool
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
 
@@ -41,15 +41,16 @@ def beside(where: str, *ports: int) -> str:
 
 
 @runs
-async def test_a_host_that_says_nothing_holds_nobody_up(clock: Clock) -> None:
+async def test_a_host_that_says_nothing_holds_nobody_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """One takes connections and is silent, as a machine that hangs; one refuses them; the third serves."""
+    monkeypatch.setattr(pool, "CONNECT_SECONDS", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         where = beside(postgres().fresh(), silent.getsockname()[1], closed.getsockname()[1])
         began = time.monotonic()
         db = open_database(where, clock)
         await db.write(store.accounts.insert, "u", "e@x", "hash")
-        assert time.monotonic() - began < 2.5  # less than the 3 s that one attempt may take
+        assert time.monotonic() - began < 30  # less than one attempt may take
         await db.close()
 
 

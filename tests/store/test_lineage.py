@@ -13,6 +13,7 @@ from strongroom.store.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
 from tests.moving import Served, alter, rows_of
 from tests.postgres import postgres
+from tests.support.internals import context_of
 
 
 class Silence:
@@ -67,7 +68,7 @@ async def test_nodes_that_start_at_once_agree(where: str) -> None:
     with ThreadPoolExecutor(8) as threads:
         servers = list(threads.map(start, range(8)))
     try:
-        assert len({server._room.epoch for server in servers}) == 1
+        assert len({context_of(server).epoch for server in servers}) == 1
         assert len((await rows_of(where))["lineage"]) == 1
     finally:
         for server in servers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import asyncpg
@@ -13,6 +12,7 @@ import pytest
 from strongroom.store import Database, Nudge, Tx, accounts, notify, nudges, open_database, sessions
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
+from tests.support.waiting import until_async
 
 _numbers = itertools.count(1)
 
@@ -41,12 +41,6 @@ async def _change(tx: Tx, ends: str | None) -> None:
         await sessions.end(tx, ends, "s")
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - what is heard comes from another connection
-            await asyncio.sleep(0.005)
-
-
 @runs
 async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> None:
     """Before the one who wrote goes on; nothing is told of what was rolled back, or is nobody's concern."""
@@ -70,15 +64,15 @@ async def test_what_another_process_commits_is_noticed(where: str, clock: Clock)
     """On a file as a doubt, on PostgreSQL by name; one's own commits give no doubt."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)  # nobody knows what happened before
+    await until_async(lambda: here.doubts == 1)  # nobody knows what happened before
     await here.write(ends="ann")
     await here.write(ends="ann")
     await there.write(ends="bob")
     if "://" in where:
-        await until(lambda: ("bob", None) in here.heard)
+        await until_async(lambda: ("bob", None) in here.heard)
         assert here.doubts == 1
     else:
-        await until(lambda: here.doubts == 2)
+        await until_async(lambda: here.doubts == 2)
     assert there.heard == [("bob", None)]
     for ear in (here, there):
         await ear.db.close()
@@ -89,7 +83,7 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
     """The connection that writes is busy all the time, and is asked all the same."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)
+    await until_async(lambda: here.doubts == 1)
     stop = False
 
     async def busy() -> None:
@@ -98,7 +92,7 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
 
     work = [asyncio.create_task(busy()) for _ in range(4)]
     await there.write(ends="bob")
-    await until(lambda: here.doubts > 1 or ("bob", None) in here.heard)
+    await until_async(lambda: here.doubts > 1 or ("bob", None) in here.heard)
     stop = True
     await asyncio.gather(*work)
     for ear in (here, there):
@@ -110,7 +104,7 @@ async def test_who_does_not_watch_does_not_look(where: str, clock: Clock) -> Non
     """No timer, no listening."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)
+    await until_async(lambda: here.doubts == 1)
     here.db.nudges.watch(wanted=False)
     await there.write(ends="bob")
     await here.write(ends="ann")
@@ -144,14 +138,14 @@ async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monk
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)
+    await until_async(lambda: here.doubts == 1)
     operator = await asyncpg.connect(where)
     listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%'"
     assert await operator.fetchval(listening)
     await operator.close()
-    await until(lambda: here.doubts == 2)
+    await until_async(lambda: here.doubts == 2)
     await there.write(ends="bob")
-    await until(lambda: ("bob", None) in here.heard)
+    await until_async(lambda: ("bob", None) in here.heard)
     for ear in (here, there):
         await ear.db.close()
 
@@ -162,7 +156,7 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)
+    await until_async(lambda: here.doubts == 1)
     sent = 0
     send = notify.NotifyNudges._send
 
@@ -175,7 +169,7 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
     names = {f"0192f0c1-2b3c-7d4e-8f90-{n:012}" for n in range(400)}
     vault = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
     there.db.nudges.committed({Nudge(name, vault) for name in names})
-    await until(lambda: set(here.heard) == {(name, vault) for name in names})
+    await until_async(lambda: set(here.heard) == {(name, vault) for name in names})
     assert sent == 4
     assert notify.MOST * 74 + 20 < 8_000  # what PostgreSQL takes
     for ear in (here, there):
@@ -188,12 +182,12 @@ async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.nudges.watch(wanted=True)
-    await until(lambda: here.doubts == 1)
+    await until_async(lambda: here.doubts == 1)
     await there.write(ends="ann")
-    await until(lambda: here.heard)
+    await until_async(lambda: here.heard)
     await there.write(ends="bob")
     await there.db.close()
-    await until(lambda: ("bob", None) in here.heard)
+    await until_async(lambda: ("bob", None) in here.heard)
     await here.db.close()
 
 

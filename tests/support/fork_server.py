@@ -98,14 +98,28 @@ def run(wanted: dict[str, Any]) -> None:
 
 
 def _preload() -> None:
-    """Import what processes of strongroom import; the client is none of them."""
+    """Import what processes of strongroom import, which is not the client.
+
+    A process of another user may not be able to read the files of Python: it finds nothing that is not here.
+    """
+    late = (
+        "encodings.ascii",
+        "encodings.idna",
+        "encodings.utf_8_sig",
+        "glob",
+        "grp",
+        "importlib.readers",
+        "pwd",
+        "resource",
+        "shlex",
+    )
     measuring = ("coverage",) if "MEASURED_FOLDER" in os.environ else ()
-    for one in ("asyncpg", "httptools", "strongroom.cli", "uvicorn.lifespan.on", "uvloop", *measuring):
+    for one in ("asyncpg", "httptools", "uvicorn.lifespan.on", "uvloop", *late, *measuring):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
         if not module.name.startswith(("strongroom.__main__", "strongroom.client")):
             importlib.import_module(module.name)
-    strongroom.store.migrations.load()  # a process of another user may not be able to read the package's files
+    strongroom.store.migrations.load()
     gc.freeze()
 
 

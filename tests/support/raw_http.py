@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import strongroom
-from tests.contract.harness import until
+from tests.support.internals import is_started
+from tests.support.waiting import until
 
 SECONDS = 10.0  # without a byte, and the test has failed
 
@@ -37,7 +38,7 @@ def listening(server: strongroom.Server) -> Iterator[int]:
     thread = threading.Thread(target=server.listen, args=(0,))
     thread.start()
     try:
-        until(lambda: server._runner is not None and server._runner.started.is_set(), "the server's start")
+        until(lambda: is_started(server), "the server's start")
         yield int((server.url or "").rpartition(":")[2])
     finally:
         server.close()

@@ -18,6 +18,7 @@ from tests.conftest import SECRET, Clock
 from tests.moving import alter
 from tests.postgres import postgres
 from tests.security.asking import ask
+from tests.support.internals import context_of, purge
 from tests.sync.device import Lost, Op, Reply
 from tests.sync.oracle import HISTORY_DAYS, HISTORY_VERSIONS, TRASH_DAYS, Oracle
 
@@ -46,7 +47,7 @@ class Place:
 
     def throw_away(self) -> None:
         """Let the server do its chores."""
-        self.runner.run(self.server._app.throw_away())
+        self.runner.run(purge(self.server))
 
     def backup(self) -> None:
         """Keep the database as it is now."""
@@ -78,7 +79,7 @@ class Place:
 
     def person(self) -> str:
         """The access token of somebody new, who needs no password: hashing one takes longer than a whole example."""
-        room, now = self.server._room, self.clock()
+        room, now = context_of(self.server), self.clock()
         user_id, email = identifiers.new_uid(now), f"somebody{next(_people)}@example.com"
         pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
         wanted = Register(email=email, password="none of it counts")

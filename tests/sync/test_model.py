@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.sampling import LONG
 from tests.sync.machine import Restored, Sync
 from tests.sync.place import Place
-
-LONG = bool(os.environ.get("SOAK"))
 
 
 def examples(short: int, long: int) -> settings:

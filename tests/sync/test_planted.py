@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.sampling import LONG
 from tests.sync.machine import Restored, Sync
 from tests.sync.place import Place
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
-from tests.sync.test_model import LONG
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 SETTINGS = settings(

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.faults.crowd import SHORT_ANSWER, Writer, rounds, stored
+from tests.faults.crowd import SHORT_ANSWER, Writer, stored
 from tests.following import Parser
 from tests.postgres import postgres
+from tests.sampling import rounds
 from tests.upgrade import wheels
 
 PASSWORD = "correct horse"

@@ -48,6 +48,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     from strongroom.cli import serving
 
     serving.add_options(serve)
+    ends = terminal.exit_codes("ended by a signal", "1 the disk or a worker failed", "74 the database is damaged")
+    serve.epilog = f"{serve.epilog} {ends}"
     serve.add_argument(
         "--no-migrate",
         action="store_true",
@@ -60,6 +62,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         "init",
         help="write a settings file .env with a fresh secret",
         description="Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone.",
+        epilog=terminal.exit_codes(),
     )
     init.set_defaults(run=serving.init)
 
@@ -73,8 +76,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
     db = commands.add_parser(
         "db",
-        help="copy a service to another database, or bring its schema up to date",
-        description="Copy a whole service to another database, or bring the schema of its database up to date.",
+        help="copy a service to another database, bring its schema up to date, or begin a new epoch",
+        description="Copy a whole service to another database, bring the schema of its database up to date, or begin a "
+        "new epoch (new-epoch), which tells clients that the database went back in time.",
     )
     from strongroom.cli import database
 
@@ -96,8 +100,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     asks = commands.add_parser(
         "ready",
         help="ask a running server whether it can do its work",
-        description="Ask the server that runs on this machine with these settings whether it can do its work. "
-        "Exit code 0 if it is ready, else 1.",
+        description="Ask the server that runs on this machine with these settings whether it can do its work.",
+        epilog=terminal.exit_codes("it is ready", "1 it is not ready, or does not answer"),
     )
     configuration.add_option(asks)
     asks.set_defaults(run=asking.ready)
@@ -106,6 +110,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         "systemd",
         help="print a unit for systemd",
         description="Print a unit for systemd that locks the service in; its first lines say how to install it.",
+        epilog=terminal.exit_codes(),
     )
     systemd.set_defaults(run=unit.systemd)
 

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_
 
 from strongroom.archive import BadArchive
 from strongroom.cli import terminal
-from strongroom.store import disk, turns
+from strongroom.store import disk, owners, turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from strongroom.archive import Sink, Source
 
 STREAM: Final = "-"  # standard output, or standard input
+_OTHERS: Final = {  # what is easily taken for an archive, by how it begins
+    b"SQLite format 3\0": "a database of SQLite, which DB_PATH names",
+    b"\x1f\x8b": "something compressed with gzip: unpack it first",
+    b"\x28\xb5\x2f\xfd": "something compressed with zstd: unpack it first",
+    b"\xfd7zXZ\0": "something compressed with xz: unpack it first",
+    b"BZh": "something compressed with bzip2: unpack it first",
+    b"PK\x03\x04": "a ZIP file: unpack it first",
+    b"-----BEGIN AGE ENCRYPTED FILE-----": "an armoured file of age: decrypt it first, with age --decrypt",
+    b"{": "JSON, perhaps the export of one account, which clients import",
+}
 SYNC_BYTES: Final = 8 * 1024 * 1024  # written back this often, so that nobody else's commit waits behind all of it
 
 
@@ -233,6 +243,9 @@ def opened_stream(name: str) -> Iterator[IO[bytes]]:
         return
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - closed below
+    except PermissionError as error:
+        advice = owners.run_as_owner(Path(name))
+        raise terminal.Stop(f"Cannot read {name}: {error.strerror}. {advice}") from None
     except OSError as error:
         raise terminal.Stop(f"Cannot read {name}: {error.strerror}.") from None
     with file:
@@ -298,6 +311,14 @@ class _Replayed:
 
 def _unsealed(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Any:
     first = file.readline(64)
+    if not first:
+        where = "Standard input" if name == STREAM else name
+        raise BadArchive(
+            f"{where} is empty. Whatever should have written an archive there has failed; take another one."
+        )
+    if not first.startswith((b"strongroom", b"age-encryption.org")):
+        what = next((f"; it looks like {kind}" for start, kind in _OTHERS.items() if first.startswith(start)), "")
+        raise BadArchive(f"{_named(name)} is not an archive of strongroom{what}.")
     if not first.startswith((b"strongroom sealed", b"age-encryption.org")):
         return _Replayed(first, file)
     from strongroom import sealing
@@ -316,7 +337,19 @@ def _unsealed(file: IO[bytes], name: str, passphrase: str, identity: str | None)
 
 def ask_passphrase(name: str) -> str:
     """The passphrase of an archive, from whoever is at the terminal; not from a pipe that the archive comes by."""
-    return terminal.ask_secret("Passphrase of the archive", twice=False, piped=name != STREAM)
+    given = terminal.ask_secret("Passphrase of the archive", twice=False, piped=name != STREAM)
+    if not given:
+        pipe = "" if name == STREAM else "lead a line with it into standard input, "
+        raise terminal.Stop(
+            f"{_named(name)} is encrypted, and no passphrase was given: set BACKUP_PASSPHRASE, name a file with it by "
+            f"--backup-passphrase-file or BACKUP_PASSPHRASE_FILE, {pipe}or type it at a terminal."
+        )
+    return given
+
+
+def _named(name: str) -> str:
+    """What a sentence calls an archive."""
+    return "The archive on standard input" if name == STREAM else name
 
 
 def _text_of(path: str) -> str:

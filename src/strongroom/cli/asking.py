@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import ssl
 from typing import TYPE_CHECKING, Final
@@ -40,10 +41,25 @@ def ready(options: argparse.Namespace) -> int:
         answer = connection.getresponse()
         said = answer.read().decode("utf-8", "replace")
     except (OSError, ValueError, http.client.HTTPException) as error:
-        terminal.complain(f"no answer: {error}")
+        where = given["HOST"].text if given["HOST"].text.startswith(_UNIX) else f"port {given['PORT'].text}"
+        reason = getattr(error, "strerror", None) or error
+        terminal.complain(f"no answer from a server at {where}: {reason}. Does it run, with these settings?")
         return 1
-    terminal.say(said)
+    terminal.say(_sentence(said, is_ready=answer.status == 200))
     return 0 if answer.status == 200 else 1
+
+
+def _sentence(said: str, *, is_ready: bool) -> str:
+    """What the server answered, for people."""
+    if is_ready:
+        return "The server is ready."
+    try:
+        told = json.loads(said)
+        bad = [name for name, is_good in told["checks"].items() if is_good != "ok"]
+        why = f"; not well: {', '.join(bad)}. 'strongroom doctor' says more" if bad else ""
+        return f"The server is not ready ({told['status']}){why}."
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return "What answers there is no server of strongroom."
 
 
 def _connection(host: str, port: int, *, tls: bool) -> http.client.HTTPConnection:

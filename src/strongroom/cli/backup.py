@@ -38,11 +38,18 @@ standard input. What was there is kept, and you are told where. A database is on
 --new. Clients notice by a new epoch. An archive of a SQLite file can be restored into PostgreSQL, and the other way
 round. If it is interrupted, run the same command again.
 """
+_AFTER = (
+    "Sessions, API keys and passwords are those of the backup, also those that were ended, revoked or changed since: a "
+    "new JWT_SECRET ends every session, and 'strongroom keys' revokes API keys."
+)
+_AFTER_NEW = (
+    "Sessions, API keys and passwords are those of the backup: with the JWT_SECRET that the service had people stay "
+    "logged in, with another one they log in again."
+)
 LEFT_OUT = 1  # the exit code of a backup that is made, but for rows that cannot be read
 _DAMAGED = 1
-_CODES = (
-    "Exit codes: 0 done; 1 the archive is damaged, or it is made without rows that cannot be read, which are named; "
-    "2 wrong use, a bad setting, or a file or database that is refused."
+_CODES = terminal.exit_codes(
+    "done", "1 the archive is damaged, or it is made without rows that cannot be read, which are named"
 )
 _OPENS = "The passphrase that opens FILE; else it is asked for. The option names a file with it"
 
@@ -116,7 +123,9 @@ def _told_of(left_out: list[str]) -> int:
     """Say which rows a backup lacks; the exit code."""
     if not left_out:
         return 0
-    terminal.complain(f"the backup is made, without {len(left_out):,} rows: {'; '.join(left_out)}")
+    from strongroom.model import several
+
+    terminal.complain(f"the backup is made, without {several(len(left_out), 'row')}: {'; '.join(left_out)}")
     return LEFT_OUT
 
 
@@ -351,9 +360,7 @@ def restore(options: argparse.Namespace) -> int:
         terminal.say(f"what was there is kept: {restored.kept}")
     if restored.warning is not None:
         terminal.say(f"warning: {restored.warning}")
-    terminal.say(
-        "Sessions, API keys and passwords are those of the backup: set a new JWT_SECRET unless you trust them all."
-    )
+    terminal.say(_AFTER_NEW if options.new else _AFTER)
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom.cli import terminal
-from strongroom.options import AS_THE_SERVICE, FOREIGN, SETTINGS_FILE, TABLE, Option
+from strongroom.options import FOREIGN, SETTINGS_FILE, TABLE, Option
 
 if TYPE_CHECKING:
     import argparse
@@ -126,19 +126,23 @@ def settings_of(options: argparse.Namespace, without: Collection[str] = NO_TOKEN
 def checked(configured: Configuration, without: Collection[str]) -> Settings:
     """What all of it means. A database that this user may not even look at ends the command too."""
     from strongroom.server.settings import BadSetting
+    from strongroom.store import owners
 
     try:
         settings = configured.settings(without)
-        if not settings.database_url:
-            Path(settings.db_path).expanduser().stat()
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
-    except PermissionError as error:
-        raise terminal.Stop(
-            f"Cannot open the database {settings.db_path}: {error.strerror}. {AS_THE_SERVICE}"
-        ) from None
+    if settings.database_url:
+        return settings
+    path = Path(settings.db_path).expanduser().absolute()
+    try:
+        may = owners.is_readable(path)
+    except PermissionError:
+        may = False
     except OSError:
-        pass  # there is none yet, or it is no file: whoever opens it says so
+        may = True  # it is no file: whoever opens it says so
+    if not may:
+        raise terminal.Stop(f"Cannot open the database {path}: Permission denied. {owners.run_as_owner(path)}")
     return settings
 
 
@@ -180,7 +184,9 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
     try:
         text = path.read_text("utf-8-sig")
     except PermissionError as error:
-        raise _cannot_read(path, str(error.strerror), AS_THE_SERVICE) from None
+        from strongroom.store import owners
+
+        raise _cannot_read(path, str(error.strerror), owners.run_as_owner(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _cannot_read(path, getattr(error, "strerror", None) or "it is not text") from None
     values: dict[str, str] = {}
@@ -211,6 +217,8 @@ def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
         return f"{_UNIX}{folder / text.removeprefix(_UNIX)}"
     if not (setting.is_path or name == setting.file_variable) or text.startswith("~") or "://" in text:
         return text
+    if setting.variable == "BACKUP_TO" and ":" in text.partition("/")[0]:
+        return text  # an address, or meant as one
     return str(folder / text)
 
 

@@ -35,6 +35,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     copying = commands.add_parser("copy", help="copy a whole service into an empty database", description=_COPY)
     copying.add_argument("source", metavar="SOURCE", help="where the service is: a path, a URL, or @FILE")
     copying.add_argument("target", metavar="TARGET", help="an empty database: a path, a URL, or @FILE")
+    copying.epilog = terminal.exit_codes()
     copying.set_defaults(run=copy)
     migrating = commands.add_parser(
         "migrate",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.cli import configuration, terminal
+from strongroom.cli import configuration, feasible, terminal
 
 if TYPE_CHECKING:
     import argparse
 
 _DOCTOR = """
 Look at the database, the disk, the files and the settings, and say of each whether it is ok, a warning or a fault, and
-what to do about it. Nothing is changed, and the server may run meanwhile. The exit code is 1 if there is a fault.
+what to do about it. Nothing is changed, and the server may run meanwhile.
 Settings are read as for 'strongroom serve'.
 """
 
@@ -23,17 +23,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.description = _DOCTOR
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     serving.add_options(parser, operating.WHERE)
+    parser.epilog = f"{parser.epilog} {terminal.exit_codes('no fault was found', '1 there is a fault')}"
     parser.set_defaults(run=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
-    from strongroom.model import Verdict
+    from strongroom.model import Verdict, fault
     from strongroom.server import doctor as examining
 
     configured = configuration.read(options)
     settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))
     findings = examining.examine(settings, configured.origin)
+    findings += [
+        fault("backup", sentence, "correct it: no server starts with it, and no backup is made")
+        for sentence in feasible.bad_recipient(settings)
+    ]
     if options.json:
         import msgspec
 

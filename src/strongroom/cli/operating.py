@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WHERE = ("DB_PATH", "DATABASE_URL")
 NOT_THERE = 3
-CODES = "Exit codes: 0 done; 2 wrong use, bad settings or no database; 3 nothing of that name; 4 not confirmed."
+CODES = terminal.exit_codes("done", f"{NOT_THERE} nothing of that name", f"{terminal.NOT_CONFIRMED} not confirmed")
 
 
 def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
@@ -82,4 +82,6 @@ def size(count: int) -> str:
 
 def several(count: int, noun: str) -> str:
     """A number of things."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    from strongroom import model  # here, so that help stays instant
+
+    return model.several(count, noun)

@@ -28,16 +28,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="TARGET", help="the new file; it must not exist")
     parser.add_argument("--log", metavar="FILE", help="a damaged log of SOURCE that a server has kept aside")
     parser.add_argument("--json", action="store_true", help="answer in JSON")
-    parser.epilog = (
-        "Exit codes: 0 everything was read; 1 something is lost or refused; 2 wrong use, or SOURCE is no database of "
-        "strongroom: nothing was made."
-    )
+    parser.epilog = terminal.exit_codes("everything was read", "1 something is lost or refused; TARGET is made")
     parser.set_defaults(run=salvage)
 
 
 def salvage(options: argparse.Namespace) -> int:
     """Bring out what can be read; the exit code."""
     from strongroom.server import operate
+    from strongroom.store.owners import run_as_owner
     from strongroom.store.sides import CannotCopy
 
     source, target = Path(options.source), Path(options.target)
@@ -48,6 +46,8 @@ def salvage(options: argparse.Namespace) -> int:
         outcomes = operate.salvage(source, target, log)
     except CannotCopy as error:
         raise terminal.Stop(str(error)) from None
+    except PermissionError as error:
+        raise terminal.Stop(f"Cannot read {source}: {error.strerror}. {run_as_owner(source)}") from None
     missing = any(one.lost or one.refused or one.rebuilt for one in outcomes.values())
     if options.json:
         from msgspec import to_builtins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, operating, serving, terminal
+from strongroom.cli import configuration, feasible, operating, serving, terminal
 from strongroom.cli.operating import answer, settings_of, size
 from strongroom.options import TABLE, Option
 
@@ -22,9 +22,9 @@ def add_commands(commands: Any) -> None:
     vacuuming = commands.add_parser(
         "vacuum",
         help="give back the room that deleted things left",
-        description="Give back the room that deleted things left. A file is written anew: that needs as much free disk "
-        "as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. On PostgreSQL "
-        "nobody waits.",
+        description="Give back the room that deleted things left. A file is written anew: that needs twice as much "
+        "free disk as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. "
+        "On PostgreSQL nobody waits.",
     )
     operating.add_options(vacuuming, asks=True)
     vacuuming.set_defaults(run=vacuum)
@@ -32,9 +32,10 @@ def add_commands(commands: Any) -> None:
         "config",
         help="show every setting, and where it came from",
         description="Show every setting, its value, and where it came from; secrets are not shown. It takes the "
-        "options of 'strongroom serve'. Exit code 2 if a server would not start with them.",
+        "options of 'strongroom serve'.",
     )
     serving.add_options(telling, operating.WHERE)
+    telling.epilog = f"{telling.epilog} {terminal.exit_codes('a server would start with these settings')}"
     telling.add_argument("--json", action="store_true", help="answer in JSON")
     telling.set_defaults(run=config)
 
@@ -57,12 +58,19 @@ def stats(options: argparse.Namespace) -> int:
 
 def vacuum(options: argparse.Namespace) -> int:
     """Give back the room that deleted things left."""
+    from strongroom.errors import StorageFull
     from strongroom.server import operate
 
     with settings_of(options) as settings:
         where = operate.described(settings)
         terminal.confirm(f"Vacuum {where}? Writes to a file wait meanwhile.", yes=options.yes)
-        before, after = operate.vacuum(settings)
+        try:
+            before, after = operate.vacuum(settings)
+        except StorageFull:
+            raise terminal.Stop(
+                f"There is not enough room on the disk of {where} to write it anew; nothing was changed. Have twice "
+                "its size free, or move old backups away first."
+            ) from None
     told = {"data": where, "before": before, "after": after}
     return answer(options, told, f"{where} took {size(before)} and takes {size(after)}.")
 
@@ -86,7 +94,7 @@ def config(options: argparse.Namespace) -> int:
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
     try:
-        configured.settings()
+        feasible.refuse_impossible_backups(configured.settings())
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
     return 0

@@ -5,16 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, terminal
+from strongroom.cli import configuration, feasible, terminal
 from strongroom.cli.configuration import ENV_FILE
 from strongroom.options import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from strongroom.server.observe import Log
     from strongroom.server.settings import Settings
 
 # What most people set; help shows these first, and --help-all the others too.
@@ -81,17 +83,28 @@ def serve(options: argparse.Namespace) -> int:
     from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting
     from strongroom.store import CannotOpen
 
+    log: Log | None = None
+    first = os.getpid()  # of several processes, which tells what is odd once for all
+
     def reread() -> Settings:
         try:
-            return configuration.read(options).settings()
+            again = configuration.read(options)
         except terminal.Stop as stop:
             raise BadSetting(str(stop)) from None
+        for sentence in again.warnings if os.getpid() == first else ():
+            if log is not None:
+                log.say("warning", sentence)
+            else:
+                with suppress(terminal.NobodyReads):
+                    terminal.complain(f"warning: {sentence}")
+        return again.settings()
 
     try:
         configured = configuration.read(options)
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
         settings = configured.settings()
+        feasible.refuse_impossible_backups(settings)
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."

@@ -16,6 +16,12 @@ NOT_CONFIRMED: Final = 4
 NOBODY_READS: Final = 141  # as a shell says it of a program that SIGPIPE ended
 
 
+def exit_codes(done: str = "done", *others: str) -> str:
+    """The line of help about exit codes; `others` are those besides 0 and 2, each with its number before it."""
+    refused = "2 wrong use, a bad setting, or a file or database that is refused"
+    return f"Exit codes: {'; '.join([f'0 {done}', *sorted([refused, *others], key=lambda one: int(one.split()[0]))])}."
+
+
 class NobodyReads(Exception):  # noqa: N818 - ends the command without a word
     """Whoever read what the command prints has gone."""
 
@@ -118,11 +124,14 @@ def confirm(question: str, *, yes: bool, word: str = "y") -> None:
 
 
 def ask_secret(prompt: str, *, twice: bool = True, piped: bool = True) -> str:
-    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be."""
+    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be.
+
+    Empty if nobody is here to ask.
+    """
     if piped and not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
     if not piped and not _has_a_terminal():
-        raise Stop(f"{prompt}: nobody is here to ask, and standard input is taken; set BACKUP_PASSPHRASE.")
+        return ""
     from getpass import getpass
 
     first = getpass(f"{prompt}: ")

@@ -77,10 +77,14 @@ def list_(options: argparse.Namespace) -> int:
 
 def add(options: argparse.Namespace) -> int:
     """Add an account."""
+    from strongroom.errors import EmailAlreadyExists
     from strongroom.server import operate
 
     with settings_of(options) as settings:
-        user_id = operate.add_user(settings, options.email, terminal.ask_secret("Password"))
+        try:
+            user_id = operate.add_user(settings, options.email, terminal.ask_secret("Password"))
+        except EmailAlreadyExists:
+            raise terminal.Stop(f"There is an account {options.email} already; nothing was changed.") from None
     return changed(options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
 
 
@@ -147,6 +151,18 @@ def reset_throttle(options: argparse.Namespace) -> int:
 
     if options.email is None and options.address is None:
         raise terminal.Stop("Name an email, or an address with --address.")
+    if options.address is not None and not _is_address(options.address):
+        raise terminal.Stop(f"--address must be an address of IP like 203.0.113.7, not {options.address!r}.")
     with settings_of(options) as settings:
         forgotten = operate.reset_throttle(settings, options.email, options.address)
     return changed(options, settings, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")
+
+
+def _is_address(text: str) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return text in {"unix", "unknown"}  # what callers without one are counted by
+    return True

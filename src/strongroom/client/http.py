@@ -6,7 +6,9 @@ can fill neither the memory nor the day.
 
 from __future__ import annotations
 
+import functools
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -15,6 +17,8 @@ from strongroom.client.steps import Answer, Lost, Request
 from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx2
 
 SLOWEST: Final = 16_384  # bytes a second, once the patience for silence is used up
@@ -39,10 +43,24 @@ def checked_url(url: str, *, insecure: bool = False) -> str:
     return url.rstrip("/")
 
 
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The authorities that this machine trusts, read once for all clients of the process: reading them takes long."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
 class _Common:
     """What both lines share: the library, made when it is first needed."""
 
     def __init__(self, url: str, timeout: float, transport: Any) -> None:
+        if find_spec("httpx2") is None:
+            raise ModuleNotFoundError(
+                "The client needs a library that is not installed; run: pip install 'strongroom[client]' "
+                "(in a clone: pip install '.[client]')",
+                name="httpx2",
+            )
         self._url = url
         self._timeout = timeout
         self._transport = transport
@@ -176,7 +194,7 @@ class Line(_Common):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.Client(transport=self._transport, follow_redirects=False)
+            self._http = httpx2.Client(transport=self._transport, verify=_certificates(), follow_redirects=False)
         try:
             response: httpx2.Response = self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
@@ -221,7 +239,7 @@ class AsyncLine(_Common):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.AsyncClient(transport=self._transport, follow_redirects=False)
+            self._http = httpx2.AsyncClient(transport=self._transport, verify=_certificates(), follow_redirects=False)
         try:
             response: httpx2.Response = await self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):

@@ -62,6 +62,7 @@ def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # 
         *_sent(settings, now),
         _proxies(settings),
         _address(settings),
+        _signups(settings),
         *_tls(settings),
         _public_url(settings),
     ]
@@ -108,7 +109,7 @@ def _sent(settings: Settings, now: int) -> Iterator[Finding]:
         yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
         return
     age = max(0, now - newest.made_at)
-    says = f"The newest backup in {place.named} is {newest.path.name}, {age / 3_600_000:.1f} hours old."
+    says = f"The newest backup in {place.named} is {newest.path.name}, {doctor_files.elapsed(age)} old."
     if age > 2 * settings.backup_every:
         yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
     else:
@@ -157,6 +158,19 @@ def _address(settings: Settings) -> Finding:
         f"The server listens on {settings.host} without TLS: passwords can be read on their way.",
         "set HOST=127.0.0.1 and put a proxy with TLS before it; docs/operating.md shows one",
     )
+
+
+def _signups(settings: Settings) -> Finding:
+    """Whether strangers may register: whoever reaches the server, which others than this machine's users may."""
+    if not settings.signups:
+        return fine("signups", "Sign-ups are closed: accounts come from the operator alone.")
+    if settings.public_url or not (_is_local(settings.host) or settings.host.startswith(UNIX)):
+        return warning(
+            "signups",
+            "Sign-ups are open: whoever reaches the server may register.",
+            "set SIGNUPS=closed and restart, unless you want that",
+        )
+    return fine("signups", "Sign-ups are open, to this machine only.")
 
 
 def _tls(settings: Settings) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.model import fault, fine, warning
+from strongroom.model import fault, fine, several, warning
 from strongroom.server import schedule
 from strongroom.store import turns
 
@@ -68,8 +68,9 @@ def backups(settings: Settings, now: int) -> Iterator[Finding]:
             )
     for half in _halves(settings):
         yield warning("backup", f"{half} is a backup that was not finished: whoever wrote it is gone.", f"rm {half}")
-    if not settings.database_url and not settings.backup_to:
-        yield _one_disk(Path(settings.db_path).expanduser(), folder)
+    places = [folder, *([Path(settings.backup_to).expanduser()] if settings.backup_to else [])]
+    if not settings.database_url and "://" not in settings.backup_to:
+        yield _one_disk(Path(settings.db_path).expanduser(), places)
 
 
 def _obstacle(settings: Settings, folder: Path) -> Finding | None:
@@ -94,14 +95,26 @@ def _obstacle(settings: Settings, folder: Path) -> Finding | None:
 
 
 def _age(settings: Settings, folder: Path, now: int) -> Finding:
-    newest = schedule.newest(folder, now)
-    if newest is None:
+    good = [one for one in schedule.backups_in(folder) if not schedule.is_misdated(one, now)]
+    if not good:
         return warning("backup", f"{folder} holds no backup yet.", f"start the server, and look again; {_UNIT}")
-    age = max(0, now - newest.made_at)
-    says = f"The newest of {len(schedule.backups_in(folder))} backups is {age / 3_600_000:.1f} hours old."
+    age = max(0, now - good[-1].made_at)
+    says = f"The {'only backup' if len(good) == 1 else f'newest of {len(good):,} backups'} is {elapsed(age)} old."
     if age > 2 * settings.backup_every:
         return fault("backup", says, f"see the server's log for 'backup failed', and that it runs; {_UNIT}")
     return fine("backup", says)
+
+
+def elapsed(milliseconds: int) -> str:
+    """How long that is, in the unit in which it is a small number."""
+    seconds = milliseconds // 1000
+    if seconds < 60:
+        return several(seconds, "second")
+    if seconds < 7_200:
+        return several(seconds // 60, "minute")
+    if seconds < 172_800:
+        return several(seconds // 3_600, "hour")
+    return several(seconds // 86_400, "day")
 
 
 def _halves(settings: Settings) -> list[Path]:
@@ -111,16 +124,18 @@ def _halves(settings: Settings) -> list[Path]:
     return [half for folder in sorted(folders) for half in turns.abandoned(folder)]
 
 
-def _one_disk(database: Path, folder: Path) -> Finding:
+def _one_disk(database: Path, places: Sequence[Path]) -> Finding:
+    """Whether all places with backups lie on the disk of the database."""
     try:
-        same = _nearest(database).stat().st_dev == _nearest(folder).stat().st_dev
+        disk = _nearest(database).stat().st_dev
+        same = all(_nearest(place).stat().st_dev == disk for place in places)
     except OSError:
         same = False
     if same:
         return warning(
             "backup disk",
             "The backups lie on the disk of the database: one failure takes both.",
-            "put BACKUP_DIR on another disk, or copy the backups to another machine",
+            "put BACKUP_DIR or BACKUP_TO on another disk, or send the backups to another machine with BACKUP_TO",
         )
     return fine("backup disk", "The backups lie on another disk than the database.")
 

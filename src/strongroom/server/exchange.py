@@ -194,7 +194,7 @@ class Exchange:
 
     def _be_awaited(self) -> None:
         """What was begun is finished before the server ends, even if nobody waits for the answer."""
-        if self.task is None:
+        if self.task is None and self._running is not None:
             self._ended = self._connection.awaited()
 
     def _become_a_task(self) -> None:

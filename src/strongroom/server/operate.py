@@ -15,7 +15,7 @@ from strongroom.errors import Unavailable
 from strongroom.model import AccountKey
 from strongroom.server.address import counted_address
 from strongroom.server.snapshots import LIST_SECONDS
-from strongroom.store import CannotOpen, location_of, open_database, schema
+from strongroom.store import CannotOpen, location_of, open_database, owners, schema, turns
 from strongroom.store import backup as backups
 from strongroom.store import restore as restores
 from strongroom.store import salvage as salvaging
@@ -188,9 +188,13 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
 
 def _existing(settings: Settings) -> Settings:
     """Refuse a file that is not there: to ask after accounts must not make a database."""
-    if not settings.database_url and not Path(settings.db_path).expanduser().exists():
+    if settings.database_url:
+        return settings
+    path = Path(settings.db_path).expanduser().absolute()
+    turns.refuse_interrupted(owners.real_path(path))
+    if not path.exists():
         raise CannotOpen(
-            f"There is no database {settings.db_path}. Say where the service is with --settings FILE or "
+            f"There is no database {path}. Say where the service is with --settings FILE or "
             "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
         )
     return settings

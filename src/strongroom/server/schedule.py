@@ -186,7 +186,8 @@ class Schedule:
     def _failed(self, reason: str) -> bool:
         """Tell that an attempt failed. Every one that fails comes by here, once."""
         self._on_failure()
-        self._log.say("error", f"backup failed: {reason}")
+        hint = "'strongroom doctor' says what is wrong; 'strongroom backup FILE' tries it by hand."
+        self._log.say("error", f"backup failed: {reason.rstrip('.')}. {hint}")
         return False
 
     def _environment(self) -> dict[str, str]:

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from strongroom.credentials import Lifetime
 from strongroom.model import Keep, Variant
-from strongroom.options import AS_THE_SERVICE, TABLE, Option
+from strongroom.options import TABLE, Option
 from strongroom.server.address import Network
+from strongroom.store import owners
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
@@ -30,7 +31,7 @@ class BadSetting(Exception):  # noqa: N818 - said to the operator in one sentenc
 def _duration(text: str) -> Lifetime:
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
-        raise ValueError("a number with one of the units ms, s, m, h, d or w, like 15m")
+        raise ValueError("a number and ms, s, m, h, d or w, like 15m")
     milliseconds = int(match[1]) * _UNITS[match[2]]
     if milliseconds > 100 * 366 * _UNITS["d"]:
         raise ValueError("a lifetime of at most a hundred years")
@@ -144,15 +145,19 @@ def _keep(text: str) -> Keep:
 
 def _backup_to(text: str) -> str:
     text = text.strip()
-    if not text or "://" not in text:
+    scheme = text.partition("/")[0]
+    if ":" not in scheme:
         return text
     try:
         url = urlsplit(text)
         fits = url.hostname and not (url.query or url.fragment) and (url.port or 1) and url.password is None
     except ValueError:
         fits = False
-    if not fits or url.scheme not in {"sftp", "s3"} or (url.scheme == "s3" and "@" in url.netloc):
-        raise ValueError("a folder, sftp://user@host/path or s3://bucket/prefix; no password or key belongs in it")
+    if not fits or scheme not in {"sftp:", "s3:"} or (scheme == "s3:" and "@" in url.netloc):
+        raise ValueError(
+            "a folder, sftp://user@host/path or s3://bucket/prefix; no password or key belongs in it, and a folder "
+            "with a colon in its name begins with ./ or /"
+        )
     return text
 
 
@@ -298,7 +303,9 @@ def resolve(
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:
-        raise BadSetting("BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one of them.")
+        raise BadSetting(
+            "BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one: remove the other."
+        )
     if values["backup_to"] and not values["backup_dir"]:
         raise BadSetting("BACKUP_TO is set and BACKUP_DIR is not; a backup is made there before it is sent.")
     if values["tls_key_file"] and not values["tls_cert_file"]:
@@ -315,7 +322,10 @@ def _given(setting: Option, environment: Mapping[str, str], options: Mapping[str
         return setting.option, _secret_file(setting, setting.option, given) if setting.is_secret else given
     value, file = environment.get(setting.variable), environment.get(setting.file_variable)
     if value and file:
-        raise BadSetting(f"{setting.variable} and {setting.file_variable} are both set; keep one of them.")
+        raise BadSetting(
+            f"{setting.variable} and {setting.file_variable} are both set. Remove "
+            f"{setting.variable} if the file is right, or {setting.file_variable} if the value is."
+        )
     if file:
         return setting.file_variable, _secret_file(setting, setting.file_variable, file)
     return setting.variable, value or setting.default
@@ -330,7 +340,7 @@ def _secret_file(setting: Option, named_by: str, path: str) -> str:
             return text
         reason = "it is empty"
     except PermissionError as error:
-        reason, advice = str(error.strerror), f" {AS_THE_SERVICE}"
+        reason, advice = str(error.strerror), f" {owners.run_as_owner(Path(path))}"
     except (OSError, ValueError) as error:  # not text, or a name that holds a NUL character
         reason = getattr(error, "strerror", None) or "it is not text"
     raise BadSetting(f"Cannot read the file {path} that {named_by} names: {reason}.{advice}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,7 +76,7 @@ def location_of(where: str) -> str:
         from strongroom.store.pool import location
 
         return location(where)
-    return str(Path(where).expanduser().resolve())
+    return os.path.realpath(Path(where).expanduser())
 
 
 def open_database(

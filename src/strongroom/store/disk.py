@@ -20,6 +20,8 @@ BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
 
 DAMAGE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)  # the file or its disk cannot be trusted any more
+# SQLite would follow a link that took the place of a file since it was looked at; folders above may be links.
+READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 DAMAGED_EXIT: Final = 74  # the exit code of a server that met it, as sysexits.h has it for an error of the disk
 
 # SQLite from 3.7.0 on can corrupt a WAL database when a checkpoint and a commit meet; fixed in these.
@@ -81,7 +83,7 @@ def bytes_of(path: str) -> int:
 
 def connect(path: Path) -> apsw.Connection:
     """A connection with every setting that durability and safety rest on."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=256)
+    connection = apsw.Connection(str(path.parent.resolve() / path.name), flags=READ_WRITE, statementcachesize=256)
     connection.set_busy_timeout(BUSY_MS)
     # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -154,7 +156,9 @@ def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:
     """Write the whole database again without its gaps, in this folder, and fold its log."""
     os.environ.setdefault("SQLITE_TMPDIR", str(folder))  # where the data may lie, and there is room
     connection.execute("PRAGMA temp_store = FILE")
-    connection.execute("VACUUM")
-    connection.set_busy_timeout(wait_ms)
-    with suppress(apsw.BusyError):
-        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    try:
+        connection.execute("VACUUM")
+    finally:  # also where the disk became full on the way: the log would keep the room that was left
+        connection.set_busy_timeout(wait_ms)
+        with suppress(apsw.BusyError, apsw.FullError):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

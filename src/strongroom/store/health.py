@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.model import Verdict, fault, fine, warning
-from strongroom.store import disk, migrations, recovery, turns
+from strongroom.model import Verdict, fault, fine, several, warning
+from strongroom.store import damage, disk, migrations, recovery, turns
 from strongroom.store.copy import STEPS, tables
 from strongroom.store.db import CannotOpen
-from strongroom.store.sides import CannotCopy, opened, side, transaction
+from strongroom.store.sides import CannotCopy, in_words, opened, side, transaction
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from strongroom.store.sides import Side
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
+_SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
 _LOOKS: Final = 3  # at a file that changes while it is looked at
 _SHOWN: Final = 20  # rows that are named
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
@@ -31,24 +32,47 @@ async def look(where: str, now: int) -> list[Finding]:
     """What there is to say of the database at this path or URL."""
     try:
         place = side("database", where)
-        if not place.exists:
+        if place.engine == "sqlite" and not place.exists:
+            if interrupted := _interrupted(place):
+                return [interrupted]
             return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
         if place.engine != "sqlite":
-            return await _findings(place, now)
+            return [*await _findings(place, now), await _postgres_server(place)]
         path = Path(place.identity)
         for _ in range(_LOOKS):
             before = _stamp(path)
-            findings = [*_version(), *_log(path), *await _findings(place, now)]
+            findings = [*_version(), _server(path), *_log(path), *await _findings(place, now)]
             if _stamp(path) == before or turns.is_served(path):
                 break  # else somebody came and changed the file while it was read as one that nobody has
-    except CannotCopy as error:
-        return [fault("database", str(error), _RESTORE if "not a database" in str(error) else "see that it is there")]
+    except (CannotCopy, CannotOpen) as error:
+        return [fault("database", str(error), _SALVAGE if "not a database" in str(error) else "see that it is there")]
     return findings
 
 
 async def _findings(place: Side, now: int) -> list[Finding]:
     async with opened(place, even_damaged=True):
         return [finding async for finding in _asked(place, now)]
+
+
+def _server(path: Path) -> Finding:
+    """Whether anybody has the file open. A command that writes has it open for a moment too."""
+    if turns.is_served(path):
+        return fine("server", "A server runs on this database now, or another command works on it.")
+    return fine("server", "No server runs on this database now.")
+
+
+async def _postgres_server(place: Side) -> Finding:
+    """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
+    async with opened(place):
+        held = await place.ask(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND (classid::bigint << 32 | objid::bigint) = $1",
+            turns.SERVING,
+        )
+    if held[0][0]:
+        return fine("server", "A server runs on this database now, or another command works on it.")
+    return fine("server", "No server runs on this database now.")
 
 
 def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
@@ -85,7 +109,10 @@ def _log(path: Path) -> list[Finding]:
         return [*findings, fault("log", says, f"{_RESTORE}, or start it, which keeps the log aside and goes on")]
     if log.frames:
         unfinished = "" if log.frames == log.readable else f", {log.frames - log.readable} of an unfinished write"
-        return [*findings, fine("log", f"The write-ahead log has {log.readable} frames to recover{unfinished}.")]
+        return [
+            *findings,
+            fine("log", f"The write-ahead log has {several(log.readable, 'frame')} to recover{unfinished}."),
+        ]
     return findings
 
 
@@ -97,12 +124,17 @@ def _version() -> list[Finding]:
 
 
 async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
-    """One check after the other; one that cannot be made is a fault, and the next is made all the same."""
+    """One check after the other; one that cannot be made is a fault, and the next is made all the same.
+
+    Damage that the first of them has placed is not told again by those that stumble over it.
+    """
+    sqlite = place.engine == "sqlite"
     checks = {
-        "integrity": _sqlite_pages if place.engine == "sqlite" else _postgres_pages,
-        "references": _sqlite_references if place.engine == "sqlite" else _postgres_references,
+        "integrity": _sqlite_pages if sqlite else _postgres_pages,
+        "references": _sqlite_references if sqlite else _postgres_references,
         "schema": _schema,
     }
+    damaged = False
     for name in ("integrity", "references", "schema", "rows"):
         check = checks.get(name)
         if check is None:
@@ -111,9 +143,12 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
             async with transaction(place, place.begin_snapshot):
                 finding = await check(place)
         except CannotCopy as error:
-            finding = fault(name, str(error), _RESTORE)
+            if damaged:
+                continue
+            finding = fault(name, str(error), _SALVAGE if sqlite else _RESTORE)
         yield finding
-        if name == "schema" and finding.verdict is Verdict.OK and place.engine == "sqlite":
+        damaged = damaged or (name == "integrity" and finding.verdict is Verdict.FAULT)
+        if name == "schema" and finding.verdict is Verdict.OK and sqlite:
             checks["rows"] = _rows
     with suppress(CannotCopy):
         async with transaction(place, place.begin_snapshot):
@@ -121,12 +156,12 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
 
 
 async def _sqlite_pages(place: Side) -> Finding:
-    found = [str(row[0]) for row in await place.ask("PRAGMA integrity_check(5)")]
-    if found == ["ok"]:
-        word = _interrupted(place)
-        return word or fine("integrity", "Every page and every index of the database is sound.")
-    told = "; ".join(line.partition("\n")[0] for line in found)
-    return fault("integrity", f"The database is damaged: {told}.", _RESTORE)
+    """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
+    with in_words(place):
+        damaged = damage.places(Path(place.identity))
+    if damaged:
+        return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
+    return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")
 
 
 def _interrupted(place: Side) -> Finding | None:
@@ -140,7 +175,7 @@ async def _sqlite_references(place: Side) -> Finding:
     broken = await place.ask("PRAGMA foreign_key_check")
     if broken:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
-        return fault("references", f"{len(broken)} rows of {tables} refer to rows that are gone.", _RESTORE)
+        return fault("references", f"{several(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
     return fine("references", "Every row that refers to another finds it.")
 
 
@@ -152,7 +187,7 @@ async def _rows(place: Side) -> Finding:
     shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
     return fault(
         "rows",
-        f"{len(bad):,} rows cannot be read, or refer to one that cannot: {shown}.",
+        f"{several(len(bad), 'row')} cannot be read, or refer to one that cannot: {shown}.",
         "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
     )
 

@@ -204,6 +204,6 @@ def _is_sound(path: Path, *, with_log: bool) -> bool:
 
 
 def _truncate(log: Path) -> None:
-    with suppress(FileNotFoundError), log.open("rb+") as file:
+    with suppress(FileNotFoundError), os.fdopen(owners.open_plain(log, os.O_RDWR), "rb+") as file:
         file.truncate(0)
         os.fsync(file.fileno())

@@ -48,7 +48,7 @@ async def look(where: str, *, new: bool) -> Path:
     target = side("target", where)
     if target.engine == "sqlite":
         path = Path(target.identity)
-        if not _is_interrupted(path):
+        if not turns.word_of(path):  # else the same command goes on, whatever is there by now
             _check_target(path, await _holds_accounts(target) if new else target.exists, new=new)
         return next(folder for folder in path.parents if folder.is_dir())
     async with opened(target, to_fill=True):
@@ -90,14 +90,6 @@ def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FB
         )
 
 
-def _is_interrupted(path: Path) -> bool:
-    """Whether a restore has begun here and not finished: the same command goes on, whatever is there by now."""
-    try:
-        return bool(path.with_name(f"{path.name}-lock").read_bytes())
-    except OSError:
-        return False
-
-
 async def restore(
     where: str, archive: Reader, epoch: str, now: int, watcher: Watcher, *, new: bool = False
 ) -> Restored:
@@ -127,8 +119,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
         _remove(fresh)
         owner = owners.owner_of(path)
         try:
-            os.close(owners.make_file(fresh, path if owner is not None else None))
-            rows = await _filled(fresh, archive, epoch, now, watcher)
+            rows = await _filled(fresh, path if owner is not None else None, archive, epoch, now, watcher)
         except BaseException:
             _remove(fresh)
             raise
@@ -161,9 +152,27 @@ def _of_root(path: Path) -> str | None:
     )
 
 
-async def _filled(fresh: Path, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
-    """Fill a new file; how many rows it has."""
+async def _filled(fresh: Path, like: Path | None, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
+    """Make a new file and fill it; how many rows it has. Another that takes its name meanwhile is not taken for it."""
+    descriptor = owners.make_file(fresh, like)
+    try:
+        rows = await _rows_in(fresh, archive, epoch, now, watcher)
+        if not owners.is_same(descriptor, fresh):
+            raise _replaced(fresh)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)  # not before SQLite has closed it: its locks would go with the first descriptor
+    return rows
+
+
+def _replaced(fresh: Path) -> CannotCopy:
+    return CannotCopy(f"Another file took the place of {fresh} while it was filled. Nothing was restored.")
+
+
+async def _rows_in(fresh: Path, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
     target = side("target", str(fresh))
+    if target.identity != str(fresh):  # a link, by now
+        raise _replaced(fresh)
     async with opened(target, to_fill=True):
         await target.build(steps_of(archive.manifest), now)
         await target.ask("PRAGMA journal_mode = OFF")  # half of this file is worth nothing, so nothing guards it
@@ -173,8 +182,6 @@ async def _filled(fresh: Path, archive: Reader, epoch: str, now: int, watcher: W
         await target.ask("PRAGMA journal_mode = WAL")
         if await target.ask("PRAGMA quick_check(1)") != [("ok",)]:
             raise CannotCopy("What was restored is not sound; the disk may be failing. Nothing was replaced.")
-    with fresh.open("rb+") as file:
-        os.fsync(file.fileno())
     return rows
 
 
@@ -226,9 +233,10 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
     """Begin another lineage on what is there; where that is, and the epoch before. No server may run meanwhile."""
     target = side("database", where)
     if target.engine == "sqlite":
-        if not target.exists:
-            raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
         try:
+            turns.refuse_interrupted(Path(target.identity))
+            if not target.exists:
+                raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
             lock = turns.lock_of(Path(target.identity))
             if not lock.alone() or lock.word:
                 raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import apsw
 from msgspec import Struct
 
-from strongroom.store import btree, disk, migrations, turns, wal
+from strongroom.store import btree, disk, migrations, owners, turns, wal
 from strongroom.store.copy import LEFT_OUT, LINEAGE, tables
+from strongroom.store.db import CannotOpen
 from strongroom.store.sides import CannotCopy, quoted
 
 if TYPE_CHECKING:
@@ -79,22 +80,28 @@ class _Shape:
 
 def salvage(source: Path, target: Path, log: Path | None, epoch: str, now: int) -> dict[str, Outcome]:
     """Bring what can be read into a new file; what became of each table's rows."""
-    source = source.resolve()
+    source = Path(os.path.realpath(source))
+    try:
+        turns.refuse_interrupted(source)
+        is_served = turns.is_served(source)
+    except CannotOpen as error:
+        raise CannotCopy(str(error)) from None
     if not source.is_file():
         raise CannotCopy(f"There is no file {source}.")
     if target.exists():
         raise CannotCopy(f"{target} exists already, and nothing is written over; name another TARGET.")
-    if turns.is_served(source):
+    if is_served:
         raise CannotCopy(f"A server is using {source}; stop it, and try again.")
     half = target.with_name(f"{target.name}.part")
     try:
         _remove(half)
-        os.close(os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        outcomes = _fill(half, source, log, epoch, now)
-        if not any(one.read or one.rebuilt for one in outcomes.values()):
-            raise CannotCopy(f"No page of a strongroom database was found in {source}; nothing was made.")
-        with half.open("rb+") as file:
-            os.fsync(file.fileno())
+        with os.fdopen(os.open(half, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "rb") as made:
+            outcomes = _fill(half, source, log, epoch, now)
+            if not any(one.read or one.rebuilt for one in outcomes.values()):
+                raise CannotCopy(f"No page of a strongroom database was found in {source}; nothing was made.")
+            if not owners.is_same(made.fileno(), half):
+                raise CannotCopy(f"Another file took the place of {half} while it was filled; nothing was made.")
+            os.fsync(made.fileno())
         os.link(half, target)  # unlike a rename, never over another file
         disk.sync_folder(target.parent)
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 import apsw
 import asyncpg
 
-from strongroom.store import disk, migrations, pool, recovery, turns
+from strongroom.store import disk, migrations, owners, pool, recovery, turns
 from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
@@ -122,7 +122,10 @@ class _SqliteSide:
 
     def __init__(self, role: str, address: str) -> None:
         self.role = role
-        self._path = Path(address).expanduser().resolve()
+        try:
+            self._path = owners.real_path(Path(address).expanduser())
+        except CannotOpen as error:
+            raise CannotCopy(str(error)) from None
         self.identity = str(self._path)
         self._connection = apsw.Connection(":memory:")
 
@@ -133,36 +136,30 @@ class _SqliteSide:
     @property
     def exists(self) -> bool:
         try:
-            return self._path.is_file()
+            if owners.is_readable(self._path):
+                return self._path.is_file()
         except PermissionError:
-            raise CannotCopy(f"{self.named} cannot be looked at by this user; run this as its owner.") from None
+            pass
+        raise CannotCopy(f"{self.named} may not be read by this user. {owners.run_as_owner(self._path)}")
 
     async def open(self, *, to_fill: bool, even_damaged: bool = False) -> None:
         if disk.has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotCopy(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
-        if not self.exists:
-            raise CannotCopy(f"{self.named} does not exist.")
         with in_words(self):
+            if not even_damaged:
+                turns.refuse_interrupted(self._path)
+            if not self.exists:
+                raise CannotCopy(f"{self.named} does not exist.")
             if to_fill:
                 self._connection = disk.connect(self._path)
                 return
-            if not even_damaged:
-                if turns.word_of(self._path):
-                    raise CannotCopy(f"A restore of {self._path} was interrupted; run the same restore again first.")
-                self._refuse_a_damaged_log()
+            if not even_damaged and not turns.is_served(self._path):
+                recovery.refuse(self._path)  # neither copy nor keep what is left of a log as if it were all of it
             if self.role == "source":
-                self._connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                self._connection = apsw.Connection(str(self._path), flags=disk.READ_WRITE)
             else:
                 self._connection = disk.connect_read_only(self._path)
             self._connection.set_busy_timeout(LOCK_MS)
-
-    def _refuse_a_damaged_log(self) -> None:
-        """Neither copy nor keep what is left of a log as if it were all of it."""
-        if not turns.is_served(self._path):
-            try:
-                recovery.refuse(self._path)
-            except CannotOpen as error:
-                raise CannotCopy(str(error)) from None
 
     async def close(self) -> None:
         self._connection.close()
@@ -207,7 +204,12 @@ class _SqliteSide:
 
     def _unreadable(self, table: Table) -> set[int]:
         """The rows that cannot be read. After one whose text is not text, the cursor goes on with the next."""
-        kinds = (int, *((str, NoneType) if column in table.texts else (int, NoneType) for column in table.columns))
+        listed = self._connection.execute('SELECT name FROM pragma_table_info(?) WHERE "notnull"', (table.name,))
+        needed = {name for (name,) in listed}
+        kinds: list[tuple[type, ...]] = [(int,)]
+        for column in table.columns:
+            kind = str if column in table.texts else int
+            kinds.append((kind,) if column in needed else (kind, NoneType))
         cursor = self._connection.execute(
             f"SELECT rowid, {quoted(*table.columns)} FROM {quoted(table.name)} ORDER BY rowid"
         )
@@ -404,6 +406,8 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
     """Turn a failure into a sentence."""
     try:
         yield
+    except CannotOpen as error:
+        raise CannotCopy(str(error)) from None
     except (apsw.BusyError, asyncpg.LockNotAvailableError):
         raise CannotCopy(f"{side.named} is in use; stop the server that writes to it, and try again.") from None
     except apsw.ReadOnlyError:
@@ -414,7 +418,8 @@ def in_words(side: Side, table: str = "") -> Iterator[None]:
         raise CannotCopy(f"{side.named} is not a database of strongroom.") from None
     except apsw.CorruptError:
         raise CannotCopy(
-            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it."
+            f"{side.named} is damaged; stop the server and run 'strongroom restore FILE' with a backup of it, or "
+            "'strongroom salvage' if there is none."
         ) from None
     except UnicodeDecodeError:
         raise CannotCopy(f"{side.named} holds text that is not UTF-8, and cannot be copied.") from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import re
 import shutil
 import threading
 import time
@@ -23,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from strongroom.errors import Unavailable
-from strongroom.store import migrations, recovery
+from strongroom.store import migrations, owners, recovery
+from strongroom.store.damage import BAD_VALUE
 from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
     BUSY_MS,
@@ -60,7 +60,6 @@ LOOK_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
 KEPT_READERS: Final = 8  # connections for lists that are kept, with a cache worth keeping
 
-_BAD_VALUE: Final = re.compile(r"(non-[A-Z]+|NULL|[A-Z]+) value in ")
 _BEGIN, _COMMIT, _ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
 
 
@@ -72,7 +71,7 @@ class SqliteDatabase:
     def __init__(self, path: str, clock: Callable[[], int], *, migrate: bool = True, recover: bool = False) -> None:
         if has_wal_fault(apsw.sqlite_lib_version()):
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
-        self._path = Path(path).expanduser().resolve()  # where SQLite puts the log, and others the lock
+        self._path = owners.real_path(Path(path).expanduser())  # where SQLite puts the log, and others the lock
         self._clock = clock
         self._queue: deque[Job] = deque()
         self._busy = False
@@ -120,13 +119,15 @@ class SqliteDatabase:
         except apsw.NotADBError:
             raise CannotOpen(
                 f"{self._path} is not a database of strongroom, or its beginning is damaged; "
-                "'strongroom restore FILE' puts a backup in its place, and keeps this file."
+                "'strongroom restore FILE' puts a backup in its place, and keeps this file; without a backup, "
+                "'strongroom salvage' brings what can be read into a new file."
             ) from None
         except apsw.CorruptError:
             raise self._damaged() from None
         except (apsw.Error, OSError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise CannotOpen(f"Cannot open the database {self._path}: {reason}.") from None
+            advice = f" {owners.run_as_owner(self._path)}" if isinstance(error, PermissionError) else ""
+            raise CannotOpen(f"Cannot open the database {self._path}: {reason}.{advice}") from None
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
         """Run an action here and now, before there are rounds."""
@@ -144,7 +145,8 @@ class SqliteDatabase:
     def _damaged(self) -> CannotOpen:
         return CannotOpen(
             f"The database {self._path} is damaged. 'strongroom doctor' says where; 'strongroom restore FILE' puts a "
-            "backup in its place, and keeps this file."
+            "backup in its place, and keeps this file; without a backup, 'strongroom salvage' brings what can be read "
+            "into a new file."
         )
 
     def damaged(self, error: apsw.Error) -> Unavailable:
@@ -184,7 +186,7 @@ class SqliteDatabase:
             try:
                 for check in ("quick_check", "integrity_check"):  # all pages first, then all indexes
                     found = [str(line) for (line,) in connection.execute(f"PRAGMA {check}")]
-                    sound = sound and all(line == "ok" or _BAD_VALUE.match(line) for line in found)
+                    sound = sound and all(line == "ok" or BAD_VALUE.match(line) for line in found)
             except apsw.InterruptError:
                 pass  # sound as far as it was looked at
             finally:

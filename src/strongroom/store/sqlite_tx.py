@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from functools import lru_cache
+from itertools import starmap, takewhile
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Protocol, Union, get_args, get_type_hints
 
 import apsw
+from msgspec import Struct, ValidationError, convert
 
+from strongroom.errors import InternalError
 from strongroom.store.db import Duplicate, Orphan, Sql
 from strongroom.store.disk import DAMAGE
 from strongroom.store.nudges import Telling
@@ -24,6 +29,48 @@ _NAMES: Final[tuple[str, ...]] = (
     "uid",
 )  # what tells a row from others, and nothing of its content
 PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
+
+
+_DAMAGED: Final = (
+    "What is stored here is damaged and cannot be read; the server's log names it to the operator. A client that has "
+    "it may write it again."
+)
+
+
+_seen: dict[Any, set[tuple[type, ...]]] = {}  # the types of values that rows of a kind had, and may have
+
+
+@lru_cache
+def _rows_of(kind: Any, count: int) -> Any:
+    """What msgspec takes for a list of such rows of so many columns: text is text, a number is a whole one."""
+    if not issubclass(kind, Struct):
+        return Any
+    columns = []
+    for hint in list(get_type_hints(kind).values())[:count]:
+        parts = {int if part is bool else part for part in get_args(hint) or (hint,)}
+        columns.append(Union[*parts] if parts <= {str, int, NoneType} else Any)
+    return list[tuple[*columns]]  # type: ignore[valid-type]
+
+
+def _fits(rows: Sequence[tuple[Any, ...]], kind: Any) -> bool:
+    """Whether the values of these rows are of the right types. Damage alone brings others: a table takes no others."""
+    try:
+        convert(rows, _rows_of(kind, len(rows[0])) if rows else Any)
+    except ValidationError:
+        return False
+    return True
+
+
+def _fits_one(row: tuple[Any, ...], kind: Any) -> bool:
+    """The same for one row, which is quicker where its types were met before."""
+    types = tuple(map(type, row))
+    seen = _seen.setdefault(kind, set())
+    if types in seen:
+        return True
+    if not _fits([row], kind):
+        return False
+    seen.add(types)
+    return True
 
 
 def at_once(awaitable: Awaitable[Any]) -> Any:
@@ -69,16 +116,23 @@ class Tx(Telling):
         try:
             return self._execute(sql.numbered, sql.values(parameters)).fetchall()
         except apsw.ConstraintError as error:
-            gone = getattr(error, "extendedresult", 0) == apsw.SQLITE_CONSTRAINT_FOREIGNKEY
-            raise (Orphan if gone else Duplicate)(str(error)) from None
+            why = getattr(error, "extendedresult", 0)
+            if why == apsw.SQLITE_CONSTRAINT_DATATYPE:  # of a value that is there: those that we write fit
+                raise self._unreadable(parameters) from None
+            raise (Orphan if why == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else Duplicate)(str(error)) from None
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
-        except UnicodeDecodeError:
-            self._faults.unreadable({name: parameters[name] for name in _NAMES if name in parameters})
-            raise
+
+    def _unreadable(self, parameters: dict[str, Any]) -> InternalError:
+        """Name a row that cannot be read to the operator; what the one who asked for it is answered."""
+        self._faults.unreadable({name: parameters[name] for name in _NAMES if name in parameters})
+        return InternalError(_DAMAGED)
 
     def _row(self, sql: Sql, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-        rows = self._rows(sql, parameters)
+        try:
+            rows = self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            raise self._unreadable(parameters) from None
         return rows[0] if rows else None
 
     def prove(self, proof: Proof) -> None:
@@ -89,7 +143,11 @@ class Tx(Telling):
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
         """The row that the statement gives, or None."""
         row = self._row(sql, parameters)
-        return None if row is None else kind(*row)
+        if row is None:
+            return None
+        if not _fits_one(row, kind):
+            raise self._unreadable(parameters)
+        return kind(*row)
 
     async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
         """All rows; one whose text cannot be read is left out, and told of."""
@@ -98,8 +156,12 @@ class Tx(Telling):
         except UnicodeDecodeError:
             if not sql.sqlite.startswith("SELECT"):
                 raise
+            self._unreadable(parameters)
             rows = self._readable(sql, parameters)
-        return [kind(*row) for row in rows]
+        good = [row for row in rows if _fits_one(row, kind)]
+        if len(good) < len(rows):
+            self._unreadable(parameters)
+        return list(starmap(kind, good))
 
     def _readable(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """The rows whose text is text. After one that is not, the same cursor goes on with the next."""
@@ -119,7 +181,10 @@ class Tx(Telling):
 
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         """How many rows the statement changed."""
-        self._rows(sql, parameters)
+        try:
+            self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            raise self._unreadable(parameters) from None
         return self._connection.changes()
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
@@ -146,28 +211,27 @@ class Tx(Telling):
             seen, is_bad = 0, False
             try:
                 cursor.execute(sql.numbered, sql.values(parameters))
-                while True:
-                    page: list[Any] = []
-                    size = 0
+                while not is_bad:
+                    rows: list[tuple[Any, ...]] = []
+                    size, is_last = 0, False
                     try:
                         for row in cursor:
+                            rows.append(row)
                             data = row[heavy]
-                            if data.__class__ is not str and data is not None:
-                                is_bad = True
-                                break
-                            page.append(kind(*row))
-                            size += 200 + len(data or "")
+                            size += 200 + (len(data) if data.__class__ is str else 0)
                             if size >= PAGE_BYTES:
                                 break
                         else:
-                            yield page
-                            return
+                            is_last = True
                     except UnicodeDecodeError:
                         is_bad = True
-                    seen += len(page)
-                    yield page
-                    if is_bad:
-                        break
+                    if rows and not _fits(rows, kind):
+                        is_bad = True
+                        rows = list(takewhile(lambda row: _fits_one(row, kind), rows))
+                    seen += len(rows)
+                    yield list(starmap(kind, rows))
+                    if is_last and not is_bad:
+                        return
             except DAMAGE as error:
                 raise self._faults.damaged(error) from None
             finally:
@@ -232,8 +296,7 @@ class Look(Tx):
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
         except UnicodeDecodeError:
-            self._faults.unreadable({name: parameters[name] for name in _NAMES if name in parameters})
-            raise
+            raise self._unreadable(parameters) from None
         proof.make(row[0])
         return row[2:] if row[1] else None
 

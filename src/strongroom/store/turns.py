@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.store import owners
@@ -17,7 +19,6 @@ from strongroom.store.db import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 try:
     import fcntl
@@ -30,6 +31,8 @@ TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")  # what a restore writes into the lock
+TURN_SECONDS: Final = 30  # how long to wait for one who is starting; it looks at the log, of which 64 MiB take a second
+_PAUSE_SECONDS: Final = 0.05  # between two tries
 _UNFINISHED: Final = re.compile(rf"\..+\.\d+{re.escape(HALF)}")
 
 
@@ -62,8 +65,7 @@ class FileLock:
     def word(self) -> str:
         """What is written in it."""
         text = os.pread(self._descriptor, 100, 0).decode("ascii", "replace")
-        if text and not _STAMP.fullmatch(text):
-            raise CannotOpen(f"{self._path} holds what no restore has written; look at it, and remove it.")
+        _check_word(text, self._path)
         return text
 
     @word.setter
@@ -79,6 +81,11 @@ class FileLock:
             self._descriptor = -1
 
     __del__ = close
+
+
+def _check_word(text: str, lock: Path) -> None:
+    if text and not _STAMP.fullmatch(text):
+        raise CannotOpen(f"{lock} holds what no restore has written; look at it, and remove it.")
 
 
 def abandoned(folder: Path, *, remove: bool = False) -> list[Path]:
@@ -123,7 +130,7 @@ def begin_half(path: Path, *, for_service: bool) -> int:
 
 def _lock_path(path: Path) -> Path:
     """The lock of a database, by whichever of its names it is called."""
-    real = path.resolve()
+    real = Path(os.path.realpath(path))
     return real.with_name(f"{real.name}-lock")
 
 
@@ -134,30 +141,53 @@ def lock_of(path: Path) -> FileLock:
 
 @contextmanager
 def starting(path: Path) -> Iterator[None]:
-    """Those who are about to open this file take turns: one looks at its log, and the others wait until it is done."""
+    """Those who are about to open this file take turns: one looks at its log, and the others wait until it is done.
+
+    Any process that may list the folder can lock it too, so nobody waits for ever.
+    """
     if fcntl is None:
         yield
         return
     try:
-        folder = os.open(path.resolve().parent, os.O_RDONLY)
+        folder = os.open(_lock_path(path).parent, os.O_RDONLY)
     except OSError:  # one who may not even list it; whoever writes there can
         yield
         return
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        _wait_for_turn(folder, path)
         yield
     finally:
         os.close(folder)
+
+
+def _wait_for_turn(folder: int, path: Path) -> None:
+    deadline = time.monotonic() + TURN_SECONDS
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                lock = _lock_path(path)
+                raise CannotOpen(
+                    f"Another process has locked the folder {lock.parent} for {TURN_SECONDS} seconds, so that "
+                    f"{lock.name} in it cannot be taken. It may be a start that recovers a damaged log; 'lslocks' and "
+                    f"'fuser -v {lock.parent}' show which process it is. Wait for it or end it, and try again."
+                ) from None
+        else:
+            return
+        time.sleep(_PAUSE_SECONDS)
 
 
 def is_served(path: Path) -> bool:
     """Whether somebody has this file open to serve or to change it. Nothing is made or changed to find out."""
     if fcntl is None:
         return False
-    with starting(path), suppress(FileNotFoundError):
+    with starting(path):
         try:
-            descriptor = os.open(_lock_path(path), os.O_RDONLY)
-        except PermissionError:
+            descriptor = owners.open_plain(_lock_path(path))
+        except FileNotFoundError:
+            return False
+        except OSError:
             return True  # nobody can tell, so nothing is taken for granted
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,9 +200,28 @@ def is_served(path: Path) -> bool:
 
 def word_of(path: Path) -> str:
     """What the lock of this file says, without making one."""
-    with suppress(OSError):
-        return _lock_path(path).read_text("ascii", "replace")
-    return ""
+    try:
+        descriptor = owners.open_plain(_lock_path(path))
+    except OSError:
+        return ""
+    try:
+        return os.read(descriptor, 100).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
+
+
+def refuse_interrupted(path: Path) -> None:
+    """Refuse a database whose restore was interrupted: its log may be moved away already, and itself not."""
+    word = word_of(path)
+    _check_word(word, _lock_path(path))
+    if word:
+        raise _interrupted(path)
+
+
+def _interrupted(path: Path) -> CannotOpen:
+    return CannotOpen(
+        f"A restore of {path} was interrupted; run the same 'strongroom restore' again, which finishes it."
+    )
 
 
 def served(path: Path, check: Callable[[], None]) -> FileLock:
@@ -192,8 +241,9 @@ def _take(lock: FileLock, path: Path, check: Callable[[], None]) -> None:
     if first and not lock.word:
         check()
     if not lock.together():
-        raise CannotOpen(f"The database {path} is being restored; start again when that is done.")
-    if lock.word:
         raise CannotOpen(
-            f"A restore of {path} was interrupted; run the same 'strongroom restore' again, which finishes it."
+            f"The database {path} is being restored, or another process has locked {_lock_path(path)}; "
+            "start again when that is done."
         )
+    if lock.word:
+        raise _interrupted(path)

@@ -19,11 +19,16 @@ _BLOB = columns(VaultBlob)
 _SIZE = "octet_length(data) + coalesce(octet_length(hmac), 0)"
 _BLOB_SIZE = "octet_length(data) + coalesce(octet_length(salt), 0)"
 
-# The ciphertext goes from one table to the other, and not through us.
-_KEEP = Sql(f"""
+# The ciphertext goes from one table to the other, and not through us. A blob that damage has left in the place of text
+# is kept as text: a table takes no other, and to write a document again must mend it.
+_KEEP = f"""
     INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
-    SELECT user_id, {_DOCUMENT}, :moment FROM documents WHERE user_id = :user_id AND uid = :uid
-""")
+    SELECT user_id, {{}}, :moment FROM documents WHERE user_id = :user_id AND uid = :uid
+"""
+_KEEP_DOCUMENT = Sql(
+    sqlite=_KEEP.format(_DOCUMENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")),
+    postgres=_KEEP.format(_DOCUMENT),
+)
 _KEEP_BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
     SELECT user_id, {_BLOB}, :moment FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
@@ -62,7 +67,7 @@ async def keep(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: 
 
     What the dropped ones took is told.
     """
-    await tx.run(_KEEP, user_id=user_id, uid=uid, moment=moment)
+    await tx.run(_KEEP_DOCUMENT, user_id=user_id, uid=uid, moment=moment)
     if version <= most:
         return 0
     return sum(await tx.all(int, _TRIM, user_id=user_id, uid=uid, version=version - most))

@@ -22,8 +22,9 @@ from strongroom.client.device import Device
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.keys import AccountKey
 from strongroom.client.session import Session
+from tests.sampling import rounds
 
-COUNT = 100_000 if os.environ.get("SOAK") else 3_000
+COUNT = rounds(3_000, 100_000)
 VAULTS = ("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f7")
 UIDS = tuple(f"0192f0c2-0000-7000-8000-00000000000{n}" for n in range(4))
 TIMES = {"createdAt", "updatedAt", "deletedAt"}

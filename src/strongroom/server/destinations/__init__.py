@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 PIECE: Final = 4 * 1024 * 1024  # bytes that are sent or read at once
+EDGE: Final = 64 * 1024  # bytes of the beginning and of the end of a file by which it is told from another
 HALF: Final = ".half"
 _UNFINISHED: Final = re.compile(rf"\.(strongroom-\w+\.backup){re.escape(HALF)}")
 _A_DAY: Final = 86_400_000
@@ -42,6 +43,9 @@ class Destination(Protocol):
 
     async def sizes(self) -> dict[str, int]:
         """The names and sizes of the files that lie there; what lies below them does not count."""
+
+    async def has(self, path: Path) -> bool:
+        """Whether the file there of the same name and size is this one, as far as that can be told at little cost."""
 
     async def put(self, path: Path) -> None:
         """Send a file, and see that it arrived as it is here."""
@@ -73,9 +77,12 @@ async def send(to: Destination, path: Path, keep: Keep, now: int) -> bool:
     async with to:
         there = await to.sizes()
         size = path.stat().st_size  # noqa: ASYNC240 - nothing else runs in this process
-        if there.get(path.name, size) != size:
-            raise CannotSend(f"{to.named} has another file of the name {path.name}; give each service its own place.")
         missing = path.name not in there
+        if not missing and (there[path.name] != size or not await to.has(path)):
+            raise CannotSend(
+                f"{to.named} has another file of the name {path.name}, or a damaged copy of it; give each service its "
+                "own place, or move that file away, and this one is sent."
+            )
         if missing:
             await to.put(path)
         made = [*kept_of(there), *([Kept(time_of(path.name) or now, Path(path.name))] if missing else [])]
@@ -92,6 +99,17 @@ async def newest(where: Destination, now: int) -> Kept | None:
     async with where:
         made = kept_of(await where.sizes())
     return max((one for one in made if not is_misdated(one, now)), default=None)
+
+
+def edges_of(path: Path) -> dict[int, bytes]:
+    """The first and the last bytes of a file that is not empty, by where they begin."""
+    size = path.stat().st_size
+    found = {}
+    with path.open("rb") as file:
+        for offset in sorted({0, max(0, size - EDGE)}):
+            file.seek(offset)
+            found[offset] = file.read(EDGE)
+    return found
 
 
 def kept_of(there: Mapping[str, int]) -> list[Kept]:

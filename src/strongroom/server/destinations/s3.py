@@ -10,7 +10,7 @@ import re
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from strongroom.server.destinations import PIECE, CannotSend
+from strongroom.server.destinations import PIECE, CannotSend, edges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,6 +64,19 @@ class S3:
         with self._in_words():
             listed = _obstore().list_with_delimiter(self._store)
         return {meta["path"].rpartition("/")[2]: meta["size"] for meta in listed["objects"]}
+
+    async def has(self, path: Path) -> bool:
+        """Compare the beginning and the end. The library shows no checksum, and an ETag is one for some storages only.
+
+        Two archives differ there: in the manifest or the key of the encryption, and in the checksum at the end. What
+        the storage holds is its own to keep whole: it has checked what it was sent.
+        """
+        with self._in_words():
+            for offset, piece in edges_of(path).items():
+                found = _obstore().get_range(self._store, path.name, start=offset, length=len(piece))
+                if bytes(found) != piece:
+                    return False
+        return True
 
     async def put(self, path: Path) -> None:
         """Send a file in parts, each with its checksum; then see that it is there with its size."""

@@ -103,19 +103,22 @@ def migrate_sqlite(
 
 def _keep_copy(connection: apsw.Connection, number: int) -> None:
     """Copy the file as it is beside itself, unless an earlier start did; only a whole copy gets the name."""
+    from strongroom.store import disk
+
     kept = Path(f"{connection.db_filename('main')}.schema-{number:04}")
     if kept.exists():
         return
     half = Path(f"{kept}.{os.getpid()}.half")
     half.unlink(missing_ok=True)
-    os.close(owners.make_file(half))
-    target = type(connection)(str(half))
-    with target.backup("main", connection, "main") as backup:
-        while not backup.done:
-            backup.step(1_000)
-    target.close()
-    with half.open("rb+") as file:
-        os.fsync(file.fileno())
+    with os.fdopen(owners.make_file(half), "rb") as made:  # open for longer than SQLite has it, or its locks would go
+        target = type(connection)(str(half), flags=disk.READ_WRITE)
+        with target.backup("main", connection, "main") as backup:
+            while not backup.done:
+                backup.step(1_000)
+        target.close()
+        if not owners.is_same(made.fileno(), half):
+            raise CannotOpen(f"Another file took the place of {half} while it was written; start again.")
+        os.fsync(made.fileno())
     half.replace(kept)
 
 

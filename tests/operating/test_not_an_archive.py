@@ -1,0 +1,106 @@
+"""What is no archive, or cannot be opened without a passphrase: a sentence for each case, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from strongroom.store import open_database
+from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+
+PASSPHRASE: Final = "a passphrase of the tests"
+READERS: Final = (("backup", "--verify"), ("restore",))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    asyncio.run(open_database(str(tmp_path / "vault.db"), lambda: time.time_ns() // 1_000_000).close())
+    made = strongroom(tmp_path, "backup", "kept.backup", DB_PATH="vault.db", BACKUP_PASSPHRASE=PASSPHRASE)
+    assert made.returncode == 0, made.stderr
+    return tmp_path
+
+
+def without_a_terminal(
+    home: Path, *arguments: str, given: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command as cron does."""
+    return subprocess.run(
+        [*STRONGROOM, *arguments],
+        cwd=home,
+        env=clean_environment(DB_PATH="vault.db", **settings),
+        input=given,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
+@pytest.mark.parametrize("by", ["name", "stream"])
+def test_an_encrypted_archive_without_a_passphrase(home: Path, reader: tuple[str, ...], by: str) -> None:
+    """Exit code 2, every way to give it, and nothing is changed."""
+    archive = home / "kept.backup"
+    before = (home / "vault.db").read_bytes()
+    given = archive.read_bytes() if by == "stream" else b""
+    done = without_a_terminal(home, *reader, "-" if by == "stream" else str(archive), given=given)
+    assert done.returncode == 2, done
+    said = done.stderr.decode()
+    assert "is encrypted, and no passphrase was given" in said
+    for way in ("BACKUP_PASSPHRASE", "--backup-passphrase-file", "BACKUP_PASSPHRASE_FILE", "terminal"):
+        assert way in said
+    assert ("standard input, or" in said) == (by == "name"), "it is taken by the archive"
+    assert said.count("\n") == 1
+    assert (home / "vault.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
+def test_the_ways_to_give_it(home: Path, reader: tuple[str, ...]) -> None:
+    """Each of them opens it."""
+    (home / "passphrase").write_text(f"{PASSPHRASE}\n")
+    (home / "passphrase").chmod(0o600)
+    archive = (home / "kept.backup").read_bytes()
+    for more, given, settings in (
+        (("kept.backup",), f"{PASSPHRASE}\n".encode(), {}),
+        (("kept.backup", "--backup-passphrase-file", "passphrase"), b"", {}),
+        (("-",), archive, {"BACKUP_PASSPHRASE": PASSPHRASE}),
+        (("-",), archive, {"BACKUP_PASSPHRASE_FILE": "passphrase"}),
+    ):
+        done = without_a_terminal(home, *reader, *more, given=given, **settings)
+        assert done.returncode == 0, (more, done.stderr)
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
+@pytest.mark.parametrize("by", ["name", "stream"])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is not an archive of strongroom."),
+        (b"root:x:0:0:root:/root:/bin/bash\n", "is not an archive of strongroom."),
+        (b"strong", "is not an archive of strongroom."),
+        (b"SQLite format 3\0" + bytes(4080), "a database of SQLite"),
+        (gzip.compress(b"strongroom archive 1\n"), "compressed with gzip"),
+        (b'{"vaults": []}', "JSON"),
+        (os.urandom(4) + bytes(1000), "is not an archive of strongroom."),
+    ],
+    ids=["empty", "newline", "text", "short", "database", "gzip", "json", "bytes"],
+)
+def test_what_is_no_archive(home: Path, reader: tuple[str, ...], by: str, content: bytes, says: str) -> None:
+    """A sentence that names it, exit code 1 as for a damaged one, and nothing is changed."""
+    (home / "other").write_bytes(content)
+    before = (home / "vault.db").read_bytes()
+    done = without_a_terminal(home, *reader, "-" if by == "stream" else "other", given=content)
+    assert done.returncode == 1, done
+    said = done.stderr.decode()
+    assert says in said
+    assert ("other" if by == "name" else "tandard input") in said
+    assert said.count("\n") == 1
+    assert (home / "vault.db").read_bytes() == before

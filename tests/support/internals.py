@@ -1,0 +1,39 @@
+"""The one place in which tests reach behind the public doors of a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strongroom.server import Server
+from strongroom.server.room import Room
+from strongroom.store import Database
+
+
+def context_of(server: Server) -> Room:
+    """What all requests of a server share."""
+    return server._room
+
+
+def database_of(server: Server) -> Database:
+    """The database of a server."""
+    return server._room.db
+
+
+def runner_of(server: Server) -> Any:
+    """What runs a server that was started in this process; None before it is."""
+    return server._runner
+
+
+def is_started(server: Server) -> bool:
+    """Whether it listens."""
+    return server._runner is not None and server._runner.started.is_set()
+
+
+def unfinished(server: Server) -> set[Any]:
+    """What the server would wait for if it were told to stop now."""
+    return runner_of(server)._uvicorn.server_state.tasks  # type: ignore[no-any-return]
+
+
+async def purge(server: Server) -> None:
+    """Throw away what was kept for long enough, as a running server does now and then."""
+    await server._app.throw_away()
