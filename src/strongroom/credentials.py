@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
-from cryptography import x509
 from cryptography.exceptions import InvalidKey
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 from msgspec import Struct
@@ -263,4 +262,6 @@ def _checksum(data: bytes) -> bytes:
 
 def certificate_expiry(pem: bytes) -> float:
     """When the first of these certificates ends, in seconds since 1970; ValueError if there is none."""
+    from cryptography import x509  # which takes a fifth of the start of a process, and most need it not
+
     return x509.load_pem_x509_certificates(pem)[0].not_valid_after_utc.timestamp()
