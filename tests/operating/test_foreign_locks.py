@@ -12,6 +12,7 @@ import pytest
 
 from strongroom.store import turns
 from tests.contract.harness import SECRET
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
 
 COMMANDS = {
@@ -41,7 +42,7 @@ def folder(tmp_path: Path) -> Iterator[int]:
 
 
 def begin(home: Path, settings: dict[str, str], command: tuple[str, ...]) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return processes.Popen(
         [*STRONGROOM, *command],
         cwd=home,
         env=clean_environment(**settings),

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 from strongroom.store import open_database
+from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
 
 PASSPHRASE: Final = "a passphrase of the tests"
@@ -31,7 +32,7 @@ def without_a_terminal(
     home: Path, *arguments: str, given: bytes = b"", **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command as cron does."""
-    return subprocess.run(
+    return processes.run(
         [*STRONGROOM, *arguments],
         cwd=home,
         env=clean_environment(DB_PATH="vault.db", **settings),

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from tests.operating.test_notify import manager
-from tests.support import sandbox
+from tests.support import processes, sandbox
 from tests.support.ports import free_port
 from tests.support.waiting import until
 from tests.test_documents import ROOT
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.skipif(_reason is not None, reason=str(_reason))
 
 
 def printed() -> str:
-    done = subprocess.run([sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True)
+    done = processes.run([sys.executable, "-m", "strongroom", "systemd"], capture_output=True, text=True, check=True)
     return done.stdout
 
 
