@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.sampling import LONG
@@ -112,7 +113,8 @@ class Attacker:
             self.streams += 1
         create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
         for _ in range(3):
-            self._http.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
+            with suppress(httpx2.TransportError):  # so many bytes of this account wait that it may be cut off
+                self._http.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
 
     def malformed_bodies(self) -> None:
         paths = itertools.cycle((f"/vaults/{self.vault}/batch", self.documents, "/auth/api-keys"))
