@@ -199,12 +199,14 @@ def is_served(path: Path) -> bool:
 
 
 def word_of(path: Path) -> str:
-    """What the lock of this file says, without making one."""
+    """What the lock of this file says, without making one. Another name of some file is no lock, and says nothing."""
     try:
         descriptor = owners.open_plain(_lock_path(path))
     except OSError:
         return ""
     try:
+        if os.fstat(descriptor).st_nlink > 1:
+            return ""
         return os.read(descriptor, 100).decode("ascii", "replace")
     finally:
         os.close(descriptor)
