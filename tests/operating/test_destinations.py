@@ -112,6 +112,7 @@ def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None
         _put(place, name)
     for path in (home / "kept").glob("*.backup"):
         path.rename(path.with_name(name_at(now() - 2 * DAY)))
+    until(lambda: name_at(now()) > made.name, "another second, and so another name")
     assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
     newest = max(path.name for path in (home / "kept").glob("*.backup"))
     days = {name[11:19]: name for name in sorted([first, newest, yesterday])}
