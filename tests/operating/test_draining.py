@@ -97,6 +97,16 @@ def test_a_request_that_has_begun_to_arrive_is_answered(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
+@WORKERS
+def test_a_drain_ends_after_its_seconds(tmp_path: Path, workers: str) -> None:
+    """By itself, and not before."""
+    with running(tmp_path, DRAIN_SECONDS="2", WORKERS=workers, **SECRET) as (process, _):
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert time.monotonic() - began >= 2
+
+
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     """However long the server would drain."""
     with running(tmp_path, DRAIN_SECONDS="600", **SECRET) as (process, url):
