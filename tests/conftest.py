@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -74,6 +75,20 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of eight megabytes."""
+    mount = tmp_path / "small"
+    mount.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield mount
+    subprocess.run(["umount", "--lazy", str(mount)], check=False)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

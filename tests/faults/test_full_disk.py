@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.contract.harness import Server
 from tests.faults.test_kill import settle_in
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of eight megabytes."""
-    mount = tmp_path / "small"
-    mount.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, check=False
-    )
-    if made.returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=False)
 
 
 def test_a_full_disk_refuses_writes_and_keeps_reading(tmp_path: Path, small_disk: Path) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -82,20 +80,6 @@ def test_ready_says_so_in_a_sentence(tmp_path: Path) -> None:
         assert done.returncode == (free != "1000"), done
         assert told in done.stdout
         assert done.stderr == ""
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of eight megabytes."""
-    mount = tmp_path / "small"
-    mount.mkdir()
-    tried = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(mount)], capture_output=True, check=False
-    )
-    if tried.returncode:
-        pytest.skip("mounting a small file system needs root")
-    yield mount
-    subprocess.run(["umount", "--lazy", str(mount)], check=False)
 
 
 def test_vacuum_on_a_full_disk_is_a_sentence(small_disk: Path) -> None:
