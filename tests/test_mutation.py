@@ -8,9 +8,9 @@ import pytest
 
 from tests.coverage.__main__ import ROOT, measure, table
 from tests.mutation import sql
-from tests.mutation.choosing import Choice
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.running import Overlay
+from tests.mutation.runner import Overlay
+from tests.mutation.selection import Choice
 
 _GUARDED = '''
 """A module with more than 1 guard."""

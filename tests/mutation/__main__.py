@@ -17,9 +17,9 @@ from pathlib import Path
 
 from tests.coverage.__main__ import FOLDER, ROOT
 from tests.coverage.plugin import RESULTS
-from tests.mutation.choosing import Choice
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.running import Outcome, Overlay
+from tests.mutation.runner import Outcome, Overlay
+from tests.mutation.selection import Choice
 
 SOURCE = ROOT / "src"
 FOLDERS = ("actions", "store", "server", "client")
