@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.cli import configuration, feasible, terminal
+from strongroom.cli import backup_settings, configuration, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -37,7 +37,7 @@ def doctor(options: argparse.Namespace) -> int:
     findings = examining.examine(settings, configured.origin)
     findings += [
         fault("backup", sentence, "correct it: no server starts with it, and no backup is made")
-        for sentence in feasible.bad_recipient(settings)
+        for sentence in backup_settings.bad_recipient(settings)
     ]
     if options.json:
         import msgspec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, feasible, operating, serving, terminal
+from strongroom.cli import backup_settings, configuration, operating, serving, terminal
 from strongroom.cli.operating import answer, settings_of, size
 from strongroom.options import TABLE, Option
 
@@ -94,7 +94,7 @@ def config(options: argparse.Namespace) -> int:
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
     try:
-        feasible.refuse_impossible_backups(configured.settings())
+        backup_settings.refuse_impossible_backups(configured.settings())
     except BadSetting as error:
         raise terminal.Stop(str(error)) from None
     return 0

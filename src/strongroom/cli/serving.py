@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import configuration, feasible, terminal
+from strongroom.cli import backup_settings, configuration, terminal
 from strongroom.cli.configuration import ENV_FILE
 from strongroom.options import TABLE
 
@@ -104,7 +104,7 @@ def serve(options: argparse.Namespace) -> int:
         for warning in configured.warnings:
             terminal.complain(f"warning: {warning}")
         settings = configured.settings()
-        feasible.refuse_impossible_backups(settings)
+        backup_settings.refuse_impossible_backups(settings)
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
             terminal.complain(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."

@@ -23,7 +23,7 @@ _SHOWN: Final = 5  # lines of SQLite's own that are shown
 _UNREADABLE: Final = (apsw.CorruptError, apsw.IOError)
 
 
-def places(path: Path) -> list[str]:
+def damaged_parts(path: Path) -> list[str]:
     """Each damaged part of the file, once; none if it is sound. Raises what SQLite raises where it is no database."""
     with closing(connect_read_only(path)) as connection:
         connection.execute("BEGIN")

@@ -56,9 +56,7 @@ async def _findings(place: Side, now: int) -> list[Finding]:
 
 def _server(path: Path) -> Finding:
     """Whether anybody has the file open. A command that writes has it open for a moment too."""
-    if turns.is_served(path):
-        return fine("server", "A server runs on this database now, or another command works on it.")
-    return fine("server", "No server runs on this database now.")
+    return _server_finding(is_served=turns.is_served(path))
 
 
 async def _postgres_server(place: Side) -> Finding:
@@ -70,7 +68,11 @@ async def _postgres_server(place: Side) -> Finding:
             " AND (classid::bigint << 32 | objid::bigint) = $1",
             turns.SERVING,
         )
-    if held[0][0]:
+    return _server_finding(is_served=bool(held[0][0]))
+
+
+def _server_finding(*, is_served: bool) -> Finding:
+    if is_served:
         return fine("server", "A server runs on this database now, or another command works on it.")
     return fine("server", "No server runs on this database now.")
 
@@ -158,7 +160,7 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
 async def _sqlite_pages(place: Side) -> Finding:
     """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
     with in_words(place):
-        damaged = damage.places(Path(place.identity))
+        damaged = damage.damaged_parts(Path(place.identity))
     if damaged:
         return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
     return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")

@@ -31,7 +31,7 @@ TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")  # what a restore writes into the lock
-TURN_SECONDS: Final = 30  # how long to wait for one who is starting; it looks at the log, of which 64 MiB take a second
+LOCK_SECONDS: Final = 30  # how long to wait for one who is starting; it looks at the log, of which 64 MiB take a second
 _PAUSE_SECONDS: Final = 0.05  # between two tries
 _UNFINISHED: Final = re.compile(rf"\..+\.\d+{re.escape(HALF)}")
 
@@ -161,7 +161,7 @@ def starting(path: Path) -> Iterator[None]:
 
 
 def _wait_for_turn(folder: int, path: Path) -> None:
-    deadline = time.monotonic() + TURN_SECONDS
+    deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,7 +169,7 @@ def _wait_for_turn(folder: int, path: Path) -> None:
             if time.monotonic() > deadline:
                 lock = _lock_path(path)
                 raise CannotOpen(
-                    f"Another process has locked the folder {lock.parent} for {TURN_SECONDS} seconds, so that "
+                    f"Another process has locked the folder {lock.parent} for {LOCK_SECONDS} seconds, so that "
                     f"{lock.name} in it cannot be taken. It may be a start that recovers a damaged log; 'lslocks' and "
                     f"'fuser -v {lock.parent}' show which process it is. Wait for it or end it, and try again."
                 ) from None
