@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -10,7 +11,8 @@ import apsw
 import asyncpg
 import pytest
 
-from strongroom.server import ready
+from strongroom import credentials
+from strongroom.server import passwords, ready
 from tests.conftest import House, Open, runs
 from tests.support.internals import database_of
 
@@ -98,6 +100,28 @@ async def test_a_database_that_takes_no_writes_is_not_ready_until_it_does(house:
             holder.execute("ROLLBACK")
             holder.close()
         assert (await answer_of(h, 200))["status"] == "ready"
+
+
+@runs
+async def test_slow_hashing_is_ready_and_hashing_that_stands_still_is_not(
+    house: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine takes seconds for a password; threads that never finish leave none that could begin."""
+    going_on = threading.Event()
+    monkeypatch.setattr(credentials, "hash_password", lambda _: going_on.wait(60))
+    monkeypatch.setattr(passwords, "_PATIENCE", 0.2)
+    monkeypatch.setattr(ready, "LASTS", 0)
+    async with house() as h:
+        try:
+            assert (await h.http.get("/ready")).json()["checks"]["passwords"] == "ok"
+            for _ in range(100):
+                if (await h.http.get("/ready")).json()["checks"]["passwords"] == "failed":
+                    break
+            else:
+                pytest.fail("it is ready without a thread that hashes")
+        finally:
+            going_on.set()
+        await answer_of(h, 200)
 
 
 @runs

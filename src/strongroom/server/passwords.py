@@ -27,7 +27,7 @@ class PasswordPool:
         self._log = log
         self._pool = credentials.hashing_pool(self._note_priority)
         self._noted = self._failing = False
-        self._proven_at = float("-inf")
+        self._proven_at = self._begun_at = float("-inf")
         self.waiting = 0
 
     async def run(self, work: Callable[..., Any], *args: str) -> Any:
@@ -45,20 +45,25 @@ class PasswordPool:
 
     def _work(self, work: Callable[..., Any], args: tuple[str, ...]) -> Any:
         """On the thread. It counts as a proof even if nobody waits for it any more."""
+        self._begun_at = time.monotonic()
         result = work(*args)
         self._proven_at = time.monotonic()
         return result
 
     async def works(self) -> bool:
-        """Whether a password can be hashed: one was a moment ago, or one is now."""
-        before = self._proven_at
-        if time.monotonic() - before < PROVEN_SECONDS:
+        """Whether a password can be hashed: one was a moment ago, or one is now.
+
+        On a busy machine a hash can take seconds, for the threads have a low priority: one that a thread has begun is
+        enough. Threads that never finish are soon all taken, and then none begins.
+        """
+        began = time.monotonic()
+        if began - self._proven_at < PROVEN_SECONDS:
             return True
         try:
             async with await patience(_PATIENCE):
                 await self.run(credentials.hash_password, "a probe")
         except (Unavailable, TimeoutError):
-            return self._proven_at > before  # there is a long queue, and it moves
+            return max(self._begun_at, self._proven_at) >= began
         except Exception as error:  # noqa: BLE001 - whatever it is, nobody can log in
             if not self._failing:
                 self._log.fault(error, "ready")
