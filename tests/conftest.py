@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import signal
 import subprocess
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
@@ -30,6 +31,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
     config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; processes inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:
