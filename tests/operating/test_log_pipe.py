@@ -17,8 +17,10 @@ import pytest
 
 from tests.support import processes
 from tests.support.ports import free_port
+from tests.support.raw_http import connected, request, responses
 
-REQUESTS = 6_000  # some 200 bytes each; a pipe takes 64 KiB, and each process keeps 256 KiB
+REQUESTS = 4_000  # some 200 bytes each; a pipe takes 64 KiB, and each process keeps 256 KiB
+TOGETHER = 100  # requests that are sent at once
 
 
 @contextmanager
@@ -41,12 +43,19 @@ def unread(home: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes
         process.communicate()
 
 
+def ask(http: httpx2.Client) -> None:
+    """Send the requests over one connection; all are answered."""
+    with connected(int(http.base_url.port or 0)) as wire:
+        for _ in range(REQUESTS // TOGETHER):
+            wire.sendall(request("GET", "/health") * TOGETHER)
+            assert {response.status for response in responses(wire, TOGETHER)} == {200}
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_log_that_nobody_reads_stalls_nobody(tmp_path: Path, workers: str) -> None:
     """All are answered; once somebody reads, a line tells how many were left out, and nothing after it is."""
     with unread(tmp_path, LOG_LEVEL="debug", WORKERS=workers) as (process, http):
-        for _ in range(REQUESTS):
-            assert http.get("/health").status_code == 200
+        ask(http)
         assert process.stderr is not None
         lines: list[dict[str, object]] = []
         told = threading.Event()
@@ -75,8 +84,7 @@ def test_a_log_that_nobody_reads_stalls_nobody(tmp_path: Path, workers: str) -> 
 def test_an_end_does_not_hang_on_it(tmp_path: Path) -> None:
     """The pipe is full, and stays so."""
     with unread(tmp_path, LOG_LEVEL="debug") as (process, http):
-        for _ in range(REQUESTS):
-            assert http.get("/health").status_code == 200
+        ask(http)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
 
