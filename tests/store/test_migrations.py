@@ -267,7 +267,8 @@ def _open(where: str, results: multiprocessing.queues.Queue[str]) -> None:
 def test_ten_nodes_may_start_at_once(tmp_path: Path, engine: str) -> None:
     """One migrates, the others wait, all come up."""
     where = str(tmp_path / "vault.db") if engine == "sqlite" else postgres().fresh()
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     results: multiprocessing.queues.Queue[str] = context.Queue()
     nodes = [context.Process(target=_open, args=(where, results)) for _ in range(10)]
     for node in nodes:
