@@ -143,4 +143,4 @@ def test_tests_are_chosen_by_what_they_ran(tmp_path: Path) -> None:
         f"{uids}::test_uids_differ_and_sort_by_time",
     }
     assert chosen("store/documents.py", "sql condition dropped", "user_id") == set()
-    assert "| wire |" in table(tmp_path)
+    assert "| wire |" in table(tmp_path, ROOT / "src" / "strongroom" / "wire")

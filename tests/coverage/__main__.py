@@ -52,12 +52,12 @@ def data(folder: Path = FOLDER) -> coverage.Coverage:
     return coverage.Coverage(config_file=str(SETTINGS), data_suffix=False)
 
 
-def table(folder: Path = FOLDER) -> str:
-    """Lines and branches by folder; files that no test imports included."""
+def table(folder: Path = FOLDER, source: Path = SOURCE) -> str:
+    """Lines and branches by folder, of the sources below a folder; files that no test imports included."""
     measured = data(folder)
     measured.load()
     report = folder / "report.json"
-    measured.json_report(morfs=[str(path) for path in sorted(SOURCE.rglob("*.py"))], outfile=str(report))
+    measured.json_report(morfs=[str(path) for path in sorted(source.rglob("*.py"))], outfile=str(report))
     sums: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for name, file in json.loads(report.read_text())["files"].items():
         parts = (ROOT / name).relative_to(SOURCE).parts
