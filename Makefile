@@ -88,7 +88,7 @@ SOAK_sync := tests/sync
 SOAK_security := tests/security/test_decoding.py tests/security/test_leaks.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/security/test_memory_budget.py tests/security/test_loop.py
 SOAK_http := tests/server/test_http_differential.py
 SOAK_proxies := tests/proxies
-SOAK_operating := tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py
+SOAK_operating := tests/operating/test_replay.py tests/operating/test_unit.py tests/store/test_copy.py tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py tests/cli/test_backup.py tests/operating/test_hardening.py
 SOAK_upgrade := tests/upgrade
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation

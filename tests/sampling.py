@@ -20,6 +20,12 @@ def some(of: Iterable[T], shift: int = 0) -> list[T]:
     return rows if LONG else rows[(int(DAY) + shift) % _SHARE :: _SHARE]
 
 
+def one(of: Iterable[T], shift: int = 0) -> list[T]:
+    """One row, that of the day, shifted; every row where there is time."""
+    rows = list(of)
+    return rows if LONG else [rows[(int(DAY) + shift) % len(rows)]]
+
+
 def rounds(short: int, long: int) -> int:
     """How often, in `make test` and in `make soak`."""
     return long if LONG else short

@@ -255,12 +255,12 @@ def peak(source: str, target: str, cwd: Path) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
-    """3,000 documents of 50 KB, and three of 6 MiB: in every direction a copy needs little more than an empty one."""
+    """2,000 documents of 50 KB, and three of 6 MiB: in every direction a copy needs little more than an empty one."""
     asyncio.run(open_database(str(tmp_path / "empty.db"), clock).close())
     empty = peak("empty.db", postgres().fresh(), tmp_path)
-    source = filled(tmp_path / "old.db", clock, 3_000, 50_000)
+    source = filled(tmp_path / "old.db", clock, 2_000, 50_000)
     connection = apsw.Connection(source)
-    connection.execute("UPDATE documents SET data = ? WHERE uid > '002996'", ("A" * 6 * MIB,))
+    connection.execute("UPDATE documents SET data = ? WHERE uid > '001996'", ("A" * 6 * MIB,))
     connection.close()
     there = postgres().fresh()
     for start, end in ((source, there), (there, "back.db")):

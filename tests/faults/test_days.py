@@ -20,6 +20,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres
+from tests.sampling import one
 from tests.support import processes
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -151,10 +152,9 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         place.abandon()
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def engine(request: pytest.FixtureRequest) -> str:
-    engine: str = request.param
-    return engine
+def on_an_engine(shift: int) -> pytest.MarkDecorator:
+    """On one engine, the other one tomorrow; `make soak` plays both."""
+    return pytest.mark.parametrize("engine", one(["sqlite", "postgres"], shift))
 
 
 def blocks(text: str) -> list[str]:
@@ -162,6 +162,7 @@ def blocks(text: str) -> list[str]:
     return [body for language, body in fences(text) if language == "sh"]
 
 
+@on_an_engine(1)
 def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     """A server that backs itself up, two accounts, no stranger; a rehearsal beside it."""
     place = begin(engine)
@@ -190,6 +191,7 @@ def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     assert place.vaults(token) == ["first"]
 
 
+@on_an_engine(2)
 def test_something_is_gone(begin: Begin, engine: str) -> None:
     """What was deleted after the backup is there again, under another epoch."""
     place = begin(engine)
@@ -204,6 +206,7 @@ def test_something_is_gone(begin: Begin, engine: str) -> None:
     assert place.connect().get("/health").json()["epoch"] != epoch
 
 
+@on_an_engine(3)
 def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     """Every token is worth nothing at once, keys go on; then one person's sessions and key are ended."""
     place = begin(engine)
@@ -275,6 +278,7 @@ def test_the_file_is_damaged(begin: Begin) -> None:
     assert place.vaults(token) == ["first"]
 
 
+@on_an_engine(4)
 def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     """By wrong passwords, by a shut account, by a password that is forgotten."""
     place = begin(engine)
@@ -293,6 +297,7 @@ def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     assert place.login(email="ada.again@example.com").status_code == 200
 
 
+@on_an_engine(5)
 def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     """On another machine, and on the other engine, with the old secret: who was signed in goes on."""
     old = begin(engine)

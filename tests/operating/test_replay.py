@@ -22,6 +22,7 @@ import yaml
 from strongroom.cli.configuration import SYSTEM_FILE
 from tests.faults import test_days as days
 from tests.postgres import postgres
+from tests.sampling import one
 from tests.support.machine import UID, Machine, needs_another_user
 from tests.support.ports import free_port
 from tests.test_documents import text_of
@@ -250,7 +251,7 @@ class ContainerPlace(Apart):
         return "vault.backup"
 
 
-@pytest.fixture(params=[UnitPlace, ContainerPlace], ids=["unit", "container"])
+@pytest.fixture
 def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Apart]]:
     """Makes places of one kind, and leaves nothing behind."""
     made: list[Apart] = []
@@ -264,31 +265,29 @@ def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[.
         place.abandon()
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-def test_the_first_day_and_every_day(begin: days.Begin, engine: str) -> None:
-    """As the page says."""
-    days.test_the_first_day_and_every_day(begin, engine)
+STORIES: list[tuple[Callable[..., None], list[str]]] = [
+    (days.test_the_first_day_and_every_day, ["sqlite"]),
+    (days.test_the_first_day_and_every_day, ["postgres"]),
+    (days.test_something_is_gone, ["sqlite"]),
+    (days.test_something_is_gone, ["postgres"]),
+    (days.test_the_secret_has_leaked, ["sqlite"]),
+    (days.test_the_owner_is_locked_out, ["sqlite"]),
+    (days.test_the_machine_is_gone, ["sqlite"]),
+    (days.test_the_disk_is_full, []),
+    (days.test_the_file_is_damaged, []),
+]
+WAYS = [("unit", UnitPlace), ("container", ContainerPlace)]
 
 
 @pytest.mark.parametrize(
-    ("story", "engine"),
+    ("begin", "story", "engine"),
     [
-        (days.test_something_is_gone, "sqlite"),
-        (days.test_something_is_gone, "postgres"),
-        (days.test_the_secret_has_leaked, "sqlite"),
-        (days.test_the_owner_is_locked_out, "sqlite"),
-        (days.test_the_machine_is_gone, "sqlite"),
+        pytest.param(place, story, engine, id="-".join([way, story.__name__, *engine]))
+        for number, (story, engine) in enumerate(STORIES)
+        for way, place in one(WAYS, number)
     ],
-    ids=lambda value: getattr(value, "__name__", value),
+    indirect=["begin"],
 )
-def test_a_story_on_either_engine(begin: days.Begin, engine: str, story: Callable[..., None]) -> None:
-    """As the page tells it."""
-    story(begin, engine)
-
-
-@pytest.mark.parametrize(
-    "story", [days.test_the_disk_is_full, days.test_the_file_is_damaged], ids=lambda story: story.__name__
-)
-def test_a_story_of_a_file(begin: days.Begin, story: Callable[..., None]) -> None:
-    """As the page tells it."""
-    story(begin)
+def test_a_story(begin: days.Begin, story: Callable[..., None], engine: list[str]) -> None:
+    """As the page tells it: in `make test` as the unit's user or as in the container, and the other way tomorrow."""
+    story(begin, *engine)

@@ -22,7 +22,7 @@ from strongroom.cli import main
 from strongroom.store.backup import backup
 from tests.conftest import START, Clock
 from tests.moving import live_in, rows_of
-from tests.sampling import LONG
+from tests.sampling import LONG, one
 from tests.store.test_restore import Silence
 
 MIB = 1024 * 1024
@@ -180,7 +180,15 @@ def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     return said.err
 
 
-@pytest.mark.parametrize("crafted", [of_values, of_rows, of_manifests, of_blocks], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    ("crafted", "where"),
+    [
+        pytest.param(crafted, engine, id=f"{crafted.__name__}-{engine}")
+        for number, crafted in enumerate([of_values, of_rows, of_manifests, of_blocks])
+        for engine in one(["sqlite", "postgres"], number)
+    ],
+    indirect=["where"],
+)
 def test_a_crafted_archive_is_refused_in_a_sentence(
     crafted: Any, real: Original, where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
