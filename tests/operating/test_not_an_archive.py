@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -20,12 +21,20 @@ PASSPHRASE: Final = "a passphrase of the tests"
 READERS: Final = (("backup", "--verify"), ("restore",))
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    asyncio.run(open_database(str(tmp_path / "vault.db"), lambda: time.time_ns() // 1_000_000).close())
-    made = strongroom(tmp_path, "backup", "kept.backup", DB_PATH="vault.db", BACKUP_PASSPHRASE=PASSPHRASE)
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database and an encrypted backup of it."""
+    folder = tmp_path_factory.mktemp("template")
+    asyncio.run(open_database(str(folder / "vault.db"), lambda: time.time_ns() // 1_000_000).close())
+    made = strongroom(folder, "backup", "kept.backup", DB_PATH="vault.db", BACKUP_PASSPHRASE=PASSPHRASE)
     assert made.returncode == 0, made.stderr
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def home(template: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(template, tmp_path / "home"))
 
 
 def without_a_terminal(
