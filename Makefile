@@ -27,7 +27,8 @@ PARALLEL ?= 3
 # The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
 unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
-# a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk.
+# a process that is killed loses nothing that it has written, there as on a disk. `make soak` uses the disk for faults,
+# for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
 .PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
@@ -93,8 +94,10 @@ SOAK_upgrade := tests/upgrade
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
+soak-client soak-sync soak-security soak-http soak-proxies: private PLACE = $(IN_MEMORY)
+
 soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
-	SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
+	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
 	  $(BIN)/python -m pytest --capture=no --verbose --durations 10 $(SOAK_$*) $(PYTEST)
 
 soak-mutation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.sampling import LONG
@@ -11,11 +11,16 @@ from tests.sync.place import Place
 
 
 def examples(short: int, long: int) -> settings:
-    """How many, here and in `make soak`, where they are others each time."""
+    """How many, here and in `make soak`, where they are others each time.
+
+    There a failure is shown as it was found. All examples share a server, and after a failure it is no longer as it
+    was: what is left when the example is made smaller may have nothing to do with the fault.
+    """
     return settings(
         max_examples=long if LONG else short,
         stateful_step_count=60 if LONG else 40,
         derandomize=not LONG,
+        phases=[Phase.explicit, Phase.generate] if LONG else list(Phase),
         database=None,
         deadline=None,
         suppress_health_check=list(HealthCheck),
