@@ -191,7 +191,7 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
         (document, "hmac: escapes"),
     ):
 
-        def send(path: str = path, body: bytes = nonsense[path][name]) -> None:
+        def send(path: str = path, body: bytes = nonsense[path][name]()) -> None:
             assert person.http.post(path, content=body, headers=JSON).status_code in {200, 400}
 
         server.holds(send, 0.1)  # a body of the largest size whose every byte is a key; decoded in steps
