@@ -35,12 +35,15 @@ def cost(kind: type[wire.Body], body: bytes) -> tuple[float, int]:
     return time.process_time() - began, told
 
 
-def within(kind: type[wire.Body], hostile: Iterator[tuple[str, hostile_bodies.Made]], seconds: float) -> None:
+Hostile = Iterator[tuple[str, hostile_bodies.Made]]
+
+
+def within(kind: type[wire.Body], hostile: Hostile, seconds: float, shift: int = 0) -> None:
     """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb.
 
     In `make test` it is a quarter of the bodies, another one each day; another kind has another quarter.
     """
-    for name, made in some(hostile, hostile_bodies.BODIES.index(kind)):
+    for name, made in some(hostile, hostile_bodies.BODIES.index(kind) + shift):
         body = made()
         taken, told = cost(kind, body)
         for _ in range(2):
@@ -60,7 +63,8 @@ def test_no_kind_of_body_takes_long(kind: type[wire.Body]) -> None:
 @pytest.mark.parametrize("kind", [wire.Batch, wire.CreateApiKey], ids=lambda kind: kind.__name__)
 def test_no_body_of_the_largest_size_takes_long(kind: type[wire.Body]) -> None:
     """The kinds that hold lists, at the size that is taken by default; in `make test`, a third of both."""
-    within(kind, hostile_bodies.bodies(kind, LARGE), SECONDS * LARGE / LARGEST)
+    other = 2  # bodies than those of the test above, on the same day
+    within(kind, hostile_bodies.bodies(kind, LARGE), SECONDS * LARGE / LARGEST, other)
 
 
 def test_no_batch_of_a_thousand_takes_long() -> None:
