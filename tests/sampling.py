@@ -1,4 +1,4 @@
-"""Samples of long tables: a quarter in `make test`, another one each day, and every row in `make soak`."""
+"""Samples of long tables: a quarter or one row in `make test`, another one each day; every row in `make soak`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def some(of: Iterable[T], shift: int = 0) -> list[T]:
     return rows if LONG else rows[(int(DAY) + shift) % _SHARE :: _SHARE]
 
 
-def one(of: Iterable[T], shift: int = 0) -> list[T]:
-    """One row, that of the day, shifted; every row where there is time."""
-    rows = list(of)
-    return rows if LONG else [rows[(int(DAY) + shift) % len(rows)]]
+def one_of(rows: Iterable[T], shift: int = 0) -> list[T]:
+    """One row, the next one each day, shifted; every row where there is time."""
+    found = list(rows)
+    return found if LONG else [found[(int(DAY) + shift) % len(found)]]
 
 
 def rounds(short: int, long: int) -> int:

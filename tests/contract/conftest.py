@@ -1,28 +1,14 @@
 """The servers and the people that the contract tests share; each worker process has its own."""
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from .checks import Json, good
+from .checks import Json
 from .harness import ENGINES, Server, fresh_address
 from .people import Person
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Name the marker of the tests that want time to have passed."""
-    config.addinivalue_line("markers", "late: runs after all others, for time has to pass before it")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the late tests to the end, so that the others fill the time they wait for."""
-    items.sort(key=lambda item: item.get_closest_marker("late") is not None)
-
 
 SETTINGS: dict[str, dict[str, str]] = {
     "both": {},
@@ -39,32 +25,12 @@ SETTINGS: dict[str, dict[str, str]] = {
 }
 
 
-@dataclass
-class Reuse:
-    """A session in which a dead refresh token was left behind."""
-
-    person: Person
-    dead: str
-    live: Json
-    died: float
-
-
-def _left_behind(server: Server) -> Reuse:
-    """Let a refresh token die."""
-    person = Person.register(server)
-    http = person.server.connect()
-    first = good(http.post("/auth/refresh", json={"refreshToken": person.refresh}))
-    second = good(http.post("/auth/refresh", json={"refreshToken": first["refreshToken"]}))
-    return Reuse(person, person.refresh, second, time.monotonic())
-
-
 class Servers:
     """The servers that tests share: each is started when the first test asks for it, and ends with the last test."""
 
     def __init__(self, factory: pytest.TempPathFactory) -> None:
         self._factory = factory
         self._running: dict[tuple[str, str], Server] = {}
-        self._reuse: dict[Server, Reuse] = {}
 
     def get(self, name: str, engine: str) -> Server:
         """The server with the settings of this name, on this engine."""
@@ -73,13 +39,7 @@ class Servers:
             server = Server(self._factory.mktemp(f"{name}-{engine}"), engine, **SETTINGS[name])
             self._running[name, engine] = server
             server.start()
-            if name == "both":
-                self._reuse[server] = _left_behind(server)
         return server
-
-    def reuse(self, server: Server) -> Reuse:
-        """What was left behind when this server was started."""
-        return self._reuse[server]
 
     def end(self) -> None:
         """End them all; each ends well, and has met no fault."""
@@ -199,9 +159,3 @@ def vault(ann: Person) -> Json:
 def stranger(both: Server) -> httpx2.Client:
     """A caller without any authority, from an address that nobody else uses."""
     return both.connect(address=fresh_address())
-
-
-@pytest.fixture
-def reuse(servers: Servers, both: Server) -> Reuse:
-    """A refresh token that died when the server was started, for the test that needs it dead for more than 30 s."""
-    return servers.reuse(both)

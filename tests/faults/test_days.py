@@ -20,7 +20,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres
-from tests.sampling import one
+from tests.sampling import one_of
 from tests.support import processes
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -154,7 +154,7 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
 
 def on_an_engine(shift: int) -> pytest.MarkDecorator:
     """On one engine, the other one tomorrow; `make soak` plays both."""
-    return pytest.mark.parametrize("engine", one(["sqlite", "postgres"], shift))
+    return pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"], shift))
 
 
 def blocks(text: str) -> list[str]:

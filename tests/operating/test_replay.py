@@ -22,7 +22,7 @@ import yaml
 from strongroom.cli.configuration import SYSTEM_FILE
 from tests.faults import test_days as days
 from tests.postgres import postgres
-from tests.sampling import one
+from tests.sampling import one_of
 from tests.support.machine import UID, Machine, needs_another_user
 from tests.support.ports import free_port
 from tests.test_documents import text_of
@@ -284,7 +284,7 @@ WAYS = [("unit", UnitPlace), ("container", ContainerPlace)]
     [
         pytest.param(place, story, engine, id="-".join([way, story.__name__, *engine]))
         for number, (story, engine) in enumerate(STORIES)
-        for way, place in one(WAYS, number)
+        for way, place in one_of(WAYS, number)
     ],
     indirect=["begin"],
 )

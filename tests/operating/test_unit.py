@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from tests.operating.test_notify import manager
-from tests.sampling import one
+from tests.sampling import one_of
 from tests.support import processes, sandbox
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -134,7 +134,7 @@ print("all of it")
     assert done.stdout == "all of it\n", done.stderr
 
 
-@pytest.mark.parametrize("workers", one(["1", "2"]))
+@pytest.mark.parametrize("workers", one_of(["1", "2"]))
 def test_a_service_under_the_unit(tmp_path: Path, workers: str) -> None:
     """People register and log in, backups are made, secrets reloaded; every command of an operator works too."""
     machine = Machine(

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
 from strongroom import wire
 from strongroom.wire import lines
 
+Made = Callable[[], bytes]  # makes a body: most are large, and few are needed at a time
+_KINDS = (kind for module in (wire, lines) for kind in vars(module).values() if isinstance(kind, type))
 BODIES: list[type[wire.Body]] = [
     kind
-    for module in (wire, lines)
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, wire.Body) and kind is not wire.Body and kind.__name__[0] != "_"
+    for kind in dict.fromkeys(_KINDS)
+    if issubclass(kind, wire.Body) and kind is not wire.Body and kind.__name__[0] != "_"
 ]
 
 # A value of about this many bytes: what a reader might build, count, compare or convert for a long time.
@@ -54,23 +56,30 @@ def value(piece: str, size: int) -> bytes:
     return head + middle * max(1, (size - len(head) - len(tail)) // len(middle)) + tail
 
 
-def bodies(kind: type[wire.Body], size: int) -> Iterator[tuple[str, bytes]]:
+def bodies(kind: type[wire.Body], size: int) -> Iterator[tuple[str, Made]]:
     """Hostile bodies of about this size: in each known field, in an unknown one, repeated, and all around."""
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for piece in _PIECES:
-        nonsense = value(piece, size)
         for name in (*names, "unknown"):
-            yield f"{name}: {piece}", b'{"%s":%s}' % (name.encode(), nonsense)
-        yield piece, nonsense
+            yield f"{name}: {piece}", partial(_field, name, piece, size)
+        yield piece, partial(value, piece, size)
     for name in (*names, "unknown"):
-        for what in (b"1", b'""', b"null", b"[]", b"{}"):
-            again = b'"%s":%s,' % (name.encode(), what)
-            yield f"{name} again and again: {what.decode()}", b"{" + again * (size // len(again)) + again[:-1] + b"}"
-    yield "many unknown fields", _many_fields(size)
-    yield "a long name", b'{"' + b"a" * size + b'":1}'
-    yield "an escaped name", b'{"' + b"\\n" * (size // 2) + b'":1}'
-    yield "cut off", b'{"operations":[' + b"{}," * (size // 3)
-    yield "no UTF-8 at its end", b'{"unknown":"' + "é".encode() * (size // 2) + b'\xff"}'
+        for what in ("1", '""', "null", "[]", "{}"):
+            yield f"{name} again and again: {what}", partial(_again, name, what, size)
+    yield "many unknown fields", partial(_many_fields, size)
+    yield "a long name", lambda: b'{"' + b"a" * size + b'":1}'
+    yield "an escaped name", lambda: b'{"' + b"\\n" * (size // 2) + b'":1}'
+    yield "cut off", lambda: b'{"operations":[' + b"{}," * (size // 3)
+    yield "no UTF-8 at its end", lambda: b'{"unknown":"' + "é".encode() * (size // 2) + b'\xff"}'
+
+
+def _field(name: str, piece: str, size: int) -> bytes:
+    return b'{"%s":%s}' % (name.encode(), value(piece, size))
+
+
+def _again(name: str, what: str, size: int) -> bytes:
+    again = b'"%s":%s,' % (name.encode(), what.encode())
+    return b"{" + again * (size // len(again)) + again[:-1] + b"}"
 
 
 @functools.cache
@@ -78,11 +87,13 @@ def _many_fields(size: int) -> bytes:
     return b"{" + b",".join(b'"%x":0' % number for number in range(size // 9)) + b"}"
 
 
-def batches(size: int) -> Iterator[tuple[str, bytes]]:
+def batches(size: int) -> Iterator[tuple[str, Made]]:
     """Batches of no more operations than there may be, with a hostile value in each."""
-    each = size // 1_000
     for piece in _PIECES:
-        nonsense = value(piece, each)
-        for field in (b"unknown", b"op", b"data", b"collection", b"hmac", b"uid"):
-            item = b'{"op":"create","collection":"c","data":"AAAA","%s":%s}' % (field, nonsense)
-            yield f"1000 x {field.decode()}: {piece}", b'{"operations":[' + b",".join([item] * 1_000) + b"]}"
+        for field in ("unknown", "op", "data", "collection", "hmac", "uid"):
+            yield f"1000 x {field}: {piece}", partial(_batch, field, piece, size // 1_000)
+
+
+def _batch(field: str, piece: str, each: int) -> bytes:
+    item = b'{"op":"create","collection":"c","data":"AAAA","%s":%s}' % (field.encode(), value(piece, each))
+    return b'{"operations":[' + b",".join([item] * 1_000) + b"]}"

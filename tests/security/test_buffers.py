@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from tests.support import processes
 from tests.support.raw_http import connected, request, responses, until_closed
 from tests.support.waiting import until
 from tests.test_memory import resident
@@ -57,8 +58,8 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(folder: Path, **settings: str) -> Iterator[Served]:
-    """Run a server with these settings."""
+def served(folder: Path, start: Callable[..., Any] = processes.Popen, **settings: str) -> Iterator[Served]:
+    """Run a server with these settings; `subprocess.Popen` starts it from nothing."""
     environment = {
         **os.environ,
         "JWT_SECRET": "x" * 32,
@@ -71,7 +72,7 @@ def served(folder: Path, **settings: str) -> Iterator[Served]:
     command = [sys.executable, "-m", "strongroom", "serve"]
     with (
         (folder / "log").open("wb") as log,
-        subprocess.Popen(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as server,
+        start(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as server,
         ExitStack() as stack,
     ):
         stack.callback(server.kill)

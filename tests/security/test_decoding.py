@@ -12,7 +12,7 @@ from strongroom import wire
 from strongroom.errors import Invalid
 from strongroom.wire import lines
 from tests.conftest import Open, runs
-from tests.sampling import LONG
+from tests.sampling import LONG, some
 from tests.security import hostile_bodies
 
 MIB = 1024 * 1024
@@ -20,6 +20,7 @@ LARGEST = 6 * MIB  # the default of MAX_BODY_BYTES
 SECONDS = 0.3  # of processor time, for a body of that size
 FAULTS = 100
 LARGE = LARGEST if LONG else LARGEST // 3
+on_one_engine = pytest.mark.parametrize("where", ["sqlite"], indirect=True)  # bodies that no engine gets to see
 SMALLER = 8  # every kind is tried with bodies of this part of the size, in this part of the time
 
 
@@ -34,9 +35,16 @@ def cost(kind: type[wire.Body], body: bytes) -> tuple[float, int]:
     return time.process_time() - began, told
 
 
-def within(kind: type[wire.Body], hostile: Iterator[tuple[str, bytes]], seconds: float) -> None:
-    """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb."""
-    for name, body in hostile:
+Hostile = Iterator[tuple[str, hostile_bodies.Made]]
+
+
+def within(kind: type[wire.Body], hostile: Hostile, seconds: float, shift: int = 0) -> None:
+    """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb.
+
+    In `make test` it is a quarter of the bodies, another one each day; another kind has another quarter.
+    """
+    for name, made in some(hostile, hostile_bodies.BODIES.index(kind) + shift):
+        body = made()
         taken, told = cost(kind, body)
         for _ in range(2):
             if taken > seconds:
@@ -55,7 +63,8 @@ def test_no_kind_of_body_takes_long(kind: type[wire.Body]) -> None:
 @pytest.mark.parametrize("kind", [wire.Batch, wire.CreateApiKey], ids=lambda kind: kind.__name__)
 def test_no_body_of_the_largest_size_takes_long(kind: type[wire.Body]) -> None:
     """The kinds that hold lists, at the size that is taken by default; in `make test`, a third of both."""
-    within(kind, hostile_bodies.bodies(kind, LARGE), SECONDS * LARGE / LARGEST)
+    other = 2  # bodies than those of the test above, on the same day
+    within(kind, hostile_bodies.bodies(kind, LARGE), SECONDS * LARGE / LARGEST, other)
 
 
 def test_no_batch_of_a_thousand_takes_long() -> None:
@@ -70,27 +79,32 @@ def test_the_time_grows_with_the_size_and_no_faster() -> None:
         small, large = (
             b'{"%s":%s}' % (field, hostile_bodies.value(piece.decode(), size)) for size in (2 * MIB, 8 * MIB)
         )
-        short = min(cost(wire.Batch, small)[0] for _ in range(3))
-        long = min(cost(wire.Batch, large)[0] for _ in range(3))
-        assert long <= 8 * short + 0.02, (name, short, long)
+        short, long = [], []
+        for _ in range(3):  # other work may disturb: the best of each counts
+            short.append(cost(wire.Batch, small)[0])
+            long.append(cost(wire.Batch, large)[0])
+            if min(long) <= 8 * min(short) + 0.02:
+                break
+        assert min(long) <= 8 * min(short) + 0.02, (name, short, long)
 
 
 @pytest.mark.parametrize("piece", ["digits", "escapes", "deep lists", "list of numbers", "text with commas"])
 def test_no_line_of_an_import_takes_long(piece: str) -> None:
-    """A line is as long as a body, and costs no more."""
+    """A line is as long as a body, and costs no more; in `make test`, a third of both."""
     for field in ("kind", "uid", "data", "createdAt", "unknown"):
-        raw = b'{"kind":"document","%s":%s}\n' % (field.encode(), hostile_bodies.value(piece, LARGEST))
+        raw = b'{"kind":"document","%s":%s}\n' % (field.encode(), hostile_bodies.value(piece, LARGE))
         took = []
         for _ in range(3):
             began = time.process_time()
             with pytest.raises(Invalid):
                 lines.read_line(raw)
             took.append(time.process_time() - began)
-            if took[-1] <= SECONDS:
+            if took[-1] <= SECONDS * LARGE / LARGEST:
                 break
-        assert min(took) <= SECONDS, (piece, field, took)
+        assert min(took) <= SECONDS * LARGE / LARGEST, (piece, field, took)
 
 
+@on_one_engine
 @runs
 async def test_a_batch_is_refused_by_its_length_before_its_items(house: Open) -> None:
     """350,000 bad operations once kept the server for minutes, and the answer had 132 MB."""
@@ -108,6 +122,7 @@ async def test_a_batch_is_refused_by_its_length_before_its_items(house: Open) ->
             assert details == {"fields": {"operations": "must be a list of 1 to 1000 operations"}}
 
 
+@on_one_engine
 @runs
 async def test_at_most_a_hundred_faults_are_explained(house: Open) -> None:
     """The answer tells the first hundred, and that there are more."""
@@ -124,6 +139,7 @@ async def test_at_most_a_hundred_faults_are_explained(house: Open) -> None:
             assert len(refused.content) < 64 * 1024
 
 
+@on_one_engine
 @runs
 async def test_lists_of_a_key_are_refused_by_their_length(house: Open) -> None:
     """A million and a half collections once took seconds."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import socket
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from strongroom.server.table import Endpoint
 from tests.contract.harness import SECRET, Server, fresh_address
 from tests.contract.people import unique_email
 from tests.sampling import LONG, some
+from tests.support.raw_http import Response, refusal
 
 ENDPOINTS = routes.table(Variant.BOTH).endpoints
 SECRETS = ("password", "new password", "access token", "refresh token", "API key")
@@ -124,7 +126,34 @@ def abuses(endpoint: Endpoint, text: str) -> Iterator[dict[str, Any]]:
     yield {"url": plain, "method": "PATCH", "json": {text: text}}
 
 
-def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, httpx2.Response]]:
+class Caller:
+    """Calls from an address of its own, over a connection that is kept for as long as answers have an end."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}"
+        self._to, self._from = ("127.0.0.1", port), (fresh_address(), 0)
+        self._wire: socket.socket | None = None
+
+    def refused(self, method: str, url: str, **more: Any) -> Response | None:
+        """How a request is refused; None if it is not."""
+        asked = httpx2.Request(method, self._url + url, **more)
+        lines = [b"%s %s HTTP/1.1" % (method.encode(), asked.url.raw_path)]
+        lines += [b"%s: %s" % header for header in asked.headers.raw]
+        if self._wire is None:
+            self._wire = socket.create_connection(self._to, 30, self._from)
+        self._wire.sendall(b"\r\n".join(lines) + b"\r\n\r\n" + asked.read())
+        answer = refusal(self._wire)
+        if answer is None or answer.closes:
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+        self._wire = None
+
+
+def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, Response]]:
     """What an endpoint says to abuses, from nobody and from somebody who has nothing to hide.
 
     In `make test` each canary comes in a quarter of the ways, another one each day; each way with some canaries.
@@ -132,17 +161,15 @@ def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, httpx2.Respo
     body = {"email": unique_email(), "password": "correct horse"}
     worker = cage.server.connect().post("/auth/email/register", json=body).json()["accessToken"]
     for number, (kind, text) in enumerate(cage.canaries.items()):
-        http = cage.server.connect(address=fresh_address())
+        caller = Caller(cage.server.port)
         for abuse, bearer in itertools.product(some(abuses(endpoint, text), number), (None, worker)):
             given = {"method": endpoint.method, **abuse}
             if bearer is not None:
                 given["headers"] = {"authorization": f"Bearer {bearer}", **given.get("headers", {})}
-            with http.stream(**given) as answer:  # an answer that is given may go on for ever
-                if answer.status_code >= 400:
-                    answer.read()
-                    assert answer.status_code < 500, answer.text
-                    yield kind, answer
-        http.close()
+            if answer := caller.refused(**given):
+                assert answer.status < 500, answer.body
+                yield kind, answer
+        caller.close()
 
 
 def test_no_canary_sings(cage: Cage) -> None:
@@ -151,7 +178,7 @@ def test_no_canary_sings(cage: Cage) -> None:
     for endpoint in ENDPOINTS:
         for kind, answer in refusals(cage, endpoint):
             count += 1
-            shown = answer.text + str(answer.headers)
+            shown = answer.body.decode() + str(answer.headers)
             if any(part in shown for part in cage.parts(kind)):
                 echoes.append((endpoint.method, endpoint.path, kind, shown))
     assert echoes == []

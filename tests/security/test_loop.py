@@ -16,10 +16,10 @@ import pytest
 
 import tests.watchdog
 from strongroom import wire
-from tests.contract.harness import Server
+from tests.contract.harness import ENGINES, Server
 from tests.contract.people import Person
 from tests.postgres import postgres
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
 
@@ -61,17 +61,38 @@ class Watched(Server):
         raise AssertionError(seen)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    """A watched server on each engine."""
-    place = {"DATABASE_URL": postgres().fresh()} if request.param == "postgres" else {}
-    watched = Watched(tmp_path_factory.mktemp("watched"), TRUSTED_PROXIES="127.0.0.0/8", **place)
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Watched]]:
+    """Gives the watched server on an engine, which is started for the first test that asks for it."""
+    running: dict[str, Watched] = {}
+
+    def get(engine: str) -> Watched:
+        if engine not in running:
+            place = {"DATABASE_URL": postgres().migrated()} if engine == "postgres" else {}
+            home = tmp_path_factory.mktemp("watched")
+            running[engine] = Watched(home, TRUSTED_PROXIES="127.0.0.0/8", **place)
+            running[engine].start()
+        return running[engine]
+
     try:
-        yield watched.start()
-        assert watched.end() == 0
-        assert '"event":"fault"' not in watched.log()
+        yield get
+        for server in running.values():
+            assert server.end() == 0
+            assert '"event":"fault"' not in server.log()
     finally:
-        watched.abandon()
+        for server in running.values():
+            server.abandon()
+
+
+@pytest.fixture
+def server(watched: Callable[[str], Watched], request: pytest.FixtureRequest) -> Watched:
+    """The watched server on the engine of the test."""
+    return watched(request.param)
+
+
+def engines(shift: int) -> pytest.MarkDecorator:
+    """Runs a test on one engine, on the other one the next day; on both in `make soak`."""
+    return pytest.mark.parametrize("server", one_of(ENGINES, shift), indirect=True)
 
 
 @pytest.fixture
@@ -92,7 +113,11 @@ def test_a_planted_fault_is_caught(tmp_path: Path) -> None:
         watched.abandon()
 
 
-@pytest.mark.parametrize("size", [200, 6_000])
+@pytest.mark.parametrize(
+    ("server", "size"),
+    [(engine, size) for shift, size in enumerate((200, 6_000)) for engine in one_of(ENGINES, shift)],
+    indirect=["server"],
+)
 def test_batches(server: Watched, person: Person, size: int) -> None:
     """A thousand operations of each kind, small ones and as large as fit into a body; and one that is refused."""
     path = f"/vaults/{person.vault()['uid']}/batch"
@@ -113,6 +138,7 @@ def test_batches(server: Watched, person: Person, size: int) -> None:
     server.holds(all_kinds)
 
 
+@engines(0)
 def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     """They share a transaction, and the loop is shared all the same."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -127,6 +153,7 @@ def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     server.holds(crowd)
 
 
+@engines(1)
 def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     """As many rows as there are, in and out."""
     vault = person.vault(data="x" * MIB, salt="")
@@ -137,18 +164,19 @@ def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
         person.document(vault, data="QUJD" * (MIB + MIB // 4))
     server.holds(lambda: person.http.get(f"/vaults/{vault['uid']}/documents"))
     server.holds(lambda: person.http.get("/vault"))
-    server.holds(lambda: person.http.get("/auth/export"))
-    file = person.http.get("/auth/export").content
+    files = []
+    server.holds(lambda: files.append(person.http.get("/auth/export").content))
 
     def bring() -> None:
         other = Person.register(server)
-        answer = other.http.post("/auth/import", content=file, headers={"content-type": "application/x-ndjson"})
+        answer = other.http.post("/auth/import", content=files[-1], headers={"content-type": "application/x-ndjson"})
         assert answer.status_code == 200, answer.text
         assert other.http.delete(f"/vault/{vault['uid']}").status_code == 200
 
     server.holds(bring)
 
 
+@engines(0)
 def test_large_bodies(server: Watched, person: Person) -> None:
     """Good ones of the largest size: a document, a blob of escapes, a keyring; and the same with a fault in them."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -168,6 +196,7 @@ def test_large_bodies(server: Watched, person: Person) -> None:
         server.holds(blob)
 
 
+@engines(1)
 def test_hostile_bodies(server: Watched, person: Person) -> None:
     """Bodies of the largest size that are made to be costly: within the time that is promised for them."""
     vault = person.vault()
@@ -191,12 +220,13 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
         (document, "hmac: escapes"),
     ):
 
-        def send(path: str = path, body: bytes = nonsense[path][name]) -> None:
+        def send(path: str = path, body: bytes = nonsense[path][name]()) -> None:
             assert person.http.post(path, content=body, headers=JSON).status_code in {200, 400}
 
         server.holds(send, 0.1)  # a body of the largest size whose every byte is a key; decoded in steps
 
 
+@engines(0)
 def test_heads(server: Watched, person: Person) -> None:
     """Heads of the largest size: long lists in headers, queries and paths, and tokens that are none."""
     vault = person.vault()
@@ -243,6 +273,7 @@ def test_heads(server: Watched, person: Person) -> None:
         server.holds(send)
 
 
+@engines(1)
 def test_nonsense(server: Watched, person: Person) -> None:
     """Requests that are almost right."""
     mutator = Mutator(7)

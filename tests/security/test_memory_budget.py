@@ -7,6 +7,7 @@ import json
 import os
 import re
 import socket
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -137,7 +138,7 @@ ATTACKS: list[Callable[[Attacker], None]] = [
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_a_process_keeps_to_its_memory_budget(tmp_path: Path) -> None:
     """Every attack at once: the peak is within the table, others are served, and then the memory is given back."""
-    with served(tmp_path, BUFFER_BYTES=str(BUFFERS)) as server:
+    with served(tmp_path, subprocess.Popen, BUFFER_BYTES=str(BUFFERS)) as server:
         for _ in range(50):
             server.http.get("/vault")
         rest = server.memory

@@ -22,7 +22,7 @@ from strongroom.cli import main
 from strongroom.store.backup import backup
 from tests.conftest import START, Clock
 from tests.moving import live_in, rows_of
-from tests.sampling import LONG, one
+from tests.sampling import LONG, one_of
 from tests.store.test_restore import Silence
 
 MIB = 1024 * 1024
@@ -185,7 +185,7 @@ def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     [
         pytest.param(crafted, engine, id=f"{crafted.__name__}-{engine}")
         for number, crafted in enumerate([of_values, of_rows, of_manifests, of_blocks])
-        for engine in one(["sqlite", "postgres"], number)
+        for engine in one_of(["sqlite", "postgres"], number)
     ],
     indirect=["where"],
 )

@@ -97,7 +97,7 @@ class _Popen(subprocess.Popen[Any]):
         if self._status is None:
             ended: tuple[int, int] = super()._try_wait(wait_flags)  # type: ignore[misc]
             return ended
-        if wait_flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
+        if wait_flags & os.WNOHANG and not _readable(self._status):
             return 0, 0
         told = os.read(self._status, 4)
         os.close(self._status)
@@ -105,6 +105,13 @@ class _Popen(subprocess.Popen[Any]):
         status = int.from_bytes(told, "little") if told else _LOST
         self._handle_exitstatus(status)  # type: ignore[attr-defined]
         return self.pid, status
+
+
+def _readable(descriptor: int) -> bool:
+    """Whether a read would not wait."""
+    poll = select.poll()  # select() takes no descriptor beyond 1,023
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _wanted(start: Mapping[str, Any]) -> dict[str, Any] | None:

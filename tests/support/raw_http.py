@@ -69,6 +69,18 @@ def responses(wire: socket.socket, count: int) -> list[Response]:
     return found
 
 
+def refusal(wire: socket.socket) -> Response | None:
+    """The response that has begun to come, read to its end; None if it is no refusal, which may have no end."""
+    raw = b""
+    while b"\r\n\r\n" not in raw:
+        raw += _some(wire)
+    if raw.split(b" ", 2)[1] < b"400":
+        return None
+    response, raw = _first(raw, wire)
+    assert not raw, raw[:300]
+    return response
+
+
 def until_closed(wire: socket.socket) -> list[Response]:
     """All responses until the server closes the connection; fails if it does not."""
     raw = rest(wire)
@@ -86,10 +98,11 @@ def _first(raw: bytes, wire: socket.socket | None) -> tuple[Response, bytes]:
     assert first.startswith("HTTP/1.1 "), head[:300]
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     length = int(headers.get("content-length", 0))
-    while len(raw) < length:
+    body = bytearray(raw)
+    while len(body) < length:
         assert wire is not None, "the connection ended too soon"
-        raw += _some(wire)
-    return Response(int(first.split()[1]), headers, raw[:length]), raw[length:]
+        body += _some(wire)
+    return Response(int(first.split()[1]), headers, bytes(body[:length])), bytes(body[length:])
 
 
 def _some(wire: socket.socket) -> bytes:
@@ -100,13 +113,13 @@ def _some(wire: socket.socket) -> bytes:
 
 def rest(wire: socket.socket) -> bytes:
     """All that comes until the server closes."""
-    raw = b""
+    raw = bytearray()
     try:
         while more := wire.recv(65_536):
             raw += more
     except ConnectionResetError:
         pass
-    return raw
+    return bytes(raw)
 
 
 def request(method: str, path: str, *headers: str, body: bytes | None = None, token: str = "") -> bytes:
