@@ -83,13 +83,13 @@ unpack: .venv/.dev
 
 # The parts of `make soak`. On two cores of aarch64, two parts at a time, http took 4 minutes and security 10.
 SOAK_PARTS := faults client sync security http proxies operating upgrade
-SOAK_faults := tests/faults tests/export/test_kill.py
-SOAK_client := tests/client/test_convergence.py tests/client/test_kill.py tests/client/hostile
+SOAK_faults := tests/faults
+SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
-SOAK_security := tests/security/test_decoding.py tests/security/test_matrix.py tests/security/test_seeing.py tests/security/test_held_lists.py tests/security/test_leaks.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/security/test_memory_budget.py tests/security/test_loop.py
-SOAK_http := tests/server/test_http_differential.py
+SOAK_security := tests/security
+SOAK_http := tests/server
 SOAK_proxies := tests/proxies
-SOAK_operating := tests/operating/test_replay.py tests/operating/test_unit.py tests/store/test_copy.py tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py tests/cli/test_backup.py tests/operating/test_hardening.py
+SOAK_operating := tests/operating tests/cli tests/store
 SOAK_upgrade := tests/upgrade
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation

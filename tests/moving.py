@@ -16,6 +16,7 @@ from strongroom import create_server
 from strongroom.store.copy import LEFT_OUT
 from strongroom.store.pool import connect
 from tests.conftest import SECRET, House
+from tests.sampling import one_of
 from tests.support import processes
 
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -23,6 +24,14 @@ ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"
 LARGE = "QUJD" * 262_144
 USERS = "INSERT INTO users (id, email, created_at, updated_at) VALUES"
 NOT_COPIED = {"schema_migrations", *LEFT_OUT}
+# From one engine to the other, or from each to itself: one of the two a day in `make test`, both in `make soak`.
+PAIRS = [
+    pair
+    for pairs in one_of(
+        [[("sqlite", "postgres"), ("postgres", "sqlite")], [("sqlite", "sqlite"), ("postgres", "postgres")]]
+    )
+    for pair in pairs
+]
 
 
 class Belongings(NamedTuple):

@@ -20,7 +20,7 @@ from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.pool import connect
 from tests.conftest import Clock
-from tests.moving import copied_rows_of, drawn_by, fill, live_in
+from tests.moving import PAIRS, copied_rows_of, drawn_by, fill, live_in
 from tests.postgres import postgres
 from tests.support import processes
 
@@ -191,8 +191,7 @@ def stop_at(goal: int, source: str, target: str, cwd: Path, how: signal.Signals)
     return process.returncode, said
 
 
-@pytest.mark.parametrize("target_engine", ["postgres", "sqlite"])
-@pytest.mark.parametrize("source_engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("source_engine", "target_engine"), PAIRS)
 def test_killed_five_times_it_still_arrives(
     tmp_path: Path, clock: Clock, source_engine: str, target_engine: str
 ) -> None:

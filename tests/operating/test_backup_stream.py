@@ -15,9 +15,9 @@ import pyrage
 import pytest
 
 from tests.conftest import Clock
-from tests.moving import Rows, copied_rows_of, fill, live_in
+from tests.moving import PAIRS, Rows, copied_rows_of, fill, live_in
 from tests.postgres import postgres
-from tests.store.test_restore import PAIRS, without_lineage
+from tests.store.test_restore import without_lineage
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, place_of, strongroom
 

@@ -17,12 +17,11 @@ from strongroom.store.copy import LEFT_OUT, CannotCopy, Tally, copy, tables
 from strongroom.store.migrations import Migration
 from strongroom.store.pool import connect
 from tests.conftest import Clock, runs
-from tests.moving import LARGE, ODD, USERS, Belongings, Served, alter, copied_rows_of, fill, live_in, rows_of
+from tests.moving import LARGE, ODD, PAIRS, USERS, Belongings, Served, alter, copied_rows_of, fill, live_in, rows_of
 from tests.postgres import postgres
 from tests.sampling import some
 
 FULL = {"users", "sessions", "refresh_tokens", "api_keys", "vaults", "documents", "failures"}
-PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("postgres", "postgres")]
 
 
 class Listener:

@@ -23,10 +23,8 @@ from strongroom.store.backup import Busy, backup, verify
 from strongroom.store.pool import connect
 from strongroom.store.sides import CannotCopy
 from tests.conftest import SECRET, START, Clock, runs
-from tests.moving import Rows, Served, alter, copied_rows_of, live_in, rows_of
+from tests.moving import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
 from tests.postgres import postgres
-
-PAIRS = [("sqlite", "postgres"), ("postgres", "sqlite"), ("sqlite", "sqlite"), ("postgres", "postgres")]
 
 
 class Silence:
