@@ -77,7 +77,7 @@ class Sent:
 
 
 class Line:
-    """The connection to the server that belongs to one of a client's: opened when first needed, and again if it ended."""
+    """The connection to the server that belongs to one of a client's; opened again if the server has ended it."""
 
     def __init__(self, port: int) -> None:
         self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
