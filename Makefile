@@ -84,9 +84,9 @@ unpack: .venv/.dev
 SOAK_PARTS := faults client sync security http proxies operating upgrade
 SOAK_faults := tests/faults tests/export/test_kill.py
 SOAK_client := tests/client/test_convergence.py tests/client/test_kill.py tests/client/hostile
-SOAK_sync := tests/sync
+SOAK_sync := tests/sync tests/server/test_batch_and_singles.py tests/server/test_counting.py
 SOAK_security := tests/security/test_decoding.py tests/security/test_leaks.py tests/security/test_fuzz.py tests/security/test_timing.py tests/security/test_planted.py tests/security/test_memory_budget.py tests/security/test_loop.py
-SOAK_http := tests/server/test_http_differential.py tests/server/test_batch_and_singles.py
+SOAK_http := tests/server/test_http_differential.py
 SOAK_proxies := tests/proxies
 SOAK_operating := tests/operating/test_random_damage.py tests/operating/test_salvage.py tests/operating/test_destinations.py tests/operating/test_point_in_time.py tests/operating/test_pgbackrest.py tests/store/test_crafted_archives.py
 SOAK_upgrade := tests/upgrade
