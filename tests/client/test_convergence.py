@@ -52,12 +52,12 @@ def play(machine: type[Converge], place: Place, short: int, long: int) -> None:
 
 def test_every_replica_converges(place: Place) -> None:
     """Creates, changes, deletions, conflicts decided in every way, lost answers, late requests, crashes, restarts."""
-    play(Converge, place, 8 if "://" in place.where else 25, 1_000)
+    play(Converge, place, 4 if "://" in place.where else 10, 1_000)
 
 
 def test_a_restore_loses_nothing_that_a_replica_holds(place: Place) -> None:
     """The same, and once the operator goes back to a backup."""
-    play(ConvergeRestored, place, 3 if "://" in place.where else 6, 150)
+    play(ConvergeRestored, place, 2 if "://" in place.where else 3, 150)
 
 
 @pytest.mark.parametrize("fault", FAULTS if LONG else sorted(FAULTS.keys() - AFTER_A_RESTORE))

@@ -21,11 +21,12 @@ from tests.contract.harness import Server
 from tests.sampling import rounds
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.production_hashing
-
+ROOT = Path(__file__).parents[2]
 ROUNDS = rounds(6, 40)
 CHILD = """
 import sys
+from tests.support import cheap_hashing
+cheap_hashing.install()
 from strongroom.client import Client, keep_mine
 url, path, password, first = sys.argv[1:]
 with Client(url) as client:
@@ -71,7 +72,7 @@ def test_a_killed_process_loses_nothing(account: tuple[Client, str, Path], tmp_p
         lines.write_text("")
         with lines.open("w") as out:
             child = subprocess.Popen(
-                [sys.executable, "-c", CHILD, url, str(path), PASSWORD, str(part * 1000)], stdout=out
+                [sys.executable, "-c", CHILD, url, str(path), PASSWORD, str(part * 1000)], stdout=out, cwd=ROOT
             )
         until(_enough(lines, child, chance.randint(2, 25)), "writes")
         assert child.poll() is None

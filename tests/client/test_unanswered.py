@@ -16,6 +16,7 @@ from strongroom.client.steps import Answer, Request
 from tests.client.convergence import DAY, Crew
 from tests.client.faces import PASSWORD
 from tests.client.world import Device, World
+from tests.postgres import postgres
 from tests.sync.oracle import TRASH_DAYS
 from tests.sync.place import Place
 
@@ -80,14 +81,24 @@ class Devices:
             device.replica.close()
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A server that can restart, on each engine in turn; each test has an account of its own."""
+    on_file = request.param == "sqlite"
+    where = str(tmp_path_factory.mktemp("server") / "vault.db") if on_file else postgres().migrated()
+    made = Place(where)
+    yield made
+    made.close()
+    if not on_file:
+        postgres().discard(where)
+
+
 @pytest.fixture
-def devices(where: str, tmp_path: Path) -> Iterator[Devices]:
-    """Two devices that are in step, and a server that can restart."""
-    place = Place(where)
+def devices(place: Place, tmp_path: Path) -> Iterator[Devices]:
+    """Two devices that are in step."""
     made = Devices(place, tmp_path)
     yield made
     made.close()
-    place.close()
 
 
 def created(devices: Devices) -> Document:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.client import primitives
 from strongroom.errors import Refusal
 from tests.vectors import make
 from tests.vectors.operations import OPERATIONS
@@ -21,6 +23,15 @@ FOLDER = Path(make.__file__).parent
 FORMAT = FOLDER.parent.parent / "docs" / "format.md"
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 CASES = [(name, at, case) for name, chapter in FILES.items() for at, case in enumerate(chapter["cases"])]
+
+
+_cached = functools.cache(functools.cache)
+
+
+@pytest.fixture(autouse=True)
+def _derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tests derive the same keys, at the cost of production: what Argon2id gave once is not asked for again."""
+    monkeypatch.setattr(primitives, "argon2id", _cached(primitives.argon2id))
 
 
 @pytest.mark.parametrize("case", [case for _, _, case in CASES], ids=[f"{name}-{at}" for name, at, _ in CASES])

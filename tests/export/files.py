@@ -69,23 +69,30 @@ async def furnish(person: Person, *, documents: int = 12, size: int = 40) -> Jso
     """Two vaults: one with a blob, documents, tombstones, a revived document and what they were before; one bare."""
     await person.vault()
     vault = await person.vault(data="sealed é\0", salt="AA==")
-    path = f"/vaults/{vault['uid']}/documents"
-    for n in range(documents):
-        document = await person.document(vault, data="A" * size, hmac="é" if n % 2 else None, collection=f"c{n % 3}")
-        uid, version = document["uid"], 1
-        for _ in range(n % 4):
-            assert (await person("PUT", f"{path}/{uid}", {"data": "B" * size, "version": version})).status_code == 200
-            version += 1
-        if n % 3 == 1:
-            assert (await person("DELETE", f"{path}/{uid}")).status_code == 200
-        if n % 6 == 4:
-            revived = await person("PUT", f"{path}/{uid}", {"data": "C" * size, "version": version + 1})
-            assert revived.status_code == 200
+
+    async def batch(operations: list[Json]) -> list[Json]:
+        done = await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": operations})
+        assert done.status_code == 200, done.text
+        results: list[Json] = done.json()["results"]
+        return results
+
+    def put(n: int, version: int, letter: str) -> Json:
+        return {"op": "put", "uid": uids[n], "version": version, "data": letter * size}
+
+    made = await batch(
+        [
+            {"op": "create", "collection": f"c{n % 3}", "data": "A" * size, "hmac": "é" if n % 2 else None}
+            for n in range(documents)
+        ]
+    )
+    uids = [document["uid"] for document in made]
+    for version in (1, 2, 3):
+        await batch([put(n, version, "B") for n in range(documents) if n % 4 >= version])
+    await batch([{"op": "delete", "uid": uids[n]} for n in range(1, documents, 3)])
+    await batch([put(n, n % 4 + 2, "C") for n in range(4, documents, 6)])
     for version in (1, 2):
-        put = await person(
-            "PUT", f"/vault/{vault['uid']}", {"data": f"again {version}", "salt": "", "version": version}
-        )
-        assert put.status_code == 200
+        again = {"data": f"again {version}", "salt": "", "version": version}
+        assert (await person("PUT", f"/vault/{vault['uid']}", again)).status_code == 200
     return vault
 
 

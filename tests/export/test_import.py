@@ -305,51 +305,53 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
 @runs
-async def test_a_bad_line_is_refused_by_its_number(house: Open, fault: str) -> None:
+async def test_a_bad_line_is_refused_by_its_number(house: Open) -> None:
     """Each line keeps to the rules of single requests and to its place; the refusal says which and why."""
-    written, number, field = BAD[fault]
     async with house() as h:
-        ann = await h.person()
-        error = refused(await imported(ann, sealed(written)), 400, "validation_error")
-        assert (error["details"]["line"], list(error["details"]["fields"])) == (number, [field])
-        assert error["message"].startswith(f"Line {number} of the file is not valid: ")
-        assert "Dear diary" not in json.dumps(error)
-        if await state(h, ann) is not None:
-            assert (await ann("DELETE", "/auth/import")).status_code == 200
-        assert (await imported(ann, sealed(_GOOD))).status_code == 200
+        for fault, (written, number, field) in BAD.items():
+            print(fault)  # noqa: T201 - the last one is the one that failed
+            ann = await h.person()
+            error = refused(await imported(ann, sealed(written)), 400, "validation_error")
+            assert (error["details"]["line"], list(error["details"]["fields"])) == (number, [field])
+            assert error["message"].startswith(f"Line {number} of the file is not valid: ")
+            assert "Dear diary" not in json.dumps(error)
+            if await state(h, ann) is not None:
+                assert (await ann("DELETE", "/auth/import")).status_code == 200
+            assert (await imported(ann, sealed(_GOOD))).status_code == 200
 
 
-@pytest.mark.parametrize("fault", ["cut in a line", "cut at a line", "altered", "counts", "no sum", "goes on"])
 @runs
-async def test_a_file_that_is_not_whole_is_refused(house: Open, fault: str) -> None:
+async def test_a_file_that_is_not_whole_is_refused(house: Open) -> None:
     """A file that was cut off, altered or lengthened does not finish; the right one then does."""
     async with house() as h:
-        ann, bob = await h.person(), await h.person()
+        ann = await h.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         rows = file.splitlines(keepends=True)
-        spoilt = {
+        faults = {
             "cut in a line": file[: len(file) - 30],
             "cut at a line": b"".join(rows[:-1]),
             "altered": file.replace(b'"BBBB', b'"BBBC', 1),
             "counts": b"".join(rows[:-1]) + rows[-1].replace(b'"vaults":2', b'"vaults":3'),
             "no sum": b"".join(rows[:-1]) + b'{"kind":"trailer","counts":{}}\n',
             "goes on": file + rows[1],
-        }[fault]
-        assert spoilt != file
-        refused(await imported(bob, spoilt), 400, "validation_error")
-        assert (await state(h, bob)).state == "open"
-        refused(await bob("POST", "/vault", {"name": "x"}), 409, "import_unfinished")
-        again = await imported(bob, file)
-        if fault == "altered":  # what was altered is in already: only another beginning helps
-            refused(again, 409, "import_unfinished")
-            assert (await bob("DELETE", "/auth/import")).status_code == 200
+        }
+        for fault, spoilt in faults.items():
+            print(fault)  # noqa: T201 - the last one is the one that failed
+            bob = await h.person()
+            assert spoilt != file
+            refused(await imported(bob, spoilt), 400, "validation_error")
+            assert (await state(h, bob)).state == "open"
+            refused(await bob("POST", "/vault", {"name": "x"}), 409, "import_unfinished")
             again = await imported(bob, file)
-        assert again.status_code == 200
-        assert body(await exported(bob)) == body(file)
-        assert await usage(bob) == await counted(bob)
+            if fault == "altered":  # what was altered is in already: only another beginning helps
+                refused(again, 409, "import_unfinished")
+                assert (await bob("DELETE", "/auth/import")).status_code == 200
+                again = await imported(bob, file)
+            assert again.status_code == 200
+            assert body(await exported(bob)) == body(file)
+            assert await usage(bob) == await counted(bob)
 
 
 @runs
@@ -553,37 +555,37 @@ async def test_an_ended_session_brings_nothing_more(house: Open) -> None:
         assert upload.status == 200
 
 
-@pytest.mark.parametrize(
-    ("ending", "status"), [("disabled", 403), ("signed out", 401), ("password", 401), ("deleted", 401)]
-)
 @runs
-async def test_who_may_not_write_any_more_brings_nothing_more(house: Open, ending: str, status: int) -> None:
+async def test_who_may_not_write_any_more_brings_nothing_more(house: Open) -> None:
     """Whatever ends the right to write in the middle of an import: the next batch is refused, and nothing is added."""
     async with house() as h:
-        ann, bob = await h.person(), await h.person()
+        ann = await h.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         half = len(file) // 2
-        upload = Upload(h.server, bob)
-        await upload.piece(file[:half])
-        held = (await state(h, bob)).lines
         db = database_of(h.server)
-        match ending:
-            case "disabled":
-                assert await db.write(operators.disable, bob.id)
-            case "signed out":
-                assert await db.write(operators.sign_out, bob.id) == 1
-            case "password":
-                other = Person(h.http, bob.email, (await h.login(bob.email)).json())
-                words = {"currentPassword": "correct horse", "newPassword": "another horse"}
-                assert (await other("PUT", "/auth/password", words)).status_code == 200
-            case _:
-                await db.write_long(operators.delete, bob.id)
-        await upload.piece(file[half:])
-        await upload.end()
-        assert upload.status == status
-        if ending != "deleted":
-            assert (await state(h, bob)).lines == held
+        for ending, status in (("disabled", 403), ("signed out", 401), ("password", 401), ("deleted", 401)):
+            print(ending)  # noqa: T201 - the last one is the one that failed
+            bob = await h.person()
+            upload = Upload(h.server, bob)
+            await upload.piece(file[:half])
+            held = (await state(h, bob)).lines
+            match ending:
+                case "disabled":
+                    assert await db.write(operators.disable, bob.id)
+                case "signed out":
+                    assert await db.write(operators.sign_out, bob.id) == 1
+                case "password":
+                    other = Person(h.http, bob.email, (await h.login(bob.email)).json())
+                    words = {"currentPassword": "correct horse", "newPassword": "another horse"}
+                    assert (await other("PUT", "/auth/password", words)).status_code == 200
+                case _:
+                    await db.write_long(operators.delete, bob.id)
+            await upload.piece(file[half:])
+            await upload.end()
+            assert upload.status == status
+            if ending != "deleted":
+                assert (await state(h, bob)).lines == held
 
 
 @runs

@@ -377,7 +377,7 @@ def with_routes(server: Server) -> _RecordingApp:
 
 @asynccontextmanager
 async def layer(folder: Path, wrap: Callable[[type[Any]], type[Any]] | None = None) -> AsyncIterator[Layer]:
-    """Our HTTP layer over a new database; `wrap` may plant a fault in its connection."""
+    """Our HTTP layer over the database in a folder; `wrap` may plant a fault in its connection."""
     server = create_server(jwt_secret=SECRET, db_path=folder / "vault.db")
     try:
         yield Layer(with_routes(server), wrap)

@@ -38,8 +38,14 @@ from tests.support.internals import is_started
 from tests.support.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
-STREAMS = rounds(2_000, 100_000)
+STREAMS = rounds(700, 100_000)
 CUTTINGS = 3  # of each generated stream, besides the uncut one
+
+
+@pytest.fixture(scope="module")
+def database_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the database lies that all tests here open, and none of them writes to."""
+    return tmp_path_factory.mktemp("database")
 
 
 async def wrong_with(layer: Layer, stream: bytes, cuttings: list[Cut]) -> list[str]:
@@ -81,19 +87,19 @@ async def in_the_corpus(layer: Layer, name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", CORPUS)
 @runs
-async def test_a_stream_of_the_corpus_cut_at_every_place(name: str, tmp_path: Path) -> None:
+async def test_a_stream_of_the_corpus_cut_at_every_place(name: str, database_folder: Path) -> None:
     """Never more answers than the reference knows requests, in its order; and the same for every cutting."""
-    async with layer(tmp_path) as ours:
+    async with layer(database_folder) as ours:
         wrong = await in_the_corpus(ours, name)
     assert not wrong, "\n".join([*wrong, repr(CORPUS[name])])
 
 
 @runs
-async def test_generated_streams(tmp_path: Path) -> None:
+async def test_generated_streams(database_folder: Path) -> None:
     """The same for thousands of streams, made by a grammar with everything wrong that framing can be."""
     print(f"HTTP_SEED={SEED}")  # noqa: T201 - to repeat it
     began = time.monotonic()
-    async with layer(tmp_path) as ours:
+    async with layer(database_folder) as ours:
         failed = await generated(ours, SEED, STREAMS)
         assert failed is None, await _told(ours, *failed)
     print(  # noqa: T201 - what the soak shows
@@ -129,11 +135,11 @@ def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, i
 
 @pytest.mark.parametrize("name", CORPUS)
 @runs
-async def test_a_real_socket_tells_the_same(name: str, listening: tuple[str, int], tmp_path: Path) -> None:
+async def test_a_real_socket_tells_the_same(name: str, listening: tuple[str, int], database_folder: Path) -> None:
     """What the recording transport shows is what a client sees: the same answers, and the same end."""
     stream = CORPUS[name] + PROBE
     methods = [seen.method for seen in reference(stream).requests]
-    async with layer(tmp_path) as ours:
+    async with layer(database_folder) as ours:
         recorded = await ours.play(Cut([stream], [True]), methods)
     raw, closed = await asyncio.to_thread(_exchanged, listening, stream, recorded.size, recorded.closed)
     answers, rest, continued = read_answers([(0, raw)], methods)
@@ -277,10 +283,10 @@ PLANTED: dict[str, tuple[Callable[[type[Any]], type[Any]], str]] = {  # with the
 
 @pytest.mark.parametrize("fault", PLANTED)
 @runs
-async def test_a_planted_fault_is_caught(fault: str, tmp_path: Path) -> None:
+async def test_a_planted_fault_is_caught(fault: str, database_folder: Path) -> None:
     """By a stream of the corpus; and in the soak by the generated streams as well."""
     wrap, name = PLANTED[fault]
-    async with layer(tmp_path, wrap) as broken:
+    async with layer(database_folder, wrap) as broken:
         assert await in_the_corpus(broken, name)
         if LONG:
             found = await generated(broken, SEED, STREAMS)
@@ -289,10 +295,10 @@ async def test_a_planted_fault_is_caught(fault: str, tmp_path: Path) -> None:
 
 
 @runs
-async def test_checks_that_are_left_out_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_checks_that_are_left_out_are_missed(database_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Host, of the version and of the transfer coding, which the parser does not make."""
     monkeypatch.setattr(transport, "_check", lambda *_: None)
-    async with layer(tmp_path) as broken:
+    async with layer(database_folder) as broken:
         for name in ("no host", "gzip and chunked", "HTTP/2.0"):
             assert await in_the_corpus(broken, name), name
         assert await generated(broken, 1, 2_000)

@@ -167,8 +167,8 @@ class Sync(RuleBasedStateMachine):
 
     # The server
 
-    @rule()
-    def restart(self) -> None:
+    @rule(_none=st.none())  # the rule with the fewest arguments fills the simplest examples: not this
+    def restart(self, _none: None) -> None:
         """The server is ended and started again."""
         self.place.restart()
         self.break_off()

@@ -106,7 +106,7 @@ FAULTS: dict[str, Plant] = {
     "a batch is half written": replaced(batches, "run", half_done),
     "a put does not look at the version": replaced(Expected, "allows", lambda _expected, _version: True),
     "a vault counts no deletion": respelled(store.vaults, "_BOOK", "documents + :documents", "documents"),
-    "history keeps what is there now": respelled(store.versions, "_KEEP", ":moment FROM", "updated_at FROM"),
+    "history keeps what is there now": respelled(store.versions, "_KEEP_DOCUMENT", ":moment FROM", "updated_at FROM"),
     "a purge moves the moment": respelled(
         store.documents, "_PURGE", "SET data = ''", "SET updated_at = -updated_at, data = ''"
     ),

@@ -38,9 +38,9 @@ def play(machine: type[Sync], where: str, how: settings) -> None:
 
 def test_every_device_converges(where: str) -> None:
     """Creates, puts, deletes, lost answers, retries, restarts, jumping clocks, syncs with any limits and filters."""
-    play(Sync, where, examples(15 if "://" in where else 50, 2_000))
+    play(Sync, where, examples(6 if "://" in where else 17, 2_000))
 
 
 def test_a_restore_loses_nothing_that_a_device_holds(where: str) -> None:
     """The same, and once the operator goes back to a backup: the new epoch lets every device bring back what it has."""
-    play(Restored, where, examples(6 if "://" in where else 30, 100 if "://" in where else 1_000))
+    play(Restored, where, examples(3 if "://" in where else 10, 100 if "://" in where else 1_000))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,8 +18,8 @@ _HOP = {"transfer-encoding", "content-length", "connection"}
 class Talk:
     """One request and its answer. The server is asked when the answer is first looked at."""
 
-    def __init__(self, liar: Liar, call: BaseHTTPRequestHandler, body: bytes) -> None:
-        self._liar = liar
+    def __init__(self, line: Line, call: BaseHTTPRequestHandler, body: bytes) -> None:
+        self._line = line
         self._call = call
         self._answer: tuple[int, dict[str, str], bytes] | None = None
         self.method = call.command
@@ -34,7 +35,7 @@ class Talk:
     def answer(self) -> tuple[int, dict[str, str], bytes]:
         """Status, headers and body."""
         if self._answer is None:
-            self._answer = self._liar._ask(self._call, self.given)
+            self._answer = self._line.ask(self._call, self.given)
         return self._answer
 
     @property
@@ -75,6 +76,25 @@ class Sent:
         return self.method != "GET" and (self.method, self.path) not in READING
 
 
+class Line:
+    """The connection to the server that belongs to one of a client's; opened again if the server has ended it."""
+
+    def __init__(self, port: int) -> None:
+        self._http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ask(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Pass a request on; status, headers and body of the answer."""
+        if self._http.sock is not None and select.select([self._http.sock], [], [], 0)[0]:
+            self._http.close()  # the server has hung up
+        headers = {name: value for name, value in call.headers.items() if name.lower() != "connection"}
+        self._http.request(call.command, call.path, body or None, headers)
+        answer = self._http.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+    def close(self) -> None:
+        self._http.close()
+
+
 class Liar:
     """Passes everything on and tells the truth, until it has a lie to tell."""
 
@@ -82,15 +102,24 @@ class Liar:
         self.lie: Lie | None = None
         self.lies = 0
         self.sent: list[Sent] = []
-        self._port = port
         self._lock = threading.Lock()
         liar = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def setup(self) -> None:
+                super().setup()
+                self.line = Line(port)
 
             def handle_any(self) -> None:
-                liar._handle(self)
+                liar._handle(self, self.line)
+
+            def finish(self) -> None:
+                self.line.close()
+                super().finish()
 
             do_GET = do_PUT = do_POST = do_DELETE = handle_any  # noqa: N815
 
@@ -103,10 +132,11 @@ class Liar:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
 
-    def _handle(self, call: BaseHTTPRequestHandler) -> None:
+    def _handle(self, call: BaseHTTPRequestHandler, line: Line) -> None:
         body = call.rfile.read(int(call.headers.get("content-length") or 0))
-        talk = Talk(self, call, body)
-        raw = f"{call.requestline}\n{call.headers}\n".encode() + body
+        talk = Talk(line, call, body)
+        fields = "".join(f"{name}: {value}\n" for name, value in call.headers.items())
+        raw = f"{call.requestline}\n{fields}\n".encode() + body
         with self._lock:
             self.sent.append(Sent(talk, raw, late=self.lies > 0))
         if self.lie is not None:
@@ -114,26 +144,18 @@ class Liar:
         status, headers, content = talk.answer()
         with self._lock:
             self.lies += talk.lied
-        call.close_connection = True
+        call.close_connection = talk.lied  # whoever was lied to may not know where the answer ends
         call.send_response_only(status)
         for name, value in headers.items():
             if name.lower() not in _HOP:
                 call.send_header(name, value)
         call.send_header("content-length", str(len(content)))
-        call.send_header("connection", "close")
+        if talk.lied:
+            call.send_header("connection", "close")
         call.end_headers()
         with suppress(BrokenPipeError, ConnectionResetError):  # the client has heard enough
             call.wfile.write(content)
-
-    def _ask(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        line = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        try:
-            headers = {name: value for name, value in call.headers.items() if name.lower() != "connection"}
-            line.request(call.command, call.path, body or None, headers)
-            answer = line.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
-            line.close()
+            call.wfile.flush()
 
     @property
     def received(self) -> bytes:

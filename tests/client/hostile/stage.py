@@ -35,6 +35,7 @@ class People:
         self.mallory = Client(self.url)
         self._mallorys = unique_email()
         self.mallory.register(self._mallorys, MALLORYS)
+        self.http = server.connect()
         self._since = time.monotonic()
 
     def stay(self) -> None:
@@ -45,6 +46,7 @@ class People:
             self._since = time.monotonic()
 
     def close(self) -> None:
+        self.http.close()
         self.ada.close()
         self.mallory.close()
 
@@ -124,10 +126,10 @@ class Stage:
     # What the server really has
 
     def _get(self, path: str, bearer: str | None = None) -> Any:
-        with self.people.server.connect(bearer or self.people.ada._core.session._access) as http:
-            found = http.get(path)
-            assert found.status_code == 200, found.text
-            return found.json()
+        bearer = bearer or self.people.ada._core.session._access
+        found = self.people.http.get(path, headers={"authorization": f"Bearer {bearer}"})
+        assert found.status_code == 200, found.text
+        return found.json()
 
     def raw(self, uid: str, vault: str | None = None) -> Row:
         """A row as it is stored."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -61,11 +62,19 @@ class Migration(NamedTuple):
 
 def load() -> list[Migration]:
     """All migrations, in order."""
+    return list(_read())
+
+
+@cache
+def _read() -> tuple[Migration, ...]:
+    """The files, which do not change while a process runs."""
     files = sorted(
         (item for item in resources.files(__package__).iterdir() if item.name.endswith(".sql")),
         key=lambda item: item.name,
     )
-    return [Migration(int(item.name[:4]), item.name.removesuffix(".sql"), item.read_text("utf-8")) for item in files]
+    return tuple(
+        Migration(int(item.name[:4]), item.name.removesuffix(".sql"), item.read_text("utf-8")) for item in files
+    )
 
 
 def migrate_sqlite(
