@@ -15,7 +15,6 @@ from strongroom.model import Usage
 from strongroom.rules import DAY
 from tests.conftest import Open, Person, runs
 from tests.moving import Rows, rows_of
-from tests.sampling import rounds
 
 DOCUMENT = {"collection": "c", "data": "AAAA"}
 
@@ -78,7 +77,7 @@ async def mix(house: Open, where: str, **settings: Any) -> None:
     chance = random.Random(7)  # noqa: S311
     async with house(**settings) as home:
         people = [await home.person(), await home.person()]
-        for _ in range(rounds(75, 150)):
+        for _ in range(150):
             await something(chance, chance.choice(people))
             if chance.random() < 0.03:
                 home.clock.pass_(chance.choice((20, 31, 100)) * DAY)
