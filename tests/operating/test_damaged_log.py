@@ -24,16 +24,23 @@ from tests.support.waiting import until
 CHANCE = random.Random(11)  # noqa: S311
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Service:
     """A service with documents in its file and in its log, killed."""
-    one = Service(tmp_path / "home")
+    one = Service(tmp_path_factory.mktemp("template") / "home")
     one.start()
     one.write(60, CHANCE)
     assert one.server.end() == 0
     one.server.start()
     one.write(80, CHANCE)
     one.kill()
+    return one
+
+
+@pytest.fixture
+def service(template: Service, tmp_path: Path) -> Iterator[Service]:
+    """The same, in a folder of its own."""
+    one = template.copy(tmp_path / "home")
     yield one
     one.server.abandon()
 

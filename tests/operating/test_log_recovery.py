@@ -20,13 +20,20 @@ from tests.support.damaged_files import FRAME, Service, flip, frames
 CHANCE = random.Random(13)  # noqa: S311
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    """A service with documents in its file, which runs."""
-    one = Service(tmp_path / "home", HISTORY_VERSIONS="0")
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """A service with documents in its file."""
+    one = Service(tmp_path_factory.mktemp("template") / "home", HISTORY_VERSIONS="0")
     one.start()
     one.write(20, CHANCE)
     assert one.server.end() == 0
+    return one
+
+
+@pytest.fixture
+def service(template: Service, tmp_path: Path) -> Iterator[Service]:
+    """The same, which runs."""
+    one = template.copy(tmp_path / "home")
     one.server.start()
     yield one
     one.server.abandon()

@@ -21,7 +21,7 @@ from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 
 CHANCE = random.Random(17)  # noqa: S311
-DOCUMENTS = 5_000
+DOCUMENTS = rounds(2_000, 5_000)
 TRIALS = rounds(3, 30)  # of each extent of damage
 NOW = 1_700_000_000_000
 
@@ -49,9 +49,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Service:
 @pytest.fixture
 def service(template: Service, tmp_path: Path) -> Iterator[Service]:
     """The same, in a folder of its own."""
-    one = Service(tmp_path / "home")
-    shutil.copy(template.database, one.database)
-    one.vault, one.token, one.acknowledged = template.vault, template.token, dict(template.acknowledged)
+    one = template.copy(tmp_path / "home")
     yield one
     one.server.abandon()
 

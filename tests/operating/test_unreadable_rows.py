@@ -18,12 +18,20 @@ NOT_TEXT = "CAST(x'41ff4142' AS TEXT)"
 NOT_A_TEXT = "x'41424344'"
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    one = Service(tmp_path / "home")
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Service:
+    """A service that was stopped."""
+    one = Service(tmp_path_factory.mktemp("template") / "home")
     one.start()
     one.write(12, CHANCE)
     assert one.server.end() == 0
+    return one
+
+
+@pytest.fixture
+def service(template: Service, tmp_path: Path) -> Iterator[Service]:
+    """The same, in a folder of its own."""
+    one = template.copy(tmp_path / "home")
     yield one
     one.server.abandon()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import shutil
 import signal
 import subprocess
 import uuid
@@ -23,6 +24,7 @@ class Service:
     """A server on a SQLite file, with one account, one vault, and every document that was acknowledged."""
 
     def __init__(self, home: Path, **settings: str) -> None:
+        self._settings = settings
         self.server = Server(home, JWT_ACCESS_EXPIRY="1d", RATE_LIMIT="0", **settings)
         self.server.settings.pop("DATABASE_URL", None)
         self.database = home / "vault.db"
@@ -30,6 +32,15 @@ class Service:
         self.acknowledged: dict[str, str] = {}
         self.sent: dict[str, str] = {}  # with those that were not answered
         self.vault = self.token = ""
+
+    def copy(self, home: Path) -> Service:
+        """Another one with the files of this one, which does not run."""
+        other = Service(home, **self._settings)
+        for path in self.server.home.glob("vault.db*"):
+            shutil.copy(path, home)
+        other.vault, other.token = self.vault, self.token
+        other.acknowledged, other.sent = dict(self.acknowledged), dict(self.sent)
+        return other
 
     def start(self) -> None:
         """Start it; the first time, with an account and a vault."""
