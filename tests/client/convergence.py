@@ -88,7 +88,7 @@ class Converge(RuleBasedStateMachine):
             device.replica.sync()
 
     def _mark(self) -> str:
-        mark = f"m{next(self.numbers)}"
+        mark = f"m{next(self.numbers):09}"  # of one length: they sort as they were made, whatever came before
         self.said.add(mark)
         return mark
 

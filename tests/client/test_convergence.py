@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from strongroom import identifiers
 from strongroom.client import derive
 from strongroom.errors import Refusal
 from tests.client.convergence import Converge, ConvergeRestored, Crew
@@ -26,6 +28,13 @@ from tests.sync.test_planted import PAGE, SETTINGS
 def _derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that was derived once is not derived again after a crash: it takes longer than a whole example."""
     monkeypatch.setattr(derive, "password_keys", cache(derive.password_keys))
+
+
+@pytest.fixture(autouse=True)
+def _uids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uids sort as they were made, also within a millisecond: the same choices must always come to the same example."""
+    numbers, new_uid = itertools.count(), identifiers.new_uid
+    monkeypatch.setattr(identifiers, "new_uid", lambda now: f"{new_uid(now)[:15]}000-8000-{next(numbers):012x}")
 
 
 @pytest.fixture
