@@ -22,8 +22,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
-# One more than the cores that it aims at: many tests wait for something.
-PARALLEL ?= 3
+# Twice the cores that it aims at: many tests wait for something.
+PARALLEL ?= 4
 # The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
 unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and

@@ -26,6 +26,11 @@ def one_of(rows: Iterable[T], shift: int = 0) -> list[T]:
     return found if LONG else [found[(int(DAY) + shift) % len(found)]]
 
 
+def on_another_day(number: int, of: int) -> bool:
+    """Whether today is the turn of another one of so many; never where there is time."""
+    return not LONG and (int(DAY) + number) % of != 0
+
+
 def rounds(short: int, long: int) -> int:
     """How often, in `make test` and in `make soak`."""
     return long if LONG else short

@@ -24,7 +24,7 @@ from strongroom.store.turns import lock_of
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
 from tests.postgres import postgres
-from tests.sampling import rounds, some
+from tests.sampling import on_another_day, rounds, some
 from tests.support import processes
 
 MIB = 1024 * 1024
@@ -291,6 +291,7 @@ def test_the_bar_is_drawn_where_somebody_looks_on(home: Path) -> None:
     assert drawn.endswith("\r\x1b[K")
 
 
+@pytest.mark.skipif(on_another_day(0, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
     """100 MiB, or 1 GiB: a backup, its check and a restore each stay under 64 MiB, all told."""

@@ -22,6 +22,7 @@ from strongroom.store.pool import connect
 from tests.conftest import Clock
 from tests.moving import PAIRS, copied_rows_of, drawn_by, fill, live_in
 from tests.postgres import postgres
+from tests.sampling import on_another_day
 from tests.support import processes
 
 MIB = 1024 * 1024
@@ -252,6 +253,7 @@ def peak(source: str, target: str, cwd: Path) -> int:
     return int(done.stdout.splitlines()[-1]) * 1024
 
 
+@pytest.mark.skipif(on_another_day(1, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
     """2,000 documents of 50 KB, and three of 6 MiB: in every direction a copy needs little more than an empty one."""

@@ -16,7 +16,7 @@ from tests.faults.crowd import Writer
 from tests.faults.test_kill import settle_in
 from tests.moving import damage, rows_of
 from tests.postgres import postgres
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 from tests.support.command_line import strongroom
 
 WRITERS = 16
@@ -45,7 +45,7 @@ class Batcher(Writer):
         self.batches.append([document["updatedAt"] for document in made])
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"]))
 @runs
 async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, engine: str) -> None:
     """16 writers, a backup at a random moment, a restore elsewhere, into each engine in turn.

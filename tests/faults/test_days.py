@@ -20,7 +20,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres
-from tests.sampling import one_of
+from tests.sampling import on_another_day, one_of
 from tests.support import processes
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -152,9 +152,14 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         place.abandon()
 
 
-def on_an_engine(shift: int) -> pytest.MarkDecorator:
-    """On one engine, the other one tomorrow; `make soak` plays both."""
-    return pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"], shift))
+def elsewhere_today(story: int) -> bool:
+    """Whether `make test` plays this story as tests/operating/test_replay.py does today; `make soak` plays all."""
+    return on_another_day(story, 3)
+
+
+def on_an_engine(story: int) -> pytest.MarkDecorator:
+    """On one engine, and on the other one the next time; `make soak` plays both."""
+    return pytest.mark.parametrize("engine", [] if elsewhere_today(story) else one_of(["sqlite", "postgres"], story))
 
 
 def blocks(text: str) -> list[str]:
@@ -225,6 +230,7 @@ def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     assert place.login().status_code == 200
 
 
+@pytest.mark.skipif(elsewhere_today(6), reason="played elsewhere today")
 def test_the_disk_is_full(begin: Begin) -> None:
     """Writes are refused; with what lay beside the database gone, they are taken again, without a restart."""
     place = begin("sqlite")
@@ -259,6 +265,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
         processes.run(["umount", "--lazy", str(data)], check=False)
 
 
+@pytest.mark.skipif(elsewhere_today(7), reason="played elsewhere today")
 def test_the_file_is_damaged(begin: Begin) -> None:
     """The server refuses it and says what to do, the doctor names it, the restore mends it and keeps the old file."""
     place = begin("sqlite")

@@ -11,7 +11,7 @@ import pytest
 from bench import proc
 from bench.streams import Person, Place, furnished, settle, stream, writes
 from tests.conftest import runs
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 
 MIB = 1024 * 1024
 ALLOWED = 64 * MIB  # for two thousand
@@ -31,6 +31,7 @@ async def speed(port: int, writer: Person) -> float:
     return (await writes(port, writer, rounds(1, 3)))[0]
 
 
+@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"]), indirect=True)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 @runs
 async def test_idle_streams_cost_little_and_slow_nobody(where: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, stored
 from tests.postgres import Postgres
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 from tests.support import processes
 
 WRITERS = 64
@@ -143,7 +143,7 @@ async def counted(url: str, token: str, vault: str) -> Counter[str]:
     return Counter(document["collection"] for document in documents)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"], 1))
 @runs
 async def test_of_a_batch_there_is_all_or_nothing(tmp_path: Path, engine: str) -> None:
     """SIGKILL among batches that share a commit and batches that have one to themselves; PostgreSQL is killed too."""

@@ -14,7 +14,7 @@ from tests.contract.harness import Server
 from tests.faults.crowd import Writer, client
 from tests.faults.test_kill import settle_in
 from tests.postgres import postgres
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 
 
 class Reader:
@@ -38,7 +38,7 @@ class Reader:
                     return
 
 
-@pytest.mark.parametrize("nodes", ["one file", "a file with two processes", "two nodes on PostgreSQL"])
+@pytest.mark.parametrize("nodes", one_of(["one file", "a file with two processes", "two nodes on PostgreSQL"]))
 @runs
 async def test_no_change_is_missed_and_none_is_shown_twice(tmp_path: Path, nodes: str) -> None:
     """Sixteen writers, two readers, on each engine."""

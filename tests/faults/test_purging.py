@@ -8,6 +8,8 @@ import time
 import uuid
 from typing import Any
 
+import pytest
+
 from strongroom import wire
 from strongroom.actions import documents, purging
 from strongroom.model import Actor, Expected, Terms
@@ -15,7 +17,7 @@ from strongroom.rules import DAY
 from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
 from tests.moving import rows_of
-from tests.sampling import rounds
+from tests.sampling import one_of, rounds
 from tests.support.internals import context_of, database_of
 
 STALL = 0.05  # seconds that a writer may have to wait for it
@@ -51,6 +53,7 @@ async def steps(home: House) -> list[float]:
     return took
 
 
+@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 0), indirect=True)
 @runs
 async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> None:
     """Of thousands of documents, large ones among them: no longer than the largest takes by itself."""
@@ -84,6 +87,7 @@ async def time_of_a_write(person: Person, vault: dict[str, Any]) -> float:
     return time.monotonic() - began
 
 
+@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 1), indirect=True)
 @runs
 async def test_those_who_write_go_on_beside_a_purge(house: Open) -> None:
     """In the very vault in which it throws away: most of the time is theirs."""
