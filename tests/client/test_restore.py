@@ -175,3 +175,47 @@ def test_a_plain_client_believes_no_restore(faces: Faces, lone: Server, tmp_path
     with pytest.raises(RolledBack):
         notes.get(note.uid)
     home.close()
+
+
+def test_an_undecided_conflict_survives_a_restore(faces: Faces, lone: Server, tmp_path: Path) -> None:
+    """Both sides of it: what somebody else wrote since the backup is nowhere else any more."""
+    home = Restored(faces, lone, tmp_path, devices=2)
+    first, second = home.notes
+    note = first.create("one")
+    home.sync()
+    home.back_up()
+    second.replace(second.get(note.uid), "theirs")
+    home.replicas[1].sync()
+    first.replace(first.get(note.uid), "mine")
+    assert len(home.replicas[0].sync().conflicts) == 1
+    home.restore()
+    assert home.replicas[0].sync().conflicts == []
+    assert sorted(one.value for one in first) == ["mine", "theirs"]
+    fresh = faces.client(f"http://127.0.0.1:{lone.port}")
+    fresh.login(home.email, PASSWORD)
+    stored = {one.uid: one.value for one in fresh.vault("v").collection("notes")}
+    assert sorted(stored.values()) == ["mine", "theirs"]
+    assert stored[note.uid] == "theirs"
+    home.sync()
+    assert home.values() == [["mine", "theirs"]] * 2
+    home.close()
+
+
+def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
+    faces: Faces, lone: Server, tmp_path: Path
+) -> None:
+    """Deleted here without knowing of it, changed there since the backup: the change is sent again."""
+    home = Restored(faces, lone, tmp_path, devices=2)
+    first, second = home.notes
+    note = first.create("one")
+    home.sync()
+    home.back_up()
+    second.replace(second.get(note.uid), "theirs")
+    home.replicas[1].sync()
+    first.delete(first.get(note.uid))
+    assert len(home.replicas[0].sync().conflicts) == 1
+    home.restore()
+    home.replicas[0].sync()
+    home.sync()
+    assert home.values() == [["theirs"]] * 2
+    home.close()

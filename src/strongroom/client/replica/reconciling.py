@@ -14,6 +14,7 @@ import msgspec
 from strongroom.client import calls, listing, seal, steps
 from strongroom.client.content import EMPTY
 from strongroom.client.replica import taking
+from strongroom.client.replica.conflicts import start_anew
 from strongroom.client.replica.file import DELETE, PUT, Entry
 from strongroom.errors import NotFound
 
@@ -117,8 +118,15 @@ class Reconciling:
         self._queue(local, here, 0, None)
 
     def _queue(self, local: Document, here: seal.Opened, base: int, before: Document | None) -> None:
-        """Queue what is here; a change of it that waits already carries it along."""
+        """Queue what is here; a change that was made from it, and waits already, carries it along.
+
+        A change that was made from something else is an undecided conflict: this device may be the last one that holds
+        the other side, so both are kept, and the change becomes a document of its own.
+        """
         entry = self._file.entry(self._at.vault, local.uid)
+        if entry is not None and entry.base != local.version and not here.deleted:
+            start_anew(self._sync.local, self._at, entry)
+            entry = None
         if entry is not None:
             floor = max(entry.floor, local.version)
             self._file.put_entry(msgspec.structs.replace(entry, base=base, floor=floor))
