@@ -53,6 +53,12 @@ class Crew:
         client._driver = World(self.place, self.late)
         return client
 
+    def newcomer(self) -> Client:
+        """A client that has seen nothing yet, and so takes a server that was restored as it is."""
+        client = self._client()
+        client.login(self.email, PASSWORD)
+        return client
+
 
 class Converge(RuleBasedStateMachine):
     """The replicas of one account."""
@@ -250,7 +256,7 @@ class Converge(RuleBasedStateMachine):
 
         Nothing is left to tell whether the one who deleted such a document had seen it, so the device keeps it.
         """
-        file, vault = device.replica._local.file, device.client.vault(self.name)
+        file, vault = device.replica._local.file, self.owner.vault(self.name)
         found: set[str] = set()
         for note in device.replica.vault(self.name):
             if file.was_sent(note.vault, note.uid):
@@ -281,7 +287,8 @@ class Converge(RuleBasedStateMachine):
         if not hasattr(self, "devices"):
             return
         try:
-            self.owner = self.devices[0].client
+            if not self.undone:
+                self.owner = self.devices[0].client
             self.settle()
             self.owner.vault(self.name).delete()
             for device in self.devices:
@@ -312,6 +319,7 @@ class ConvergeRestored(Converge):
         self.restored = self.undone = True
         self.crew.place.restore()
         self.crew.late.clear()
+        self.owner = self.crew.newcomer()
         held = [marks(note) for _, note in self.shown()]
         held += [
             marks(one)
