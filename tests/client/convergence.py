@@ -53,12 +53,6 @@ class Crew:
         client._driver = World(self.place, self.late)
         return client
 
-    def newcomer(self) -> Client:
-        """A client that has seen nothing yet, and so takes a server that was restored as it is."""
-        client = self._client()
-        client.login(self.email, PASSWORD)
-        return client
-
 
 class Converge(RuleBasedStateMachine):
     """The replicas of one account."""
@@ -287,8 +281,7 @@ class Converge(RuleBasedStateMachine):
         if not hasattr(self, "devices"):
             return
         try:
-            if not self.undone:
-                self.owner = self.devices[0].client
+            self.owner = self.devices[0].client
             self.settle()
             self.owner.vault(self.name).delete()
             for device in self.devices:
@@ -319,7 +312,8 @@ class ConvergeRestored(Converge):
         self.restored = self.undone = True
         self.crew.place.restore()
         self.crew.late.clear()
-        self.owner = self.crew.newcomer()
+        self.devices[0].begin_again(PASSWORD)  # a process that has seen nothing yet takes the server as it is
+        self.owner = self.devices[0].client
         held = [marks(note) for _, note in self.shown()]
         held += [
             marks(one)
