@@ -214,10 +214,26 @@ class Converge(RuleBasedStateMachine):
         device = data.draw(st.sampled_from(self.devices))
         if device.replica.pending or device.replica.conflicts():
             return
+        epochs = {kept.epoch for kept in device.replica._local.file.vaults()}
         device.replica.close()
         device.path = f"{device.path}+"
         device.replica = device._open()
         device.replica.sync()
+        if epochs != {kept.epoch for kept in device.replica._local.file.vaults()}:
+            self._forget_what_nobody_holds()  # it was lost after a restore, before it could bring anything back
+
+    def _forget_what_nobody_holds(self) -> None:
+        """What is on no device and not on the server is lost, and nothing else."""
+        self._shown = None
+        held = [marks(note) for _, note in self.shown()]
+        held += [
+            marks(one)
+            for device in self.devices
+            for conflict in device.replica.conflicts()
+            for one in (conflict.mine, conflict.theirs)
+        ]
+        held += [marks(note) for note in self.owner.vault(self.name)]
+        self.said &= frozenset().union(*held)
 
     @precondition(lambda self: self.crew.late)
     @rule(data=st.data())
@@ -314,12 +330,4 @@ class ConvergeRestored(Converge):
         self.crew.late.clear()
         self.devices[0].begin_again(PASSWORD)  # a process that has seen nothing yet takes the server as it is
         self.owner = self.devices[0].client
-        held = [marks(note) for _, note in self.shown()]
-        held += [
-            marks(one)
-            for device in self.devices
-            for conflict in device.replica.conflicts()
-            for one in (conflict.mine, conflict.theirs)
-        ]
-        held += [marks(note) for note in self.owner.vault(self.name)]
-        self.said &= frozenset().union(*held)
+        self._forget_what_nobody_holds()
