@@ -54,12 +54,18 @@ def delete(stage: Stage) -> Any:
     return stage.notes.delete(stage.note)
 
 
+def flipped(data: str) -> str:
+    """The same bytes but for one bit of the last."""
+    *others, last = base64.b64decode(data)
+    return base64.b64encode(bytes([*others, last ^ 1])).decode()
+
+
 LIES: dict[str, Callable[[Row], Row]] = {
     "another version is echoed": with_(version=lambda version: version + 1),
     "another uid is echoed": with_(uid="0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"),
     "another vault is echoed": with_(vaultUid="0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"),
     "another collection is echoed": with_(collection="notes"),
-    "other ciphertext is kept": with_(data=lambda data: base64.b64encode(base64.b64decode(data)[:-1] + b"x").decode()),
+    "other ciphertext is kept": with_(data=flipped),
     "another proof is kept": with_(hmac="sr1." + "A" * 43),
     "what was written is deleted at once": lambda row: row | {"deletedAt": row["updatedAt"]},
 }
