@@ -26,7 +26,7 @@ from tests.sampling import DAY, LONG, one_of
 from tests.store.test_restore import Silence
 
 MIB = 1024 * 1024
-STEP = 5 if LONG else 83  # of the values; it meets every strange value, and others in each column each day
+STEP = 1 if LONG else 83  # of the values; it meets every strange value, and others in each column each day
 STRANGE: tuple[Any, ...] = (
     *([1], [], {"a": 1}, {}, [[[[]]]], b"bytes", 1.5, float("inf"), float("nan"), True, 2**63, 2**64 - 1, -(2**63)),
     *("text", "", "a\0b", "\N{GRINNING FACE}", "9" * 5_000, 7, -1, None),
