@@ -51,6 +51,16 @@ class Restored:
         database.close()
         self.server.start()
 
+    def changed_since_the_backup(self) -> Any:
+        """A note that the second device has changed since the backup, as the first one knows it: before that."""
+        first, second = self.notes
+        note = first.create("one")
+        self.sync()
+        self.back_up()
+        second.replace(second.get(note.uid), "theirs")
+        self.replicas[1].sync()
+        return first.get(note.uid)
+
     def values(self) -> list[list[Any]]:
         return [sorted((note.value for note in notes), key=str) for notes in self.notes]
 
@@ -180,13 +190,8 @@ def test_a_plain_client_believes_no_restore(faces: Faces, lone: Server, tmp_path
 def test_an_undecided_conflict_survives_a_restore(faces: Faces, lone: Server, tmp_path: Path) -> None:
     """Both sides of it: what somebody else wrote since the backup is nowhere else any more."""
     home = Restored(faces, lone, tmp_path, devices=2)
-    first, second = home.notes
-    note = first.create("one")
-    home.sync()
-    home.back_up()
-    second.replace(second.get(note.uid), "theirs")
-    home.replicas[1].sync()
-    first.replace(first.get(note.uid), "mine")
+    first, note = home.notes[0], home.changed_since_the_backup()
+    first.replace(note, "mine")
     assert len(home.replicas[0].sync().conflicts) == 1
     home.restore()
     assert home.replicas[0].sync().conflicts == []
@@ -206,13 +211,8 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
 ) -> None:
     """Deleted here without knowing of it, changed there since the backup: the change is sent again."""
     home = Restored(faces, lone, tmp_path, devices=2)
-    first, second = home.notes
-    note = first.create("one")
-    home.sync()
-    home.back_up()
-    second.replace(second.get(note.uid), "theirs")
-    home.replicas[1].sync()
-    first.delete(first.get(note.uid))
+    first, note = home.notes[0], home.changed_since_the_backup()
+    first.delete(note)
     assert len(home.replicas[0].sync().conflicts) == 1
     home.restore()
     home.replicas[0].sync()

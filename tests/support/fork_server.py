@@ -99,7 +99,7 @@ def run(wanted: dict[str, Any]) -> None:
     runpy.run_module("strongroom", run_name="__main__", alter_sys=True)
 
 
-def end(code: object) -> None:
+def exit_without_freeing_memory(code: object) -> None:
     """End the process as `sys.exit` does, but leave the memory to the kernel: to free it object by object takes 30 ms.
 
     What cannot be written at the end is the interpreter's matter, which has an exit code of its own for that.
@@ -147,5 +147,5 @@ if __name__ == "__main__":
         try:
             run(to_run)
         except SystemExit as ended:
-            end(ended.code)
+            exit_without_freeing_memory(ended.code)
             raise
