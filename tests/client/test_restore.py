@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
+from strongroom.client.replica.file import EARLIER
+from tests.client.devices import Devices
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
+from tests.sync.place import Place
+
+HOUR = 3_600_000
 
 
 class Restored:
@@ -219,3 +225,71 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
     home.sync()
     assert home.values() == [["theirs"]] * 2
     home.close()
+
+
+@pytest.fixture
+def devices(tmp_path: Path) -> Iterator[Devices]:
+    """Two devices that are in step with a server on SQLite, whose clock can be set."""
+    place = Place(str(tmp_path / "vault.db"))
+    made = Devices(place, tmp_path)
+    yield made
+    made.close()
+    place.close()
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_nothing_is_laid_upon_what_was_written_after_a_restore(devices: Devices, *, deleted: bool) -> None:
+    """Also where the clock was set back, so that what was written after the restore looks like the older of the two."""
+    here, there = devices.notes(devices.here), devices.notes(devices.there)
+    uid = here.create("first").uid
+    devices.sync()
+    devices.place.backup()
+    devices.place.clock.pass_(HOUR)
+    if deleted:
+        here.delete(here.get(uid))
+    else:
+        here.replace(here.get(uid), "second")
+        devices.here.replica.sync()
+        here.replace(here.get(uid), "before the restore")
+    devices.here.replica.sync()
+    there.replace(there.get(uid), "after the restore")
+    devices.place.restore()
+    devices.place.clock.pass_(-2 * HOUR)
+    devices.there.replica.sync()
+    [conflict] = devices.here.replica.sync().conflicts
+    assert conflict.theirs.value == "after the restore"
+    conflict.resolve(keep_theirs if deleted else keep_both)
+    expected = ["after the restore"] if deleted else ["after the restore", "before the restore"]
+    assert devices.values() == [expected] * 3
+
+
+def test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one(devices: Devices) -> None:
+    """The backup is of a version that this device passed over. Nothing proves that it is older, so both are kept."""
+    here = devices.notes(devices.here)
+    uid = here.create("first").uid
+    devices.sync()
+    here.replace(here.get(uid), "in the backup")
+    devices.here.replica.sync()
+    devices.place.backup()
+    here.replace(here.get(uid), "since the backup")
+    devices.sync()
+    devices.place.restore()
+    [conflict] = devices.there.replica.sync().conflicts
+    assert (conflict.mine.value, conflict.theirs.value) == ("since the backup", "in the backup")
+    assert devices.here.replica.sync().conflicts == []
+    devices.there.replica.sync(keep_both)
+    assert "since the backup" in devices.values()[0]
+
+
+def test_every_earlier_version_is_known_as_one(devices: Devices) -> None:
+    """However many changes ago the backup was made, up to those that a replica remembers."""
+    here = devices.notes(devices.here)
+    uid = here.create("0").uid
+    devices.here.replica.sync()
+    devices.place.backup()
+    for number in range(1, EARLIER + 1):
+        here.replace(here.get(uid), str(number))
+        devices.here.replica.sync()
+    devices.place.restore()
+    assert devices.here.replica.sync().conflicts == []
+    assert devices.values() == [[str(EARLIER)]] * 3

@@ -20,8 +20,9 @@ from msgspec import Struct
 from strongroom.errors import Invalid
 from strongroom.model import Document
 
-FORMAT: Final = "strongroom replica 1"
-_SCHEMA: Final = """
+FORMAT: Final = "strongroom replica 2"
+EARLIER: Final = 50  # of a document, versions that are known to be earlier ones
+_SCHEMA: Final = f"""
     CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE vaults (
         uid TEXT NOT NULL PRIMARY KEY,
@@ -49,6 +50,18 @@ _SCHEMA: Final = """
     ) STRICT;
     CREATE INDEX documents_in_order ON documents (vault, collection, updated_at, uid);
     CREATE INDEX documents_by_moment ON documents (vault, updated_at, uid);
+    CREATE TABLE earlier (
+        vault TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        hmac TEXT NOT NULL,
+        PRIMARY KEY (vault, uid, version, hmac)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER keep_earlier AFTER UPDATE ON documents WHEN OLD.hmac IS NOT NULL BEGIN
+        INSERT INTO earlier (vault, uid, version, hmac) VALUES (OLD.vault, OLD.uid, OLD.version, OLD.hmac)
+            ON CONFLICT DO NOTHING;
+        DELETE FROM earlier WHERE vault = OLD.vault AND uid = OLD.uid AND version <= OLD.version - {EARLIER};
+    END;
     CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         vault TEXT NOT NULL,
@@ -73,7 +86,11 @@ _SCHEMA: Final = """
 """
 _COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
 _ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
-_PUT_ROW: Final = f"INSERT OR REPLACE INTO documents ({_COLUMNS}, deleted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PUT_ROW: Final = (
+    f"INSERT INTO documents ({_COLUMNS}, deleted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (vault, uid) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in f"{_COLUMNS}, deleted".split(", "))
+)
 _row_text = msgspec.json.Encoder().encode
 _row_back = msgspec.json.Decoder(Document).decode
 
@@ -201,7 +218,7 @@ class File:
     def drop_vault(self, uid: str) -> None:
         """Forget a vault and what was in it."""
         with self.change():
-            for table in ("documents", "outbox", "sent"):
+            for table in ("documents", "earlier", "outbox", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
 
@@ -270,6 +287,11 @@ class File:
     def drop_row(self, vault: str, uid: str) -> None:
         """Forget a document: the server of another epoch does not have it."""
         self._run("DELETE FROM documents WHERE vault = ? AND uid = ?", vault, uid)
+
+    def was_earlier(self, row: Document) -> bool:
+        """Whether this device had a version of a document before the one that it has now."""
+        statement = "SELECT 1 FROM earlier WHERE vault = ? AND uid = ? AND version = ? AND hmac = ?"
+        return bool(self._all(statement, row.vault_uid, row.uid, row.version, row.hmac))
 
     # The outbox
 

@@ -90,6 +90,7 @@ class Reconciling:
         local = self._file.row(self._at.vault, row.uid)
         if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
             return False
+        older = self._file.was_earlier(row)
         self._file.put_rows([(row, made.deleted)])
         if local is None or grown:
             taking.meet(self._file, row, stored, deleted=made.deleted)
@@ -99,7 +100,6 @@ class Reconciling:
         if alike and row.version > local.version:
             taking.meet(self._file, row, stored, deleted=made.deleted)
             return True
-        older = row.version < local.version and row.updated_at <= local.updated_at
         base = row.version if alike or older else DIVERGED
         self._queue(local, here, base, row)
         return True

@@ -1,0 +1,72 @@
+"""Two devices of one account in one process, with a server whose clock, restarts and backups are in the test's hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from strongroom.client import Document
+from strongroom.client.replica import ReplicaCollection
+from tests.client.convergence import DAY, Crew
+from tests.client.faces import PASSWORD
+from tests.client.world import Device, World
+from tests.sync.oracle import TRASH_DAYS
+from tests.sync.place import Place
+
+
+class Devices:
+    """Two devices of one account: `here` loses answers, `there` does not."""
+
+    def __init__(self, place: Place, home: Path) -> None:
+        self.place = place
+        crew = Crew(place, 2)
+        crew.clients[0].vault("v", create=True)
+        self.here, self.there = (
+            Device(World(place, crew.late), client, str(home / f"{number}"))
+            for number, client in enumerate(crew.clients)
+        )
+        self.sync()
+
+    def sync(self) -> None:
+        """Both, until both have seen all."""
+        for device in (self.here, self.there, self.here):
+            device.replica.sync()
+
+    def notes(self, device: Device) -> ReplicaCollection:
+        return device.replica.vault("v").collection("notes")
+
+    def get(self, device: Device, uid: str) -> Document:
+        return self.notes(device).get(uid, deleted=True)
+
+    def unanswered(self, stored: str = "after") -> None:
+        """A sync of this device, whose process ends just after the server has the batch, or just before."""
+        self.here.world.ends_at_a_batch = stored
+        self.here.run(self.here.replica.sync, [], None, PASSWORD)
+        self.here.world.ends_at_a_batch = ""
+        assert self.here.replica.pending == 1
+
+    def delete_there(self, uid: str) -> None:
+        """The other device sees what there is, and deletes it."""
+        self.there.replica.sync()
+        self.notes(self.there).delete(self.get(self.there, uid))
+        self.there.replica.sync()
+
+    def replace_there(self, uid: str, value: str) -> None:
+        """The other device sees what there is, and changes it; something deleted is revived."""
+        self.there.replica.sync()
+        self.notes(self.there).replace(self.get(self.there, uid), value)
+        self.there.replica.sync()
+
+    def empty_trash(self) -> None:
+        self.place.clock.pass_((TRASH_DAYS + 1) * DAY)
+        self.place.throw_away()
+
+    def values(self) -> list[list[Any]]:
+        """What is on the server, here, and there, once both have synced."""
+        self.sync()
+        stored = sorted(note.value for note in self.there.client.vault("v").collection("notes"))
+        return [stored, *(sorted(note.value for note in self.notes(device)) for device in (self.here, self.there))]
+
+    def close(self) -> None:
+        for device in (self.here, self.there):
+            device.replica.close()
