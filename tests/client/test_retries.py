@@ -171,6 +171,18 @@ def test_a_session_that_has_ended_is_not_revived(faces: Faces) -> None:
     assert client.vaults() == []
 
 
+def test_a_wrong_password_is_wrong_also_where_its_answer_was_lost(faces: Faces, proxy: Proxy) -> None:
+    """The client cannot tell at once whether the first sending has changed the password; then it looks."""
+    email = unique_email()
+    client = faces.client(proxy.url)
+    client.register(email, PASSWORD)
+    proxy.policy = Once(LOSE, "/auth/password")
+    with pytest.raises(errors.InvalidCredentials):
+        client.change_password("not the password", "another long password")
+    assert {fate for _, path, fate in proxy.seen if path == "/auth/password"} == {LOSE, PASS}
+    faces.client().login(email, PASSWORD)
+
+
 def test_nothing_is_repeated_that_was_refused(faces: Faces, proxy: Proxy) -> None:
     """A refusal is an answer."""
     client = faces.client(proxy.url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,8 +99,9 @@ def test_without_events_it_polls(faces: Faces, tmp_path: Path, proxy: Proxy, vau
     watcher.end(notes)
 
 
-def test_it_outlives_a_restart(faces: Faces, lone: Server, tmp_path: Path) -> None:
-    """A server that goes away and comes back is watched again."""
+@pytest.mark.parametrize("killed", [False, True])
+def test_it_outlives_a_restart(faces: Faces, lone: Server, tmp_path: Path, *, killed: bool) -> None:
+    """A server that goes away and comes back is watched again, also where its stream was cut off."""
     lone.start()
     lone.settings["PORT"] = str(lone.port)
     url = f"http://127.0.0.1:{lone.port}"
@@ -110,7 +112,7 @@ def test_it_outlives_a_restart(faces: Faces, lone: Server, tmp_path: Path) -> No
     watcher = Watcher(device(faces, email, url).open_replica(tmp_path / "replica"), every=0.5)
     notes.create("before")
     until(lambda: watcher.values() == ["before"], "the change before")
-    lone.end()
+    lone.end(signal.SIGKILL if killed else signal.SIGTERM)
     lone.start()
     notes.create("after")
     until(lambda: watcher.values() == ["after", "before"], "the change after")

@@ -186,6 +186,20 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monke
 
 
 @runs
+async def test_vaults_of_several_pages_come_once_each(house: Open, monkeypatch: Any) -> None:
+    """An account with more vaults than one page holds: the file has them all, in their order, and ends."""
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"strongroom.store.{engine}_tx.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres_tx._statements", {})
+    async with house() as h:
+        ann = await h.person()
+        made = sorted([(await ann.vault(data="A" * 900, salt="AA=="))["uid"] for _ in range(7)])
+        async with asyncio.timeout(30):
+            file = lines(await exported(ann))
+        assert [line["uid"] for line in file if line["kind"] == "vault"] == made
+
+
+@runs
 async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: Any) -> None:
     """Who asks for another one meanwhile is told to wait; lists are read all the same."""
     monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)

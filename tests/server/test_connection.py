@@ -22,7 +22,7 @@ from strongroom.server.exchange import Exchange
 from strongroom.server.live import follower
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
-from tests.support.internals import is_started, unfinished
+from tests.support.internals import context_of, is_started, unfinished
 from tests.support.raw_http import connected, listening, responses, rest
 from tests.support.waiting import until
 
@@ -248,8 +248,27 @@ def faults(server: strongroom.Server, monkeypatch: pytest.MonkeyPatch) -> list[s
     return found
 
 
+def test_a_request_under_way_when_the_server_is_told_to_stop_is_the_last(tmp_path: Path) -> None:
+    """Half of it has come by then: it is answered, and the answer says that the connection ends."""
+    made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")
+    thread = threading.Thread(target=made.listen, args=(0,))
+    thread.start()
+    until(lambda: is_started(made), "the server's start")
+    whole = _registration("half@example.com")
+    with connected(int((made.url or "").rpartition(":")[2])) as wire:
+        wire.sendall(whole[:-5])
+        until(lambda: bool(unfinished(made)), "the head of the request")
+        made.close()
+        until(lambda: context_of(made).stopping, "the server's end")
+        wire.sendall(whole[-5:])
+        [answer] = responses(wire, 1)
+        assert answer.status == 201
+        assert answer.closes
+        assert wire.recv(1) == b""
+    thread.join(40)
+
+
 @pytest.mark.production_hashing  # which takes long enough for the client to leave
-@pytest.mark.production_hashing
 def test_what_was_begun_is_finished_before_the_server_ends(tmp_path: Path) -> None:
     """Its client has left, and the server is told to stop: the account is there all the same."""
     made = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "vault.db")

@@ -174,7 +174,6 @@ class Connection(asyncio.Protocol):
         if self._stall is not None:
             self._stop_stall_timer()
             self._start_stall_timer()
-        self.expect_close()
         self._loop.call_later(PARTING_IDLE, self._part, self._loop.time() + PARTING_SECONDS)
 
     def _part(self, deadline: float) -> None:
