@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import itertools
 import signal
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
@@ -43,6 +45,9 @@ def pytest_report_header() -> str:
 # Every client of httpx2 reads the certificates that the machine trusts, which takes longer than most tests: once is
 # enough.
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
+# For every request to an application, httpx2 looks for this module in all folders; where it is not, once is enough.
+if importlib.util.find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]
 _hash_as_in_production = cheap_hashing.install()
 
 

@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterable
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
 LONG = bool(os.environ.get("SOAK"))
 _SHARE = 4
@@ -24,6 +26,11 @@ def one_of(rows: Iterable[T], shift: int = 0) -> list[T]:
     """One row, the next one each day, shifted; every row where there is time."""
     found = list(rows)
     return found if LONG else [found[(int(DAY) + shift) % len(found)]]
+
+
+def on_one_engine(argument: str, shift: int = 0, *, indirect: bool = True) -> pytest.MarkDecorator:
+    """Run a test on one engine, on the other one the next day, shifted; on both where there is time."""
+    return pytest.mark.parametrize(argument, one_of(("sqlite", "postgres"), shift), indirect=indirect)
 
 
 def on_another_day(number: int, of: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -72,8 +73,14 @@ def room_of(path: Path) -> str:
     return "" if parts == ("__init__",) else parts[0]
 
 
+@functools.cache
+def nodes_of(source: str) -> list[ast.AST]:
+    """Every node of a module's syntax tree; parsed once for all tests."""
+    return list(ast.walk(ast.parse(source)))
+
+
 def imports_of(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -146,7 +153,7 @@ def test_only_the_store_speaks_sql(path: Path) -> None:
     if room_of(path) == "store" or path == SOURCE / "client" / "replica" / "file.py":
         return
     statements = re.compile(r"\b(SELECT\s.+\sFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b", re.DOTALL)
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path.read_text()):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not statements.search(node.value)
 

@@ -97,13 +97,13 @@ def test_no_body_shows_what_it_holds(kind: type[wire.Body]) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
 NAMES = sorted({field.encode_name for kind in BODIES for field in msgspec.structs.fields(kind)})
 
 
-@given(st.sampled_from(BODIES), st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON))
+@given(st.sampled_from(BODIES), st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON, max_size=6))
 def test_any_object_is_read_or_refused(kind: type[wire.Body], value: dict[str, Any]) -> None:
     """There is no third way."""
     try:

@@ -11,6 +11,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from typing import Any
 
 from strongroom.client import AsyncClient, Client
+from strongroom.client.awaiting import AsyncVault
+from strongroom.client.blocking import Vault
+from strongroom.client.vaults import OpenVault
 
 PASSWORD = "correct horse battery staple"
 _numbers = itertools.count(1)
@@ -102,6 +105,12 @@ class Faces:
     def with_token(self, token: str, url: str | None = None) -> Any:
         """A client of a token."""
         return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
+
+    def reopened(self, client: Any, opened: OpenVault) -> Any:
+        """A vault that another client has opened, for this one, which need not ask for it."""
+        if self._loop is None:
+            return Vault(client._core, client._driver, opened)
+        return Waiting(self._loop, AsyncVault(client._thing._core, client._thing._driver, opened))
 
     def person(self, **options: Any) -> Any:
         """A client of somebody new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,19 @@ from strongroom.client.replica import Conflict, Progress, Resolution, keep_both,
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
+from tests.sampling import one_of
+
+
+@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
+def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
+    """Each test on one kind of client, and on the other the next day; in `make soak` on both.
+
+    What a replica does is the same steps for both; test_watch.py and test_restore.py have replicas of both each day.
+    """
+    number = zlib.crc32(request.node.originalname.encode())
+    made = Faces(("blocking", "awaiting")[(number + request.param) % 2], f"http://127.0.0.1:{server.port}")
+    yield made
+    made.close()
 
 
 class Pair:

@@ -20,7 +20,7 @@ from strongroom.server.schedule import backups_in, name_at
 from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres
-from tests.sampling import on_another_day, one_of
+from tests.sampling import on_another_day, on_one_engine
 from tests.support import processes
 from tests.support.ports import free_port
 from tests.support.waiting import until
@@ -152,14 +152,31 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
         place.abandon()
 
 
-def elsewhere_today(story: int) -> bool:
-    """Whether `make test` plays this story as tests/operating/test_replay.py does today; `make soak` plays all."""
-    return on_another_day(story, 3)
+# The turn of each story: by it tests/operating/test_replay.py plays today what is not played here.
+TURNS = {
+    "test_the_first_day_and_every_day": 1,
+    "test_something_is_gone": 2,
+    "test_the_secret_has_leaked": 3,
+    "test_the_owner_is_locked_out": 4,
+    "test_the_machine_is_gone": 5,
+    "test_the_disk_is_full": 6,
+    "test_the_file_is_damaged": 7,
+}
+Story = Callable[..., None]
 
 
-def on_an_engine(story: int) -> pytest.MarkDecorator:
-    """On one engine, and on the other one the next time; `make soak` plays both."""
-    return pytest.mark.parametrize("engine", [] if elsewhere_today(story) else one_of(["sqlite", "postgres"], story))
+def played_in_turn(story: Story) -> Story:
+    """Leave a story out on the days on which tests/operating/test_replay.py plays it; `make soak` plays all."""
+    elsewhere = on_another_day(TURNS[story.__name__], 3)
+    return pytest.mark.skipif(elsewhere, reason="played elsewhere today")(story)
+
+
+def on_an_engine(story: Story) -> Story:
+    """The same on one engine, and on the other one the next time; `make soak` plays both."""
+    turn = TURNS[story.__name__]
+    if on_another_day(turn, 3):
+        return pytest.mark.parametrize("engine", [])(story)
+    return on_one_engine("engine", turn, indirect=False)(story)
 
 
 def blocks(text: str) -> list[str]:
@@ -167,7 +184,7 @@ def blocks(text: str) -> list[str]:
     return [body for language, body in fences(text) if language == "sh"]
 
 
-@on_an_engine(1)
+@on_an_engine
 def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     """A server that backs itself up, two accounts, no stranger; a rehearsal beside it."""
     place = begin(engine)
@@ -196,7 +213,7 @@ def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     assert place.vaults(token) == ["first"]
 
 
-@on_an_engine(2)
+@on_an_engine
 def test_something_is_gone(begin: Begin, engine: str) -> None:
     """What was deleted after the backup is there again, under another epoch."""
     place = begin(engine)
@@ -211,7 +228,7 @@ def test_something_is_gone(begin: Begin, engine: str) -> None:
     assert place.connect().get("/health").json()["epoch"] != epoch
 
 
-@on_an_engine(3)
+@on_an_engine
 def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     """Every token is worth nothing at once, keys go on; then one person's sessions and key are ended."""
     place = begin(engine)
@@ -230,7 +247,7 @@ def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     assert place.login().status_code == 200
 
 
-@pytest.mark.skipif(elsewhere_today(6), reason="played elsewhere today")
+@played_in_turn
 def test_the_disk_is_full(begin: Begin) -> None:
     """Writes are refused; with what lay beside the database gone, they are taken again, without a restart."""
     place = begin("sqlite")
@@ -265,7 +282,7 @@ def test_the_disk_is_full(begin: Begin) -> None:
         processes.run(["umount", "--lazy", str(data)], check=False)
 
 
-@pytest.mark.skipif(elsewhere_today(7), reason="played elsewhere today")
+@played_in_turn
 def test_the_file_is_damaged(begin: Begin) -> None:
     """The server refuses it and says what to do, the doctor names it, the restore mends it and keeps the old file."""
     place = begin("sqlite")
@@ -285,7 +302,7 @@ def test_the_file_is_damaged(begin: Begin) -> None:
     assert place.vaults(token) == ["first"]
 
 
-@on_an_engine(4)
+@on_an_engine
 def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     """By wrong passwords, by a shut account, by a password that is forgotten."""
     place = begin(engine)
@@ -304,7 +321,7 @@ def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     assert place.login(email="ada.again@example.com").status_code == 200
 
 
-@on_an_engine(5)
+@on_an_engine
 def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     """On another machine, and on the other engine, with the old secret: who was signed in goes on."""
     old = begin(engine)

@@ -24,7 +24,7 @@ from strongroom.server import snapshots
 from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
-from tests.sampling import one_of
+from tests.sampling import on_one_engine
 from tests.support.internals import context_of, database_of, is_started, unfinished
 from tests.support.waiting import until
 
@@ -104,11 +104,6 @@ def on_file(where: str) -> Path:
     return Path(where)
 
 
-def engines(shift: int) -> pytest.MarkDecorator:
-    """Runs a test on one engine, on the other one the next day; on both in `make soak`."""
-    return pytest.mark.parametrize("where", one_of(("sqlite", "postgres"), shift), indirect=True)
-
-
 def ask(http: httpx2.Client, path: str) -> int:
     """The status of a whole answer."""
     with http.stream("GET", path) as answer:
@@ -117,7 +112,7 @@ def ask(http: httpx2.Client, path: str) -> int:
         return answer.status_code
 
 
-@engines(0)
+@on_one_engine("where", 0)
 def test_lists_that_nobody_reads_keep_nobody_waiting(serve: Serve) -> None:
     """Two accounts hold many lists unread, a third holds some of its own: all its other lists are answered."""
     with serve() as running:
@@ -131,7 +126,7 @@ def test_lists_that_nobody_reads_keep_nobody_waiting(serve: Serve) -> None:
         assert ask(third, "/vault") == 200
 
 
-@engines(0)
+@on_one_engine("where", 0)
 def test_one_account_holds_few_places(serve: Serve) -> None:
     """Sixteen unread lists of one account leave places that others take without waiting."""
     with serve() as running:
@@ -141,7 +136,7 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
             assert running.room.lists.held <= snapshots.PLACES_EACH
 
 
-@engines(1)
+@on_one_engine("where", 1)
 def test_many_accounts_that_hold_all_places_give_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attacker with more accounts than there are places does not keep the others from theirs."""
     monkeypatch.setattr("strongroom.server.room.LISTS_AT_ONCE", 3)

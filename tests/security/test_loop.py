@@ -19,7 +19,7 @@ from strongroom import wire
 from tests.contract.harness import ENGINES, Server
 from tests.contract.people import Person
 from tests.postgres import postgres
-from tests.sampling import one_of, rounds
+from tests.sampling import on_one_engine, one_of, rounds
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
 
@@ -90,11 +90,6 @@ def server(watched: Callable[[str], Watched], request: pytest.FixtureRequest) ->
     return watched(request.param)
 
 
-def engines(shift: int) -> pytest.MarkDecorator:
-    """Runs a test on one engine, on the other one the next day; on both in `make soak`."""
-    return pytest.mark.parametrize("server", one_of(ENGINES, shift), indirect=True)
-
-
 @pytest.fixture
 def person(server: Watched) -> Person:
     return Person.register(server)
@@ -138,7 +133,7 @@ def test_batches(server: Watched, person: Person, size: int) -> None:
     server.holds(all_kinds)
 
 
-@engines(0)
+@on_one_engine("server", 0)
 def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     """They share a transaction, and the loop is shared all the same."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -153,7 +148,7 @@ def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     server.holds(crowd)
 
 
-@engines(1)
+@on_one_engine("server", 1)
 def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     """As many rows as there are, in and out."""
     vault = person.vault(data="x" * MIB, salt="")
@@ -176,7 +171,7 @@ def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     server.holds(bring)
 
 
-@engines(0)
+@on_one_engine("server", 0)
 def test_large_bodies(server: Watched, person: Person) -> None:
     """Good ones of the largest size: a document, a blob of escapes, a keyring; and the same with a fault in them."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -196,7 +191,7 @@ def test_large_bodies(server: Watched, person: Person) -> None:
         server.holds(blob)
 
 
-@engines(1)
+@on_one_engine("server", 1)
 def test_hostile_bodies(server: Watched, person: Person) -> None:
     """Bodies of the largest size that are made to be costly: within the time that is promised for them."""
     vault = person.vault()
@@ -226,7 +221,7 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
         server.holds(send, 0.1)  # a body of the largest size whose every byte is a key; decoded in steps
 
 
-@engines(0)
+@on_one_engine("server", 0)
 def test_heads(server: Watched, person: Person) -> None:
     """Heads of the largest size: long lists in headers, queries and paths, and tokens that are none."""
     vault = person.vault()
@@ -273,7 +268,7 @@ def test_heads(server: Watched, person: Person) -> None:
         server.holds(send)
 
 
-@engines(1)
+@on_one_engine("server", 1)
 def test_nonsense(server: Watched, person: Person) -> None:
     """Requests that are almost right."""
     mutator = Mutator(7)

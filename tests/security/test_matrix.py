@@ -10,6 +10,7 @@ import pytest
 from strongroom.model import Variant
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
+from tests.sampling import one_of
 from tests.security.matrix import Matrix, rowless, staged
 
 
@@ -37,7 +38,7 @@ async def test_the_whole_matrix(tmp_path: Path, clock: Clock) -> None:
     assert await play({"db_path": tmp_path / "vault.db"}, clock, "both", brief=False) > 10_000
 
 
-@pytest.mark.parametrize("variant", ["document", "blob"])
+@pytest.mark.parametrize("variant", one_of(["document", "blob"]))
 @runs
 async def test_the_matrix_of_a_narrowed_server(tmp_path: Path, clock: Clock, variant: str) -> None:
     """A server of one variant, over a database that holds everything."""

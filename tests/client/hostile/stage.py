@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import base64
+import copy
 import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 
 from strongroom.client import Client
 from strongroom.client.core import Core
+from strongroom.client.device import Device
+from strongroom.client.documents import Document
+from strongroom.client.session import Session
+from strongroom.client.vaults import OpenVault
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.hostile.liar import Liar, Lie, Talk
 from tests.contract.harness import Server
@@ -36,6 +41,7 @@ class People:
         self._mallorys = unique_email()
         self.mallory.register(self._mallorys, MALLORYS)
         self.http = server.connect()
+        self.room: Room | None = None  # the next shared stage takes it
         self._since = time.monotonic()
 
     def stay(self) -> None:
@@ -72,19 +78,66 @@ def twin(faces: Faces, url: str, model: Client) -> Any:
     return made
 
 
-class Stage:
-    """One attack's world. `victim` talks to the liar, `owner` to the server itself; both are devices of one account."""
+def _copied(source: Core, to: Core) -> Core:
+    """What a device has seen and knows of its account, on another one; not its session."""
+    to.email, to.keys, to.ring = source.email, source.keys, source.ring
+    to.sealed, to.descriptor = source.sealed, source.descriptor
+    to.device = copy.deepcopy(source.device)
+    return to
 
-    def __init__(self, faces: Faces, liar: Liar, people: People, home: Path, *, fresh: bool = False) -> None:
+
+_FURNITURE = ("first", "old", "note", "other", "task", "brief", "alive", "gone", "old_vault", "before", "last")
+
+
+class Room(NamedTuple):
+    """What a stage is furnished with, as the victim's device has seen it."""
+
+    core: Core  # the victim's, when all was there
+    vaults: tuple[OpenVault, OpenVault]
+    first: Document
+    old: Row
+    note: Document
+    other: Document
+    task: Document
+    brief: Document
+    alive: Row
+    gone: Document
+    old_vault: Row
+    before: Row
+    last: Document
+    stored: Any  # what the server has of it
+
+
+class Stage:
+    """One attack's world. `victim` talks to the liar, `owner` to the server itself; both are devices of one account.
+
+    `shared`: the room is that of an attack before, if that has changed nothing in it.
+    """
+
+    def __init__(
+        self, faces: Faces, liar: Liar, people: People, home: Path, *, fresh: bool = False, shared: bool = False
+    ) -> None:
         self.faces = faces
         self.liar = liar
         self.people = people
         self.home = home
         people.stay()
-        number = next(_numbers)
         self.victim = twin(faces, liar.url, people.ada)
         self._direct = Faces("blocking", people.url)
         self.owner = twin(self._direct, people.url, people.ada)
+        self.replica: Any = None
+        self.thieves: list[Liar] = []
+        self.fresh = fresh
+        self._shared = shared
+        if shared and people.room is not None:
+            self._enter(people.room)
+            people.room = None
+        else:
+            self._furnish()
+
+    def _furnish(self) -> None:
+        """Make vaults, documents and blobs, through the liar."""
+        number = next(_numbers)
         self.vault = self.victim.vault(f"{CANARY} {number}", create=True)
         self.second = self.victim.vault(f"{CANARY} second {number}", create=True)
         self.notes, self.tasks = self.vault.collection(f"{CANARY} notes"), self.vault.collection(f"{CANARY} tasks")
@@ -101,9 +154,25 @@ class Stage:
         self.vault.blob.put(f"{CANARY} blob two")
         self.before = self.raw_keyring()
         self.last = self.notes.create(f"{CANARY} last")
-        self.replica: Any = None
-        self.thieves: list[Liar] = []
-        self.fresh = fresh
+        self._room = Room(
+            core=_copied(self.core, Core(Session(), Device(), bare=False)),
+            vaults=(self.vault._opened, self.second._opened),
+            stored=self._stored() if self._shared else None,
+            **{name: getattr(self, name) for name in _FURNITURE},
+        )
+
+    def _enter(self, room: Room) -> None:
+        """Be the device that has furnished this room, as it was then."""
+        self._room = room
+        _copied(room.core, self.core)
+        self.vault, self.second = (self.faces.reopened(self.victim, opened) for opened in room.vaults)
+        self.notes, self.tasks = self.vault.collection(f"{CANARY} notes"), self.vault.collection(f"{CANARY} tasks")
+        for name in _FURNITURE:
+            setattr(self, name, getattr(room, name))
+
+    def _stored(self) -> Any:
+        """What the server has of the room: any write to it changes this."""
+        return [self.raw_vault(), self._get(f"/vault/{self.second.uid}"), self.raw_keyring()]
 
     @property
     def uid(self) -> str:
@@ -117,8 +186,11 @@ class Stage:
     def close(self) -> None:
         if self.replica is not None:
             self.replica.close()
-        for vault in (self.vault, self.second):
-            self.owner.vault(vault.name).delete()  # or every replica of a later stage would hold them all
+        if self._shared and self._stored() == self._room.stored:
+            self.people.room = self._room
+        else:
+            for vault in (self.vault, self.second):
+                self.owner.vault(vault.name).delete()  # or every replica of a later stage would hold them all
         self._direct.close()
         for thief in self.thieves:
             thief.close()

@@ -37,7 +37,7 @@ ON_REPLICA = [
 @pytest.mark.parametrize("name", ON_CLIENT)
 def test_a_client_sees_through_it(hostile: Faces, liar: Liar, people: People, tmp_path: Path, name: str) -> None:
     """Client and AsyncClient, in turn."""
-    stage = Stage(hostile, liar, people, tmp_path)
+    stage = Stage(hostile, liar, people, tmp_path, shared=True)
     try:
         play(stage, ATTACKS[name], on="client")
     finally:
@@ -47,7 +47,7 @@ def test_a_client_sees_through_it(hostile: Faces, liar: Liar, people: People, tm
 @pytest.mark.parametrize("name", ON_REPLICA)
 def test_a_replica_sees_through_it(hostile: Faces, liar: Liar, people: People, tmp_path: Path, name: str) -> None:
     """The replica's file is as it was before."""
-    stage = Stage(hostile, liar, people, tmp_path, fresh=ATTACKS[name].fresh)
+    stage = Stage(hostile, liar, people, tmp_path, fresh=ATTACKS[name].fresh, shared=True)
     try:
         play(stage, ATTACKS[name], on="replica")
     finally:
