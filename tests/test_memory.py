@@ -1,11 +1,14 @@
-"""However long a list is, the server's memory stays flat."""
+"""However long a list is, the server's memory stays flat; what it caches is released when it has little to do."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -13,7 +16,10 @@ import apsw
 import httpx2
 import pytest
 
+from strongroom.server import memory
+from tests.conftest import runs
 from tests.sampling import on_another_day
+from tests.support.waiting import until_async
 
 COUNT = 100_000
 LIMIT = 32 * 1024 * 1024
@@ -75,3 +81,23 @@ def _fill(path: Path, user_id: str, vault_uid: str) -> None:
             ((user_id, f"{n:036}", vault_uid, "A" * 1024, n, n) for n in range(1, COUNT + 1)),
         )
     connection.close()
+
+
+@runs
+@pytest.mark.parametrize(("load", "released"), [(0.04, True), (0.06, False)])
+async def test_caches_are_released_only_while_there_is_little_to_do(
+    monkeypatch: pytest.MonkeyPatch, *, load: float, released: bool
+) -> None:
+    """The load is what the process uses of a processor; one that has not grown releases nothing."""
+    sizes = itertools.chain([1], itertools.repeat(memory.MIB, 3), itertools.repeat(64 * memory.MIB))
+    used = itertools.count(step=load * 0.01)
+    trims: list[int] = []
+    releases: list[int] = []
+    monkeypatch.setattr(memory, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(memory, "_function", lambda _name: trims.append)
+    monkeypatch.setattr(memory, "resident", lambda: next(sizes))
+    monkeypatch.setattr(time, "process_time", lambda: next(used))
+    returning = asyncio.create_task(memory.return_free_memory(lambda: releases.append(len(trims))))
+    await until_async(lambda: len(trims) >= 3)
+    returning.cancel()
+    assert releases[:3] == ([0, 1, 2] if released else [])

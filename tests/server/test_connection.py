@@ -147,6 +147,25 @@ def _is_answer(thing: object, request_id: str) -> bool:
     return isinstance(thing, Answer) and thing.request_id == request_id
 
 
+def test_requests_that_were_never_begun_are_freed_when_their_connection_ends(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They wait behind answers that their client does not take. Reference counts free them: a collection is rare."""
+    monkeypatch.setattr(gc, "collect", lambda: 0)
+    gc.disable()
+    try:
+        with connected(port, receive_buffer=4_096) as wire:
+            wire.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-Request-Id: never-begun\r\n\r\n" * 50)
+            until(lambda: _requests("never-begun") > 1, "requests that wait")
+        until(lambda: not _requests("never-begun"), "their end", 10)
+    finally:
+        gc.enable()
+
+
+def _requests(request_id: str) -> int:
+    return sum(isinstance(thing, Exchange) and thing.call.request_id == request_id for thing in gc.get_objects())
+
+
 def test_one_that_waits_holds_up_none_that_came_with_it(port: int) -> None:
     """A registration takes its time; those who ask at the same moment on other connections do not wait for it."""
     body = json.dumps({"email": "beside@example.com", "password": "correct horse"}).encode()

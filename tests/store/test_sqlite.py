@@ -86,6 +86,33 @@ def test_durable_settings_hold_on_every_connection(tmp_path: Path, clock: Clock)
     asyncio.run(db.close())
 
 
+@runs
+async def test_cached_pages_are_released_but_for_those_in_use(tmp_path: Path, clock: Clock) -> None:
+    """Those of short reads, of lists, and of the writer unless its thread may have it."""
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    db._writer.execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS data").fetchall()
+    async with db.snapshot():
+        pass  # its connection is kept
+    connections = {"writer": db._writer, "short reads": db._reader, "lists": db._readers[0]}
+
+    def full() -> set[str]:
+        return {
+            name
+            for name, connection in connections.items()
+            if connection.status(apsw.SQLITE_DBSTATUS_CACHE_USED)[0] > 500_000
+        }
+
+    for busy, kept in ((False, set()), (True, {"writer"})):
+        for connection in connections.values():
+            connection.execute("SELECT max(hex(data)) FROM filler").fetchall()
+        assert full() == set(connections)
+        db._busy = busy
+        db.release_memory()
+        assert full() == kept
+    db._busy = False
+    await db.close()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [

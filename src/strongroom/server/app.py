@@ -54,7 +54,8 @@ class App:
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
         self._traces = tracing.begin(self.room.log)
-        self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(memory.return_free_memory())]
+        returning = memory.return_free_memory(self.room.db.release_memory)
+        self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(returning)]
         if self.room.place is not None:
             self._chores.append(asyncio.create_task(self._tell(self.room.place)))
         if self.room.settings.backup_dir:

@@ -88,7 +88,6 @@ class Exchange:
         self._answer: Answer | None = None
         self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
         self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
-        call.body = self
 
     # The body
 
@@ -172,6 +171,7 @@ class Exchange:
         be waited for, it is one from the beginning.
         """
         self._begun = True
+        self.call.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
         self._running = self.run()
         if self.gone:
             self._be_awaited()

@@ -7,8 +7,12 @@ import ctypes
 import gc
 import itertools
 import os
+import time
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MIB: Final = 1024 * 1024
 _LARGE: Final = 240 * 1024  # an allocation of this size or more has pages of its own, unmapped when it is freed
@@ -16,6 +20,7 @@ _SLACK: Final = 8 * MIB  # that may stay free at the top of the heap
 _ARENAS: Final = 2
 _LOOK_SECONDS: Final = 10.0
 _COLLECT_EACH: Final = 3  # looks
+_IDLE: Final = 0.05  # of a processor: whoever uses less has next to nothing to do
 _GROWTH: Final = 16 * MIB  # that is no reason to do anything
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
@@ -33,16 +38,22 @@ def configure() -> None:
         mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-async def return_free_memory() -> None:
-    """Return free memory to the system now and then, while the process is larger than it was at its start."""
-    trim, rest = _function("malloc_trim"), resident()
+async def return_free_memory(release_caches: Callable[[], None]) -> None:
+    """Return free memory to the system now and then, while the process is larger than it was at its start.
+
+    Caches are released only when there is next to nothing to do; under load they are worth their memory.
+    """
+    trim, rest, used = _function("malloc_trim"), resident(), time.process_time()
     for number in itertools.count():
         if trim is None or not rest:
             return
         await asyncio.sleep(_LOOK_SECONDS)
+        used_before, used = used, time.process_time()
         if resident() > rest + _GROWTH:
             if number % _COLLECT_EACH == 0:
                 gc.collect()  # requests that were refused may leave cycles, and those may hold buffers
+            if used - used_before < _IDLE * _LOOK_SECONDS:
+                release_caches()
             await asyncio.to_thread(trim, 0)  # ctypes lets others run meanwhile
 
 

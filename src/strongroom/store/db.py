@@ -211,6 +211,9 @@ class Database(Protocol):
     async def size(self) -> int:
         """How many bytes the database takes."""
 
+    def release_memory(self) -> None:
+        """Give up what is cached in this process and not in use; it is read again when it is needed."""
+
     async def vacuum(self) -> None:
         """Give back the room that deleted things left. May take long, and keep those waiting who write."""
 

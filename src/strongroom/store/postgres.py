@@ -292,6 +292,9 @@ class PostgresDatabase:
         """Unknown: the disk is another machine's."""
         return None
 
+    def release_memory(self) -> None:
+        """Nothing: the pages are cached by PostgreSQL."""
+
     async def size(self) -> int:
         """The bytes of the database, as PostgreSQL counts them."""
         size: int = await self.read(_size)

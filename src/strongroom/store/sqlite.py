@@ -550,6 +550,11 @@ class SqliteDatabase:
         """The bytes of the file and of its log."""
         return bytes_of(f"{self._path}") + bytes_of(f"{self._path}-wal")
 
+    def release_memory(self) -> None:
+        """Give up the cached pages of all connections but those that are in use."""
+        for connection in (self._reader, *self._readers, *(() if self._busy else (self._writer,))):
+            connection.release_memory()
+
     async def vacuum(self) -> None:
         """Write the file anew, on a thread of its own: who writes meanwhile waits."""
         try:
