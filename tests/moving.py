@@ -16,6 +16,7 @@ from strongroom import create_server
 from strongroom.store.copy import LEFT_OUT
 from strongroom.store.pool import connect
 from tests.conftest import SECRET, House
+from tests.postgres import postgres
 from tests.sampling import one_of
 from tests.support import processes
 
@@ -65,8 +66,36 @@ class Served:
         await self._server._room.close()
 
 
+class _Kept(NamedTuple):
+    """A service as `live_in` left it, to be copied: the files of SQLite, or the name of a database of PostgreSQL."""
+
+    belongings: Belongings
+    files: dict[str, bytes]
+    database: str
+
+
+_kept: dict[tuple[bool, int], _Kept] = {}
+
+
 async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
-    """Use a service until every table has rows: odd texts, tombstones, a large document, keys with scopes, a blob."""
+    """Use a service in a new place until every table has rows; from the second time on, it is a copy of the first."""
+    key = "://" in where, clock()
+    if key not in _kept:
+        belongings = await _use(where, clock)
+        files = {} if "://" in where else {suffix: Path(where + suffix).read_bytes() for suffix in ("", "-lock")}
+        _kept[key] = _Kept(belongings, files, postgres().copy_of(where) if "://" in where else "")
+    elif "://" in where:
+        postgres().replace(where, _kept[key].database)
+    else:
+        Path(where).parent.mkdir(0o700, parents=True, exist_ok=True)
+        for suffix, content in _kept[key].files.items():
+            Path(where + suffix).touch(0o600, exist_ok=False)
+            Path(where + suffix).write_bytes(content)
+    return _kept[key].belongings
+
+
+async def _use(where: str, clock: Callable[[], int]) -> Belongings:
+    """Be a user: odd texts, tombstones, a large document, keys with scopes, a blob."""
     async with Served(where, clock) as house:
         person = await house.person()
         other = await house.person()
@@ -128,10 +157,10 @@ async def rows_of(where: str) -> Rows:
     """Every row of every table, read without the help of what is tested."""
     found: Rows = {}
     if "://" in where:
-        postgres = await connect(where)
-        for (name,) in await postgres.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
-            found[name] = [tuple(row) for row in await postgres.fetch(f"SELECT * FROM {name}")]
-        await postgres.close()
+        connection = await connect(where)
+        for (name,) in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+            found[name] = [tuple(row) for row in await connection.fetch(f"SELECT * FROM {name}")]
+        await connection.close()
     else:
         sqlite = apsw.Connection(where)
         for (name,) in sqlite.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
@@ -148,9 +177,9 @@ async def copied_rows_of(where: str) -> Rows:
 async def alter(where: str, statement: str) -> None:
     """Change a database behind everybody's back."""
     if "://" in where:
-        postgres = await connect(where)
-        await postgres.execute(statement)
-        await postgres.close()
+        connection = await connect(where)
+        await connection.execute(statement)
+        await connection.close()
     else:
         sqlite = apsw.Connection(where)
         sqlite.set_busy_timeout(5_000)

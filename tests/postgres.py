@@ -54,16 +54,26 @@ class Postgres:
         self.sql(f"{dropped}CREATE DATABASE {name} TEMPLATE {template or 'template1'} STRATEGY {self._strategy};")
         return self.url(name)
 
+    def copy_of(self, where: str) -> str:
+        """The name of a copy of a database to which nobody is connected."""
+        return _name(self.fresh(_name(where)))
+
+    def replace(self, where: str, template: str) -> None:
+        """Put a copy of this one in the place of a database."""
+        name = _name(where)
+        copied = f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY {self._strategy};"
+        self.sql(f"DROP DATABASE IF EXISTS {name};\n{copied}")
+
     def discard(self, where: str) -> None:
         """Drop the database of a test that has ended, with the next one that is made."""
-        self._discarded.append(urlsplit(where).path.strip("/"))
+        self._discarded.append(_name(where))
 
     def migrated(self) -> str:
         """The address of a new database whose schema is up to date; nothing is in it."""
         if self._template is None:
             where = self.fresh()
             asyncio.run(open_database(where, lambda: 0).close())
-            self._template = urlsplit(where).path.strip("/")
+            self._template = _name(where)
         return self.fresh(self._template)
 
     def crash(self) -> None:
@@ -142,6 +152,11 @@ class Postgres:
             with contextlib.suppress(BrokenPipeError):
                 self._session.communicate()
             self._session = None
+
+
+def _name(where: str) -> str:
+    """The name of the database in an address."""
+    return urlsplit(where).path.strip("/")
 
 
 @cache
