@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom import __version__
 from strongroom.cli import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+
+class _Command(NamedTuple):
+    """A command, what the help says of it, and what adds its options."""
+
+    name: str
+    says: str
+    add_options: Callable[[argparse.ArgumentParser], None]
 
 
 class _Version(argparse.Action):
@@ -42,10 +50,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the release and its schema, and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, says, add_options in _COMMANDS:
-        command = commands.add_parser(name, help=says)
-        if name == asked:  # the options of all of them take longer than most commands
-            add_options(command)
+    alone = [one for one in _COMMANDS if [one.name] == list(words[:1])]
+    for one in alone or _COMMANDS:  # to make all of them takes longer than most commands
+        command = commands.add_parser(one.name, help=one.says)
+        if one.name == asked:
+            one.add_options(command)
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)
@@ -164,19 +173,19 @@ def _systemd(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=unit.systemd)
 
 
-_COMMANDS: Final[tuple[tuple[str, str, Callable[[argparse.ArgumentParser], None]], ...]] = (
-    ("serve", "run the server", _serve),
-    ("init", "write a settings file .env with a fresh secret", _init),
-    ("backup", "write the whole service into an archive, while it runs", _backup),
-    ("restore", "put an archive in the place of what is there", _restore),
-    ("doctor", "say what is wrong, and what to do about it", _doctor),
-    ("salvage", "bring what can be read of a damaged file into a new one", _salvage),
-    ("db", "copy a service to another database, bring its schema up to date, or begin a new epoch", _db),
-    ("users", "manage accounts", _users),
-    ("keys", "manage API keys", _keys),
-    ("stats", "count what a service holds", _stats),
-    ("vacuum", "give back the room that deleted things left", _vacuum),
-    ("config", "show every setting, and where it came from", _config),
-    ("ready", "ask a running server whether it can do its work", _ready),
-    ("systemd", "print a unit for systemd", _systemd),
+_COMMANDS: Final = (
+    _Command("serve", "run the server", _serve),
+    _Command("init", "write a settings file .env with a fresh secret", _init),
+    _Command("backup", "write the whole service into an archive, while it runs", _backup),
+    _Command("restore", "put an archive in the place of what is there", _restore),
+    _Command("doctor", "say what is wrong, and what to do about it", _doctor),
+    _Command("salvage", "bring what can be read of a damaged file into a new one", _salvage),
+    _Command("db", "copy a service to another database, bring its schema up to date, or begin a new epoch", _db),
+    _Command("users", "manage accounts", _users),
+    _Command("keys", "manage API keys", _keys),
+    _Command("stats", "count what a service holds", _stats),
+    _Command("vacuum", "give back the room that deleted things left", _vacuum),
+    _Command("config", "show every setting, and where it came from", _config),
+    _Command("ready", "ask a running server whether it can do its work", _ready),
+    _Command("systemd", "print a unit for systemd", _systemd),
 )
