@@ -16,13 +16,15 @@ from strongroom import create_server
 from strongroom.store.copy import LEFT_OUT
 from strongroom.store.pool import connect
 from tests.conftest import SECRET, House
-from tests.sampling import one_of
+from tests.postgres import postgres
+from tests.sampling import DAY, LONG, one_of
 from tests.support import processes
 
 Rows = dict[str, list[tuple[Any, ...]]]
 ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"
 LARGE = "QUJD" * 262_144
 USERS = "INSERT INTO users (id, email, created_at, updated_at) VALUES"
+_LONG_TEXT = 200
 NOT_COPIED = {"schema_migrations", *LEFT_OUT}
 # From one engine to the other, or from each to itself: one of the two a day in `make test`, both in `make soak`.
 PAIRS = [
@@ -32,6 +34,11 @@ PAIRS = [
     )
     for pair in pairs
 ]
+
+
+def one_pair(number: int) -> list[tuple[str, str]]:
+    """One of the pairs for this row of a table, the other one when they have their turn again; all in `make soak`."""
+    return PAIRS if LONG else [PAIRS[(int(DAY) // 2 + number) % 2]]
 
 
 class Belongings(NamedTuple):
@@ -65,8 +72,36 @@ class Served:
         await self._server._room.close()
 
 
+class _Kept(NamedTuple):
+    """A service as `live_in` left it, to be copied: the files of SQLite, or the name of a database of PostgreSQL."""
+
+    belongings: Belongings
+    files: dict[str, bytes]
+    database: str
+
+
+_kept: dict[tuple[bool, int], _Kept] = {}
+
+
 async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
-    """Use a service until every table has rows: odd texts, tombstones, a large document, keys with scopes, a blob."""
+    """Use a service in a new place until every table has rows; from the second time on, it is a copy of the first."""
+    key = "://" in where, clock()
+    if key not in _kept:
+        belongings = await _use(where, clock)
+        files = {} if "://" in where else {suffix: Path(where + suffix).read_bytes() for suffix in ("", "-lock")}
+        _kept[key] = _Kept(belongings, files, postgres().copy_of(where) if "://" in where else "")
+    elif "://" in where:
+        postgres().replace(where, _kept[key].database)
+    else:
+        Path(where).parent.mkdir(0o700, parents=True, exist_ok=True)
+        for suffix, content in _kept[key].files.items():
+            Path(where + suffix).touch(0o600, exist_ok=False)
+            Path(where + suffix).write_bytes(content)
+    return _kept[key].belongings
+
+
+async def _use(where: str, clock: Callable[[], int]) -> Belongings:
+    """Be a user: odd texts, tombstones, a large document, keys with scopes, a blob."""
     async with Served(where, clock) as house:
         person = await house.person()
         other = await house.person()
@@ -128,16 +163,21 @@ async def rows_of(where: str) -> Rows:
     """Every row of every table, read without the help of what is tested."""
     found: Rows = {}
     if "://" in where:
-        postgres = await connect(where)
-        for (name,) in await postgres.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
-            found[name] = [tuple(row) for row in await postgres.fetch(f"SELECT * FROM {name}")]
-        await postgres.close()
+        connection = await connect(where)
+        for (name,) in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"):
+            found[name] = [tuple(row) for row in await connection.fetch(f"SELECT * FROM {name}")]
+        await connection.close()
     else:
         sqlite = apsw.Connection(where)
         for (name,) in sqlite.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall():
             found[str(name)] = sqlite.execute(f"SELECT * FROM {name}").fetchall()
         sqlite.close()
-    return {name: sorted(rows, key=repr) for name, rows in found.items()}
+    return {name: sorted(rows, key=_order) for name, rows in found.items()}
+
+
+def _order(row: tuple[Any, ...]) -> str:
+    """What rows are sorted by, for a comparison: a long text by its hash, which is the same in all of a process."""
+    return repr([hash(value) if isinstance(value, str) and len(value) > _LONG_TEXT else value for value in row])
 
 
 async def copied_rows_of(where: str) -> Rows:
@@ -148,9 +188,9 @@ async def copied_rows_of(where: str) -> Rows:
 async def alter(where: str, statement: str) -> None:
     """Change a database behind everybody's back."""
     if "://" in where:
-        postgres = await connect(where)
-        await postgres.execute(statement)
-        await postgres.close()
+        connection = await connect(where)
+        await connection.execute(statement)
+        await connection.close()
     else:
         sqlite = apsw.Connection(where)
         sqlite.set_busy_timeout(5_000)

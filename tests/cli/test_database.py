@@ -20,9 +20,9 @@ from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.pool import connect
 from tests.conftest import Clock
-from tests.moving import PAIRS, copied_rows_of, drawn_by, fill, live_in
+from tests.moving import copied_rows_of, drawn_by, fill, live_in, one_pair
 from tests.postgres import postgres
-from tests.sampling import on_another_day
+from tests.sampling import on_another_day, one_of
 from tests.support import processes
 
 MIB = 1024 * 1024
@@ -192,7 +192,7 @@ def stop_at(goal: int, source: str, target: str, cwd: Path, how: signal.Signals)
     return process.returncode, said
 
 
-@pytest.mark.parametrize(("source_engine", "target_engine"), PAIRS)
+@pytest.mark.parametrize(("source_engine", "target_engine"), one_pair(0))
 def test_killed_five_times_it_still_arrives(
     tmp_path: Path, clock: Clock, source_engine: str, target_engine: str
 ) -> None:
@@ -223,7 +223,7 @@ def test_killed_five_times_it_still_arrives(
     asyncio.run(open_database(target, clock).close())
 
 
-@pytest.mark.parametrize("target_engine", ["postgres", "sqlite"])
+@pytest.mark.parametrize("target_engine", one_of(["postgres", "sqlite"]))
 def test_an_interrupt_is_no_traceback(tmp_path: Path, clock: Clock, target_engine: str) -> None:
     """Ctrl-C says what to do next, and that works."""
     source = filled(tmp_path / "old.db", clock, 1_000, 20_000)

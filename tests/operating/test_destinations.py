@@ -20,8 +20,10 @@ from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock
 from tests.contract.harness import Server
 from tests.moving import copied_rows_of, fill, live_in
+from tests.sampling import LONG, one_of
 from tests.store.test_restore import without_lineage
 from tests.support.command_line import strongroom
+from tests.support.s3_server import PROGRAM as S3_PROGRAM
 from tests.support.s3_server import client, s3_server
 from tests.support.sftp_server import sftp_server
 from tests.support.waiting import until
@@ -41,17 +43,37 @@ class Place(NamedTuple):
     files: Path
 
 
-@pytest.fixture(params=["folder", "sftp", "s3"])
+class Sftp(NamedTuple):
+    """A server of SFTP: its port, and the folder with its keys and files."""
+
+    port: int
+    home: Path
+
+
+@pytest.fixture(scope="module")
+def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sftp]:
+    """One server for all tests, each of which has a folder of its own there."""
+    home = tmp_path_factory.mktemp("servers") / "sftp"
+    with sftp_server(home) as port:
+        yield Sftp(port, home)
+
+
+def kinds(number: int) -> list[str]:
+    """The kind of place for the test of this number, another one each day; all of them in `make soak`."""
+    return one_of(["folder", "sftp", *(["s3"] if LONG or S3_PROGRAM.exists() else [])], number)
+
+
+@pytest.fixture
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
-    """Each kind in turn, behind a real server."""
+    """A place of the kind that the test names, behind a real server."""
     if request.param == "folder":
         (tmp_path / "elsewhere").mkdir()
         yield Place(str(tmp_path / "elsewhere"), {}, tmp_path / "elsewhere")
     elif request.param == "sftp":
-        with sftp_server(tmp_path / "sftp") as port:
-            home = tmp_path / "sftp"
-            keys = {"BACKUP_SSH_KEY": str(home / "client_key"), "BACKUP_SSH_HOSTS": str(home / "known_hosts")}
-            yield Place(f"sftp://ada@127.0.0.1:{port}/in/side", keys, home / "files" / "in" / "side")
+        port, home = request.getfixturevalue("sftp")
+        keys = {"BACKUP_SSH_KEY": str(home / "client_key"), "BACKUP_SSH_HOSTS": str(home / "known_hosts")}
+        own = tmp_path.name
+        yield Place(f"sftp://ada@127.0.0.1:{port}/{own}/in/side", keys, home / "files" / own / "in" / "side")
     else:
         with s3_server(tmp_path / "s3") as settings:
             yield Place("s3://vault/in/side", settings, tmp_path / "nowhere")
@@ -77,6 +99,7 @@ def names(place: Place) -> list[str]:
     return sorted(path.name for path in place.files.iterdir()) if place.files.exists() else []
 
 
+@pytest.mark.parametrize("place", kinds(0), indirect=True)
 def test_a_scheduled_backup_is_sent_and_comes_back(home: Path, place: Place) -> None:
     """Whole, for its owner only; once; and `restore` and `--verify` take it from there by its address."""
     settings = settings_of(home, place)
@@ -99,6 +122,7 @@ def test_a_scheduled_backup_is_sent_and_comes_back(home: Path, place: Place) -> 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.parametrize("place", kinds(1), indirect=True)
 def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None:
     """What is no backup of ours stays, one from the future too; what was left on the way goes after a day."""
     settings = settings_of(home, place, BACKUP_KEEP="2d")
@@ -128,6 +152,7 @@ def _put(place: Place, name: str) -> None:
         (place.files / name).write_text("x")
 
 
+@pytest.mark.parametrize("place", kinds(2), indirect=True)
 def test_a_server_sends_and_says_so_and_the_doctor_looks_there(tmp_path: Path, home: Path, place: Place) -> None:
     """A line in the log; a finding with the age; and without the place a fault, a failed attempt, and another try."""
     server = Server(home, BACKUP_TO=place.where, BACKUP_DIR=str(home / "kept"), **place.settings)
@@ -171,7 +196,15 @@ def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tm
         assert server.end() == 0
 
 
-@pytest.mark.parametrize("where", ["at the beginning", "at the end", "in the middle"])
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        (kind, where)
+        for number, where in enumerate(["at the beginning", "at the end", "in the middle"])
+        for kind in kinds(number)
+    ],
+    indirect=["place"],
+)
 def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place, where: str) -> None:
     """One of another service, or one that the disk has damaged: it is not taken for the backup, and nothing is sent."""
     fill(home / "vault.db", 200, 2_000)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
+from strongroom.cli import main
+from strongroom.server import operate
 from strongroom.store import open_database
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, live_in
 from tests.postgres import postgres
-from tests.support import processes
 from tests.support.command_line import place_of, strongroom
 
 PASSWORD_ASIDE = "postgresql://somebody:hunter2@"
@@ -89,27 +88,28 @@ def test_no_password_is_told(archive: str, tmp_path: Path) -> None:
     assert url.rpartition("/")[2].partition("?")[0] in done.stdout or "test_" in done.stdout
 
 
-def test_two_restores_within_a_second_keep_two(where: str, archive: str, tmp_path: Path, clock: Clock) -> None:
+def test_two_restores_within_a_second_keep_two(
+    where: str,
+    archive: str,
+    tmp_path: Path,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Each of what was there is where it was said to be, with its own rows."""
     asyncio.run(open_database(where, clock).close())
-    code = (
-        "import sys, time\n"
-        "from strongroom.cli import main\n"
-        "from strongroom.server import operate\n"
-        "operate._clock = lambda: 1_800_000_000_000\n"
-        "sys.exit(main(['restore', sys.argv[1]]))"
-    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("DB_PATH", "DATABASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in place_of(where).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(operate, "_clock", lambda: 1_800_000_000_000)
     kept = []
     for _ in range(3):
-        done = processes.run(
-            [sys.executable, "-c", code, archive],
-            cwd=tmp_path,
-            env={**os.environ, **place_of(where)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        [line] = [line for line in done.stdout.splitlines() if line.startswith("what was there is kept: ")]
+        capsys.readouterr()
+        assert main(["restore", archive]) == 0
+        said = capsys.readouterr().out.splitlines()
+        [line] = [line for line in said if line.startswith("what was there is kept: ")]
         kept.append(line.rpartition(" ")[2])
     assert len(set(kept)) == 3
     if "://" not in where:

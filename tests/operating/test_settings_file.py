@@ -17,6 +17,7 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.schedule import backups_in
+from tests.sampling import one_of
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.machine import UID
@@ -81,6 +82,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"]), indirect=True)
 def test_every_command_finds_the_service_from_any_folder(service: Service) -> None:
     """By the variable and by the option alike; what changes something says which service it has changed."""
     named = {"STRONGROOM_SETTINGS": str(service.file)}
@@ -103,6 +105,7 @@ def test_every_command_finds_the_service_from_any_folder(service: Service) -> No
     assert {path.suffix for path in service.elsewhere.iterdir()} == {".backup"}, "no database beside the service's"
 
 
+@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 1), indirect=True)
 def test_a_server_and_the_commands_read_the_same_file(service: Service) -> None:
     """`serve` and `ready`, typed in another folder; the backups that the server makes by itself, with its secrets."""
     (service.etc / "passphrase").write_text("a passphrase of the tests")

@@ -17,7 +17,20 @@ from strongroom.store.copy import LEFT_OUT, CannotCopy, Tally, copy, tables
 from strongroom.store.migrations import Migration
 from strongroom.store.pool import connect
 from tests.conftest import Clock, runs
-from tests.moving import LARGE, ODD, PAIRS, USERS, Belongings, Served, alter, copied_rows_of, fill, live_in, rows_of
+from tests.moving import (
+    LARGE,
+    ODD,
+    PAIRS,
+    USERS,
+    Belongings,
+    Served,
+    alter,
+    copied_rows_of,
+    fill,
+    live_in,
+    one_pair,
+    rows_of,
+)
 from tests.postgres import postgres
 from tests.sampling import some
 
@@ -59,6 +72,15 @@ def pair(request: pytest.FixtureRequest, place: Callable[[str], str]) -> tuple[s
     """Where from and where to, for each pair of engines in turn."""
     source, target = request.param
     return place(source), place(target)
+
+
+def alternating(rows: dict[str, tuple[str, ...]]) -> list[Any]:
+    """Each row of a table with one of the pairs of engines, with each in `make soak`."""
+    return [
+        pytest.param(pair, *row, id=f"{' to '.join(pair)}-{name}")
+        for number, (name, row) in enumerate(rows.items())
+        for pair in one_pair(number)
+    ]
 
 
 @pytest.fixture
@@ -565,14 +587,16 @@ async def test_killed_again_and_again_it_gets_there(
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE users SET password_hash = 'other'",
-        "DELETE FROM api_keys",
-        f"{USERS} ('!', 'new@x', 1, 1)",
-        "DELETE FROM users",
-    ],
-    ids=["changed", "deleted", "added", "emptied"],
+    ("pair", "change"),
+    alternating(
+        {
+            "changed": ("UPDATE users SET password_hash = 'other'",),
+            "deleted": ("DELETE FROM api_keys",),
+            "added": (f"{USERS} ('!', 'new@x', 1, 1)",),
+            "emptied": ("DELETE FROM users",),
+        }
+    ),
+    indirect=["pair"],
 )
 @runs
 async def test_a_source_that_has_changed_is_copied_anew(pair: tuple[str, str], clock: Clock, change: str) -> None:
@@ -712,13 +736,15 @@ async def test_a_source_that_is_being_written_to_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("meddling", "says"),
-    [
-        (f"{USERS} ('!', 'new@x', 1, 1)", "users (3 rows in the source, 4 in the target)"),
-        ("UPDATE vaults SET name = name || '!'", "vaults (4 rows in the source, 4 in the target)"),
-        ("DELETE FROM refresh_tokens", "refresh_tokens (5 rows in the source, 0 in the target)"),
-    ],
-    ids=["a row more", "other letters", "rows less"],
+    ("pair", "meddling", "says"),
+    alternating(
+        {
+            "a row more": (f"{USERS} ('!', 'new@x', 1, 1)", "users (3 rows in the source, 4 in the target)"),
+            "other letters": ("UPDATE vaults SET name = name || '!'", "vaults (4 rows in the source, 4 in the target)"),
+            "rows less": ("DELETE FROM refresh_tokens", "refresh_tokens (5 rows in the source, 0 in the target)"),
+        }
+    ),
+    indirect=["pair"],
 )
 @runs
 async def test_a_target_that_somebody_else_has_changed_is_not_called_a_copy(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import os
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from strongroom.store.sides import CannotCopy
 from tests.conftest import SECRET, START, Clock, runs
 from tests.moving import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
 from tests.postgres import postgres
+from tests.sampling import rounds
 
 
 class Silence:
@@ -246,8 +248,12 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
     where = postgres().fresh()
     await live_in(where, clock)
     told: list[type[BaseException]] = []
+    steps = itertools.count()
 
     def second(_: str) -> None:
+        if next(steps) % rounds(4, 1):  # each time in `make soak`
+            return
+
         def there() -> None:
             try:
                 asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence(), alone=True))

@@ -146,7 +146,8 @@ def _wanted(start: Mapping[str, Any]) -> dict[str, Any] | None:
 def _for_the_interpreter(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that the interpreter reads at its start."""
     names = ("PYTHON", "LC_", "LANG", "MALLOC_", "LD_")
-    return {name: value for name, value in environment.items() if name.startswith(names)}
+    without_effect = "PYTHONUNBUFFERED"  # the streams of a fork are made after its start, with buffers
+    return {name: value for name, value in environment.items() if name.startswith(names) and name != without_effect}
 
 
 def _umask() -> int:

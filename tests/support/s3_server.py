@@ -16,13 +16,13 @@ from obstore.store import S3Store
 from tests.support.ports import free_port
 from tests.support.waiting import until
 
-_PROGRAM = Path(sys.prefix) / "s3" / "node_modules" / ".bin" / "s3rver"
+PROGRAM = Path(sys.prefix) / "s3" / "node_modules" / ".bin" / "s3rver"
 
 
 @contextmanager
 def s3_server(home: Path) -> Iterator[dict[str, str]]:
     """Start it with a bucket named vault; the settings that reach it."""
-    if not _PROGRAM.exists():
+    if not PROGRAM.exists():
         pytest.skip("s3rver is not installed here; make soak does it")
     home.mkdir()
     port = free_port()
@@ -30,7 +30,7 @@ def s3_server(home: Path) -> Iterator[dict[str, str]]:
     with (
         (home / "log").open("wb") as log,
         subprocess.Popen(
-            [_PROGRAM, "--directory", home / "data", "--port", str(port), "--configure-bucket", "vault"],
+            [PROGRAM, "--directory", home / "data", "--port", str(port), "--configure-bucket", "vault"],
             stdout=log,
             stderr=log,
         ) as process,

@@ -12,32 +12,34 @@ if TYPE_CHECKING:
     import argparse
 
 
-def add_commands(commands: Any) -> None:
-    """The commands about the whole service."""
-    counting = commands.add_parser(
-        "stats", help="count what a service holds", description="Count what a service holds. It reads whole tables."
-    )
-    operating.add_options(counting)
-    counting.set_defaults(run=stats)
-    vacuuming = commands.add_parser(
-        "vacuum",
-        help="give back the room that deleted things left",
-        description="Give back the room that deleted things left. A file is written anew: that needs twice as much "
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    """What `strongroom stats` takes."""
+    parser.description = "Count what a service holds. It reads whole tables."
+    operating.add_options(parser)
+    parser.set_defaults(run=stats)
+
+
+def add_vacuum(parser: argparse.ArgumentParser) -> None:
+    """What `strongroom vacuum` takes."""
+    parser.description = (
+        "Give back the room that deleted things left. A file is written anew: that needs twice as much "
         "free disk as it has bytes, and whoever writes meanwhile waits, and is told to come again after 5 seconds. "
-        "On PostgreSQL nobody waits.",
+        "On PostgreSQL nobody waits."
     )
-    operating.add_options(vacuuming, asks=True)
-    vacuuming.set_defaults(run=vacuum)
-    telling = commands.add_parser(
-        "config",
-        help="show every setting, and where it came from",
-        description="Show every setting, its value, and where it came from; secrets are not shown. It takes the "
-        "options of 'strongroom serve'.",
+    operating.add_options(parser, asks=True)
+    parser.set_defaults(run=vacuum)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """What `strongroom config` takes."""
+    parser.description = (
+        "Show every setting, its value, and where it came from; secrets are not shown. It takes the "
+        "options of 'strongroom serve'."
     )
-    serving.add_options(telling, operating.WHERE)
-    telling.epilog = f"{telling.epilog} {terminal.exit_codes('a server would start with these settings')}"
-    telling.add_argument("--json", action="store_true", help="answer in JSON")
-    telling.set_defaults(run=config)
+    serving.add_options(parser, operating.WHERE)
+    parser.epilog = f"{parser.epilog} {terminal.exit_codes('a server would start with these settings')}"
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    parser.set_defaults(run=config)
 
 
 def stats(options: argparse.Namespace) -> int:

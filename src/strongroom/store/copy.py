@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from contextlib import aclosing, suppress
+from functools import lru_cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -80,8 +81,14 @@ class _Changed(Exception):  # noqa: N818 - a reason to begin again
 
 def tables(steps: list[Migration] | None = None) -> list[Table]:
     """All tables that the migrations make but for those left out; a table comes after those that it refers to."""
+    return list(_tables(tuple(steps or migrations.load())))
+
+
+@lru_cache(maxsize=2)
+def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
+    """The tables of these migrations, which are run in memory to see."""
     scratch = apsw.Connection(":memory:")
-    migrations.migrate_sqlite(scratch, 0, steps)
+    migrations.migrate_sqlite(scratch, 0, list(steps))
     found: dict[str, Table] = {}
     parents: dict[str, set[str]] = {}
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name"
@@ -101,7 +108,7 @@ def tables(steps: list[Migration] | None = None) -> list[Table]:
         references = scratch.execute('SELECT "table" FROM pragma_foreign_key_list(?)', (name,))
         parents[name] = {str(row[0]) for row in references}
     scratch.close()
-    return [found[name] for name in TopologicalSorter(parents).static_order() if name in found]
+    return tuple(found[name] for name in TopologicalSorter(parents).static_order() if name in found)
 
 
 async def copy(source: str, target: str, clock: Callable[[], int], watcher: Watcher) -> None:
