@@ -42,12 +42,20 @@ def test_a_worker_that_is_starting_takes_the_new_secret(tmp_path: Path) -> None:
         until(lambda: _uptime(int(first[0])) > 6, "a worker that is old enough to be started again", 30)
         secret.write_text(OTHER)
         os.kill(int(first[0]), signal.SIGKILL)
-        until(lambda: set(children.read_text().split()) - set(first), "the new worker's process")
+        while not (new := set(children.read_text().split()) - set(first)):
+            assert server.process.poll() is None  # no pause: the new worker is to be held before it serves
+        os.kill(int(*new), signal.SIGSTOP)
         server.process.send_signal(signal.SIGHUP)
-        until(lambda: server.log().count("were read anew") == 2, "both workers to read the secret anew")
-        for _ in range(30):
-            headers = {"authorization": f"Bearer {token}", "connection": "close"}
-            assert httpx2.get(f"http://127.0.0.1:{server.port}/vault", headers=headers).status_code == 401
+        until(lambda: "were read anew" in server.log(), "the other worker to read the secret anew")
+        os.kill(int(*new), signal.SIGCONT)
+        headers = {"authorization": f"Bearer {token}", "connection": "close"}
+
+        def refused() -> bool:
+            """Whether whichever worker is asked refuses the token of before."""
+            where = f"http://127.0.0.1:{server.port}/vault"
+            return all(httpx2.get(where, headers=headers).status_code == 401 for _ in range(30))
+
+        until(refused, "both workers to read the secret anew")
         assert server.end() == 0
     finally:
         server.abandon()

@@ -56,7 +56,7 @@ class _Workers:
         self._hung_up = False  # in a new process: told to read secrets anew before it could
         self._own_log = self._log()  # each of the others has one too
         self._announced = False
-        self._ready = 0  # how many have said so since the start, or since the last reload
+        self._ready: set[int] = set()  # the places of those that have said so since the start, or since the last reload
         self._notifier = Notifier()
         self._next_sign = 0.0
         self._ready_read, self._ready_write = os.pipe()
@@ -86,7 +86,7 @@ class _Workers:
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
             if self._ready_read in readable:
-                self._count_ready(len(os.read(self._ready_read, 4096)))
+                self._note_ready(os.read(self._ready_read, 4096))
             for pid, status in self._ended():
                 began, place = self._started.pop(pid, (0.0, -1))
                 if self._stopping or place < 0:  # a child that is none of the workers: of a shell before, or an orphan
@@ -110,12 +110,12 @@ class _Workers:
             while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
                 yield ended
 
-    def _count_ready(self, number: int) -> None:
-        """So many more have begun to serve, or have reloaded: once all have, that is told."""
-        self._ready += number
-        if self._ready < self._settings.workers:
+    def _note_ready(self, places: bytes) -> None:
+        """Those of these places have begun to serve, or have reloaded, once or more: once all have, that is told."""
+        self._ready |= set(places)
+        if len(self._ready) < self._settings.workers:
             return
-        self._ready = 0
+        self._ready.clear()
         if not self._announced:
             self._announced = True
             listening.announce(self._settings, self._data, self._doors)
@@ -140,7 +140,7 @@ class _Workers:
             with suppress(BadSetting, OSError, ValueError):  # the workers say so
                 self._settings = renewed(self._settings, self._reread())  # for those that will be started later
         if self._announced:
-            self._ready = 0
+            self._ready.clear()
             self._notifier.reloading()
         self._send(signal.SIGHUP)
 
@@ -172,9 +172,6 @@ class _Workers:
         """In the new process, before it serves: secrets are to be read anew as soon as it does."""
         self._hung_up = True
 
-    def _tell_ready(self) -> None:
-        os.write(self._ready_write, b".")
-
     def _serve(self, place: int) -> None:
         """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -190,7 +187,11 @@ class _Workers:
             wait=self._settings.db_wait_seconds,
         )
         beats = partial(self._board.beat, place), min(1.0, self._notifier.every / 4)
-        told = self._tell_ready
+
+        def told() -> None:
+            """Say to the one that watches that this one serves, or has reloaded."""
+            os.write(self._ready_write, bytes([place]))
+
         runner = Runner(server, self._doors, told, self._reread, beat=beats, on_reloaded=told)
         runner.reload_at_start = lambda: self._hung_up
 
