@@ -230,6 +230,20 @@ def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place
         assert ": sent to " in strongroom(home, "backup", "--scheduled", **settings).stdout
 
 
+def test_a_key_that_is_not_let_in_is_named(home: Path, tmp_path: Path) -> None:
+    """A key or a bucket that storage does not know: the sentence says which it is, and shows no secret."""
+    with s3_server(tmp_path / "s3") as settings:
+        wrong = {**settings, "AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "hunter2hunter2"}
+        place = Place("s3://vault/in/side", wrong, tmp_path / "nowhere")
+        done = strongroom(home, "backup", "--scheduled", **settings_of(home, place))
+        nowhere = Place("s3://attic/in/side", settings, tmp_path / "nowhere")
+        missing = strongroom(home, "backup", "--scheduled", **settings_of(home, nowhere))
+    assert (done.returncode, missing.returncode) == (2, 2)
+    assert "does not let this key in; see AWS_ACCESS_KEY_ID" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "s3://attic/in/side has no such bucket" in missing.stderr
+
+
 def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> None:
     """Another one, or none: nothing is sent, and the sentence says what to do. Nor is a strange key let in."""
     with sftp_server(tmp_path / "sftp") as port:

@@ -28,6 +28,7 @@ _VARIABLES: Final = {
     "AWS_ENDPOINT_URL_S3": "endpoint",
 }
 _USER_INFO: Final = re.compile(r"//[^/@\s]*@")  # of an address, which may hold a password
+_STATUS: Final = re.compile(r"status code: (\d{3})\b")
 _TIMEOUT: Final = "300s"  # for one request, which sends 5 MiB at the most
 
 
@@ -103,11 +104,12 @@ class S3:
         exceptions = _obstore().exceptions
         try:
             yield
-        except exceptions.NotFoundError:
-            raise CannotSend(f"{self.named} has no such bucket or object.") from None
-        except (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError):
-            raise CannotSend(f"{self.named} does not let this key in; see AWS_ACCESS_KEY_ID.") from None
         except (exceptions.BaseError, OSError) as error:
+            status = _STATUS.search(str(error))  # a refused list is a general error to the library
+            if isinstance(error, exceptions.NotFoundError) or (status is not None and status[1] == "404"):
+                raise CannotSend(f"{self.named} has no such bucket or object.") from None
+            if status is not None and status[1] in {"401", "403"}:
+                raise CannotSend(f"{self.named} does not let this key in; see AWS_ACCESS_KEY_ID.") from None
             reason = _USER_INFO.sub("//", str(error).partition("\n")[0])[:200]
             raise CannotSend(f"{self.named} fails: {reason.rstrip('.')}.") from None
 
