@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
+_OBEYED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Workers:
@@ -57,6 +58,7 @@ class _Workers:
         self._own_log = self._log()  # each of the others has one too
         self._announced = False
         self._ready: set[int] = set()  # the places of those that have said so since the start, or since the last reload
+        self._received: set[int] = set()  # signals that are to be obeyed
         self._notifier = Notifier()
         self._next_sign = 0.0
         self._ready_read, self._ready_write = os.pipe()
@@ -69,14 +71,12 @@ class _Workers:
 
     def run(self) -> int:
         """Start them, keep their number, end when told to; the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        signal.signal(signal.SIGHUP, self._hang_up)
+        for number in _OBEYED:
+            signal.signal(number, lambda number, _: self._received.add(number))  # the watch obeys, never amid a fork
         signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes the watch
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for place in range(self._settings.workers):
-            if not self._stopping:
-                self._fork(place)
+            self._fork(place)
         return self._watch()
 
     def _watch(self) -> int:
@@ -85,6 +85,7 @@ class _Workers:
             readable, _, _ = select.select([self._ready_read, self._wake_read], [], [], self._notifier.every or None)
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
+            self._obey()
             if self._ready_read in readable:
                 self._note_ready(os.read(self._ready_read, 4096))
             for pid, status in self._ended():
@@ -102,6 +103,14 @@ class _Workers:
                     self._fork(place)
             self._give_sign_of_life()
         return code
+
+    def _obey(self) -> None:
+        """Do what signals ask for. Every worker that was started is known by now, and so is told of it."""
+        received, self._received = self._received, set()
+        if signal.SIGHUP in received:
+            self._hang_up()
+        if received & {signal.SIGTERM, signal.SIGINT}:
+            self._stop()
 
     @staticmethod
     def _ended() -> Iterator[tuple[int, int]]:
@@ -128,14 +137,14 @@ class _Workers:
             self._notifier.alive()
             self._next_sign = now + self._notifier.every * 0.9
 
-    def _stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
+    def _stop(self) -> None:
         if not self._stopping:
             self._notifier.stopping()
         self._stopping = True
         self._doors.release()
         self._send(signal.SIGTERM)
 
-    def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+    def _hang_up(self) -> None:
         if self._reread is not None:
             with suppress(BadSetting, OSError, ValueError):  # the workers say so
                 self._settings = renewed(self._settings, self._reread())  # for those that will be started later
@@ -151,16 +160,17 @@ class _Workers:
 
     def _fork(self, place: int) -> None:
         self._board.beat(place, math.inf)  # it is starting
-        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGHUP,))  # until it is known what to do about one
+        signal.pthread_sigmask(signal.SIG_BLOCK, _OBEYED)  # until the new process knows what to do about one
         pid = os.fork()
         if pid:
             self._started[pid] = time.monotonic(), place
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _OBEYED)
             return
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, self._note_hang_up)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OBEYED)
         code = 1
         try:
             self._serve(place)
@@ -174,8 +184,6 @@ class _Workers:
 
     def _serve(self, place: int) -> None:
         """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         os.close(self._life_write)
         server = open_server(
