@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,3 +293,15 @@ async def test_a_statement_that_meets_a_full_disk_is_refused_as_a_commit_is(
     with pytest.raises(refusal):
         await db.write(meets)
     await db.close()
+
+
+def test_a_start_waits_for_another_that_begins_to_use_the_log(tmp_path: Path, clock: Clock) -> None:
+    """Two processes open a new file: the one that comes second waits, though SQLite itself does not here."""
+    path = tmp_path / "vault.db"
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE; CREATE TABLE other (x)")
+    timer = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+    timer.start()
+    asyncio.run(open_database(str(path), clock).close())
+    timer.join()
+    other.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -87,8 +88,8 @@ def connect(path: Path) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MS)
     # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    _use_wal(connection)
     for pragma in (
-        "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
         "trusted_schema = OFF",
@@ -101,6 +102,20 @@ def connect(path: Path) -> apsw.Connection:
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Turn the write-ahead log on. SQLite does not wait here for others that open or close the file, so this does."""
+    deadline = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def connect_read_only(path: Path) -> apsw.Connection:
