@@ -8,7 +8,7 @@
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies;
 #                 unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
-#                 installed. Its parts can be run alone: soak-faults, soak-client, soak-sync, soak-security, soak-server,
+#                 installed. `make -j3 -O soak` runs three parts at a time. They can be run alone: soak-faults, soak-client, soak-sync, soak-security, soak-server,
 #                 soak-proxies, soak-operating, soak-upgrade, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
@@ -83,7 +83,7 @@ unpack: .venv/.dev
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
 # client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1.
-SOAK_PARTS := faults client sync security server proxies operating upgrade
+SOAK_PARTS := sync faults client operating security server proxies upgrade
 SOAK_faults := tests/faults
 SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
