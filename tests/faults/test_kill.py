@@ -52,7 +52,10 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
             writers = [Writer(url, token, vault) for _ in range(WRITERS)]
             alive = True
             work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))  # noqa: B023
-            await asyncio.sleep(random.uniform(0.2, 0.7))  # noqa: S311
+            wanted = random.randint(50, 1_000)  # noqa: S311
+            while sum(len(writer.acknowledged) for writer in writers) < wanted:
+                assert server.process.poll() is None
+                await asyncio.sleep(0.01)
             server.process.send_signal(signal.SIGKILL)
             server.process.wait()
             alive = False

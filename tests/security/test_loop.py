@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import json
+import os
 import socket
 import uuid
 from collections.abc import Callable, Iterator
@@ -23,6 +24,9 @@ from tests.sampling import on_one_engine, one_of, rounds
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
 
+pytestmark = pytest.mark.skipif(
+    "COVERAGE_PROCESS_START" in os.environ, reason="a server whose lines are measured takes several times as long"
+)
 LONGEST = 0.05  # seconds of processor time that one callback may keep the loop
 ATTEMPTS = 3  # of which the best counts: the machine may be slow for a moment
 JSON = {"content-type": "application/json"}

@@ -7,9 +7,8 @@ import re
 import signal
 import time
 import timeit
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -195,12 +194,17 @@ async def test_the_age_of_a_backup_is_told_once_there_is_one(house: Open, tmp_pa
 
 
 def test_counting_costs_next_to_nothing() -> None:
-    """About half a microsecond for a request: short runs, and the best of them, for the machine may be busy."""
-    meters = Meters()
-    endpoints = routes.table(Variant.BOTH).endpoints
-    work: Any = lambda: meters.request(endpoints[7], 200, 0.0007)  # noqa: E731
-    best = min(timeit.repeat(work, number=500, repeat=1_000)) / 500
-    assert best < 1e-6, f"{best * 1e9:.0f} ns"
+    """Not many times what it takes to add one to a number in a dict: the best of many short runs of both."""
+    meters, endpoint = Meters(), routes.table(Variant.BOTH).endpoints[7]
+    counts: dict[int, int] = {}
+
+    def least() -> None:
+        counts[id(endpoint)] = counts.get(id(endpoint), 0) + 1
+
+    def best(work: Callable[[], None]) -> float:
+        return min(timeit.repeat(work, number=500, repeat=300))
+
+    assert best(lambda: meters.request(endpoint, 200, 0.0007)) < 4 * best(least)
 
 
 def test_a_process_that_takes_anothers_place_counts_on() -> None:
