@@ -454,3 +454,19 @@ async def test_a_burst_is_one_read_for_all(house: Open, monkeypatch: pytest.Monk
         assert looks == 1
         for stream in streams:
             await stream.__aexit__()
+
+
+@runs
+async def test_a_change_of_a_vault_that_was_seen_is_not_told_again(house: Open) -> None:
+    """Whoever goes on after the id of an event, of a vault or of a document, gets what came after it."""
+    async with house() as h:
+        ann = await h.person()
+        vault = await ann.vault()
+        async with Follow(h.server, "/events?since=0", ann.access) as stream:
+            await stream.ready()
+            seen = await stream.next()
+            assert (seen.name, seen.id) == ("vault", vault["updatedAt"])
+        async with Follow(h.server, f"/events?since={seen.id}", ann.access) as stream:
+            await stream.ready()
+            document = await ann.document(vault)
+            assert (await stream.next()).id == document["updatedAt"]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
+from strongroom.errors import Unavailable
 from strongroom.server.address import counted_address
 from strongroom.server.throttle import Gate
 from tests.conftest import House, Open, runs
 from tests.support.internals import context_of
+from tests.support.waiting import until_async
 
 
 def count_checks(h: House) -> list[str]:
@@ -77,3 +80,21 @@ async def test_the_gate_forgets_whoever_has_left() -> None:
 def test_whose_failures_count_together(host: str, counted: str) -> None:
     """An IPv6 customer has a whole /64."""
     assert counted_address(host) == counted
+
+
+@runs
+async def test_so_many_wait_for_a_password_to_be_hashed_and_no_more(
+    house: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One more than may wait is told to come back; once they are served, the next one waits again."""
+    monkeypatch.setattr("strongroom.server.passwords.MOST_WAITING", 3)
+    released = threading.Event()
+    async with house() as h:
+        pool = context_of(h.server).passwords
+        waiting = [asyncio.create_task(pool.run(lambda _: released.wait(20), "")) for _ in range(3)]
+        await until_async(lambda: pool.waiting == 3)
+        with pytest.raises(Unavailable):
+            await pool.run(lambda _: None, "")
+        released.set()
+        assert await asyncio.gather(*waiting) == [True] * 3
+        assert await pool.run(lambda _: "hashed", "") == "hashed"
