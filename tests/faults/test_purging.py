@@ -43,13 +43,17 @@ async def filled(home: House, person: Person, vault: dict[str, Any], count: int,
         await database_of(home.server).write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
 
 
-async def steps(home: House) -> list[float]:
-    """Throw everything away: the time of each transaction, in which nobody else can write."""
+async def steps(home: House, where: str) -> list[float]:
+    """Throw everything away: the time of each transaction, in which nobody else can write.
+
+    On a file it is processor time: how long the disk takes depends on what else the machine does.
+    """
+    clock = time.monotonic if "://" in where else time.process_time
     took, more = [], True
     while more:
-        began = time.monotonic()
+        began = clock()
         more = await database_of(home.server).write_long(purging.step, context_of(home.server).keeping)
-        took.append(time.monotonic() - began)
+        took.append(clock() - began)
     return took
 
 
@@ -65,10 +69,10 @@ async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> 
         for _ in range(ATTEMPTS):
             await filled(home, person, vault, 0, large=1)
             home.clock.pass_(4 * DAY)
-            largest.append(max(await steps(home)))
+            largest.append(max(await steps(home, where)))
             await filled(home, person, vault, rounds(500, 10_000))
             home.clock.pass_(4 * DAY)
-            took = await steps(home)
+            took = await steps(home, where)
             shortest = [min(pair) for pair in zip(shortest or took, took, strict=True)]
             longest, allowed = max(shortest), max(STALL, 2 * min(largest))
             print(f"{len(took)} transactions, the longest {longest * 1000:.1f} of {allowed * 1000:.1f} ms")  # noqa: T201
