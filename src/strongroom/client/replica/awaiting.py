@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from strongroom.client import steps
 from strongroom.client.replica import opening
 from strongroom.client.replica.blocking import ReplicaCollection, ReplicaVault
-from strongroom.client.replica.conflicts import Conflict, Resolver
+from strongroom.client.replica.conflicts import Conflict, Resolver, undecided
 from strongroom.client.replica.syncing import Progress, Report, Syncing
 from strongroom.client.replica.watching import Watching
 from strongroom.errors import Unavailable
@@ -69,7 +69,7 @@ class AsyncReplica:
 
     def conflicts(self) -> list[Conflict]:
         """What was changed here and there, and is not decided."""
-        return self._local.conflicts(opening.places(self._local))
+        return undecided(self._local, opening.places(self._local))
 
     @property
     def pending(self) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from strongroom.client import documents, steps
 from strongroom.client.replica import opening
-from strongroom.client.replica.conflicts import Conflict, Resolver
+from strongroom.client.replica.conflicts import Conflict, Resolver, undecided
 from strongroom.client.replica.syncing import Progress, Report, Syncing
 from strongroom.client.replica.watching import Watching
 from strongroom.errors import Unavailable
@@ -68,7 +68,7 @@ class Replica:
 
     def conflicts(self) -> list[Conflict]:
         """What was changed here and there, and is not decided."""
-        return self._local.conflicts(opening.places(self._local))
+        return undecided(self._local, opening.places(self._local))
 
     @property
     def pending(self) -> int:

@@ -18,6 +18,8 @@ from strongroom.client.replica.file import PUT, Entry
 from strongroom.errors import DocumentConflict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from strongroom import model
     from strongroom.client.documents import Document, Place
     from strongroom.client.replica.local import Local
@@ -74,6 +76,16 @@ class Conflict:
 
 
 Resolver: TypeAlias = Callable[[Conflict], Resolution]
+
+
+def undecided(local: Local, places: Mapping[str, Place]) -> list[Conflict]:
+    """What was changed here and there, and is not decided."""
+    found = []
+    for vault, uid in local.file.clashing():
+        entry, row = local.file.entry(vault, uid), local.file.row(vault, uid)
+        if entry is not None and row is not None and vault in places:
+            found.append(Conflict(local, places[vault], entry, row))
+    return found
 
 
 def keep_mine(conflict: Conflict) -> Resolution:  # noqa: ARG001

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,7 +12,6 @@ from strongroom.client import documents, seal
 from strongroom.client.content import to_content
 from strongroom.client.documents import Document, Place
 from strongroom.client.encoding import checked_uid
-from strongroom.client.replica.conflicts import Conflict
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
@@ -55,15 +54,6 @@ class Local:
             None,
         )
         return self.opened_row(at, row)
-
-    def conflicts(self, places: Mapping[str, Place]) -> list[Conflict]:
-        """What was changed here and there, and is not decided."""
-        found = []
-        for vault, uid in self.file.clashing():
-            entry, row = self.file.entry(vault, uid), self.file.row(vault, uid)
-            if entry is not None and row is not None and vault in places:
-                found.append(Conflict(self, places[vault], entry, row))
-        return found
 
     # What a program does
 

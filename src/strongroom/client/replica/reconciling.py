@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from strongroom.client import answers
     from strongroom.client.documents import Place
     from strongroom.client.replica.file import KeptVault
-    from strongroom.client.replica.syncing import Syncing
+    from strongroom.client.replica.local import Local
     from strongroom.client.steps import Steps
     from strongroom.model import Document
 
@@ -34,10 +34,10 @@ DIVERGED = -1  # the base of a change that follows on nothing that the server ha
 class Reconciling:
     """One vault, whose server has another epoch than this device knows."""
 
-    def __init__(self, sync: Syncing, at: Place, kept: KeptVault) -> None:
-        self._sync = sync
-        self._core = sync.core
-        self._file = sync.file
+    def __init__(self, local: Local, at: Place, kept: KeptVault) -> None:
+        self._local = local
+        self._core = local.core
+        self._file = local.file
         self._at = at
         self._kept = kept
 
@@ -48,12 +48,12 @@ class Reconciling:
         seen: set[str] = set()
         more = True
         while more:
-            page = yield from self._core.session.ask(self._sync.list_call(self._at, cursor, limit, deleted=True))
+            page = yield from self._core.session.ask(taking.list_call(self._at, cursor, limit, deleted=True))
             cursor = listing.check_page(page, self._at, cursor, limit, deleted=True)
             limit = listing.next_limit(page, limit)
             seen.update(row.uid for row in page.documents)
             grown = yield from self._grown(page)
-            stored = yield from self._sync.stored_before(self._at, page.documents)
+            stored = yield from taking.stored_before(self._core, self._file, self._at, page.documents)
             came += yield from steps.work(self._store(page, grown, stored))
             more = page.has_more is True
         with self._file.change():
@@ -125,7 +125,7 @@ class Reconciling:
         """
         entry = self._file.entry(self._at.vault, local.uid)
         if entry is not None and entry.base != local.version and not here.deleted:
-            start_anew(self._sync.local, self._at, entry)
+            start_anew(self._local, self._at, entry)
             entry = None
         if entry is not None:
             floor = max(entry.floor, local.version)

@@ -13,11 +13,11 @@ from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.keeping import token_vault
 from strongroom.client.keys import VaultKey
 from strongroom.client.replica import opening, pushing, taking
-from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew
+from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew, undecided
 from strongroom.client.replica.file import KeptVault
 from strongroom.client.replica.pushing import Pushed
 from strongroom.client.replica.reconciling import Reconciling
-from strongroom.errors import DocumentNotFound, NotFound
+from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from strongroom.client import answers
@@ -88,7 +88,7 @@ class Syncing:
             if stuck == pushed.stale and not pushed.done:
                 raise Tampered(_STUCK)
             stuck = pushed.stale
-        self.report.conflicts = self.local.conflicts(self._places)
+        self.report.conflicts = undecided(self.local, self._places)
         return self.report
 
     # Pulling
@@ -175,7 +175,7 @@ class Syncing:
     def _pull_on(self, at: Place, row: answers.Vault, kept: KeptVault | None) -> Steps[None]:
         _check_blob(at, kept, row)
         if kept is not None and kept.epoch != row.epoch:
-            came = yield from Reconciling(self, at, _kept(row, 0, None)).run()
+            came = yield from Reconciling(self.local, at, _kept(row, 0, None)).run()
             self._show("pull", came)
             return
         kept = _kept(row, 0 if kept is None else kept.cursor, row.updated_at if kept is None else kept.start)
@@ -195,7 +195,7 @@ class Syncing:
         `expected` are documents that must be among them, in this version or a later one.
         """
         limit = listing.FIRST
-        page = yield from self.core.session.ask(self.list_call(at, kept.cursor, limit, deleted=deleted))
+        page = yield from self.core.session.ask(taking.list_call(at, kept.cursor, limit, deleted=deleted))
         while True:
             cursor = listing.check_page(page, at, kept.cursor, limit, deleted=deleted)
             for found in page.documents:
@@ -203,45 +203,16 @@ class Syncing:
             if expected and not page.has_more:
                 raise RolledBack(documents.WITHHELD)
             kept = msgspec.structs.replace(kept, cursor=cursor)
-            stored = yield from self.stored_before(at, page.documents)
+            stored = yield from taking.stored_before(self.core, self.file, at, page.documents)
             store = _store(self.local, at, kept, page, stored)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
                 new = yield from steps.work(store)
                 self._show("pull", new)
                 return kept
-            call = self.list_call(at, cursor, limit, deleted=deleted)
+            call = taking.list_call(at, cursor, limit, deleted=deleted)
             page, new = yield from self.core.session.ask_beside(call, store)
             self._show("pull", new)
-
-    def stored_before(self, at: Place, rows: list[Document]) -> Steps[dict[str, Document]]:
-        """What was sent from here, never answered, and stored before these rows, as the server's history shows; by uid.
-
-        Without this, whoever deleted or changed it later would seem not to have known of it.
-        """
-        found = {}
-        waiting = self.file.waiting()
-        for row in rows:
-            entry = self.file.entry(at.vault, row.uid) if (at.vault, row.uid) in waiting else None
-            if entry is None or not entry.base < entry.version < row.version:
-                continue
-            if not self.file.was_sent(at.vault, row.uid):
-                continue
-            try:
-                then = yield from self.core.session.ask(calls.get_version(at.vault, row.uid, entry.version))
-            except NotFound:
-                continue  # the history does not go back so far, or there is none
-            if (then.uid, then.version) == (row.uid, entry.version) and self.file.was_sent(
-                at.vault, row.uid, then.hmac or ""
-            ):
-                seal.open_document(at.key(then.collection)[0], then)
-                found[row.uid] = then
-        return found
-
-    def list_call(self, at: Place, since: int, limit: int, *, deleted: bool) -> calls.Call[answers.Page]:
-        """The request for a page of this replica's part of a vault."""
-        wire = None if at.one is None else at.one.collection
-        return calls.list_documents(at.vault, collection=wire, since=since, limit=limit, deleted=deleted)
 
     def _count(self, at: Place, row: answers.Vault) -> None:
         """Compare what is here with what the server counts, if nobody has written since it counted."""
@@ -260,7 +231,7 @@ class Syncing:
 
     def _decide(self) -> None:
         if self._resolver is not None:
-            for conflict in self.local.conflicts(self._places):
+            for conflict in undecided(self.local, self._places):
                 conflict.resolve(self._resolver)
 
     def _push(self, at: Place, pushed: Pushed) -> Steps[None]:

@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from strongroom.client import seal
+from strongroom.client import calls, seal
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.replica.file import BURY, DELETE, PUT, Entry
+from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
+    from strongroom.client import answers
+    from strongroom.client.core import Core
     from strongroom.client.documents import Place
     from strongroom.client.replica.file import File, KeptVault
+    from strongroom.client.steps import Steps
     from strongroom.model import Document
 
 _TIMES: Final = "The server changed the time of something that it showed before."
@@ -39,6 +43,35 @@ def take(file: File, at: Place, kept: KeptVault, rows: list[Document], stored: d
                     meet(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(kept)
     return len(fresh)
+
+
+def list_call(at: Place, since: int, limit: int, *, deleted: bool) -> calls.Call[answers.Page]:
+    """The request for a page of this replica's part of a vault."""
+    wire = None if at.one is None else at.one.collection
+    return calls.list_documents(at.vault, collection=wire, since=since, limit=limit, deleted=deleted)
+
+
+def stored_before(core: Core, file: File, at: Place, rows: list[Document]) -> Steps[dict[str, Document]]:
+    """What was sent from here, never answered, and stored before these rows, as the server's history shows; by uid.
+
+    Without this, whoever deleted or changed it later would seem not to have known of it.
+    """
+    found = {}
+    waiting = file.waiting()
+    for row in rows:
+        entry = file.entry(at.vault, row.uid) if (at.vault, row.uid) in waiting else None
+        if entry is None or not entry.base < entry.version < row.version:
+            continue
+        if not file.was_sent(at.vault, row.uid):
+            continue
+        try:
+            then = yield from core.session.ask(calls.get_version(at.vault, row.uid, entry.version))
+        except NotFound:
+            continue  # the history does not go back so far, or there is none
+        if (then.uid, then.version) == (row.uid, entry.version) and file.was_sent(at.vault, row.uid, then.hmac or ""):
+            seal.open_document(at.key(then.collection)[0], then)
+            found[row.uid] = then
+    return found
 
 
 def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
