@@ -15,6 +15,7 @@ import obstore
 import pytest
 
 from strongroom.server import destinations
+from strongroom.server.destinations.protocol import EDGE
 from strongroom.server.schedule import name_at
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock
@@ -212,7 +213,7 @@ def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place
     assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
     [made] = (home / "kept").glob("*.backup")
     content = bytearray(made.read_bytes())
-    assert len(content) > 3 * destinations.EDGE
+    assert len(content) > 3 * EDGE
     content[{"at the beginning": 30, "at the end": -5, "in the middle": len(content) // 2}[where]] ^= 1
     if place.where.startswith("s3"):
         obstore.put(client(place.settings, "in/side"), made.name, bytes(content))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from strongroom.server.destinations.protocol import HALF, CannotSend, Destination
 from strongroom.server.schedule import Kept, expired, is_misdated, time_of
 
 if TYPE_CHECKING:
@@ -19,42 +20,10 @@ if TYPE_CHECKING:
     from strongroom.model import Keep
     from strongroom.server.settings import Settings
 
-PIECE: Final = 4 * 1024 * 1024  # bytes that are sent or read at once
-EDGE: Final = 64 * 1024  # bytes of the beginning and of the end of a file by which it is told from another
-HALF: Final = ".half"
+__all__ = ["CannotSend", "Destination", "destination", "kept_of", "newest", "send"]
+
 _UNFINISHED: Final = re.compile(rf"\.(strongroom-\w+\.backup){re.escape(HALF)}")
 _A_DAY: Final = 86_400_000
-
-
-class CannotSend(Exception):  # noqa: N818 - said to the operator in one sentence
-    """A backup could not be sent or fetched; the message is a sentence for the operator, without secrets."""
-
-
-class Destination(Protocol):
-    """A place for files, each of which appears whole or not at all."""
-
-    named: str  # what a sentence calls it
-
-    async def __aenter__(self) -> Self:
-        """Connect."""
-
-    async def __aexit__(self, *_: object) -> None:
-        """Let go."""
-
-    async def sizes(self) -> dict[str, int]:
-        """The names and sizes of the files that lie there; what lies below them does not count."""
-
-    async def has(self, path: Path) -> bool:
-        """Whether the file there of the same name and size is this one, as far as that can be told at little cost."""
-
-    async def put(self, path: Path) -> None:
-        """Send a file, and see that it arrived as it is here."""
-
-    async def get(self, name: str, file: IO[bytes]) -> None:
-        """Fetch a file."""
-
-    async def delete(self, name: str) -> None:
-        """Delete a file."""
 
 
 def destination(where: str, settings: Settings, variables: Mapping[str, str]) -> Destination:
@@ -99,17 +68,6 @@ async def newest(where: Destination, now: int) -> Kept | None:
     async with where:
         made = kept_of(await where.sizes())
     return max((one for one in made if not is_misdated(one, now)), default=None)
-
-
-def edges_of(path: Path) -> dict[int, bytes]:
-    """The first and the last bytes of a file that is not empty, by where they begin."""
-    size = path.stat().st_size
-    found = {}
-    with path.open("rb") as file:
-        for offset in sorted({0, max(0, size - EDGE)}):
-            file.seek(offset)
-            found[offset] = file.read(EDGE)
-    return found
 
 
 def kept_of(there: Mapping[str, int]) -> list[Kept]:

@@ -8,7 +8,7 @@ import shutil
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
-from strongroom.server.destinations import HALF, PIECE, CannotSend
+from strongroom.server.destinations.protocol import HALF, PIECE, CannotSend
 from strongroom.store import disk
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import re
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from strongroom.server.destinations import PIECE, CannotSend, edges_of
+from strongroom.server.destinations.protocol import PIECE, CannotSend, edges_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

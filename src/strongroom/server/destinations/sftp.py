@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from posixpath import join
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from strongroom.server.destinations import HALF, CannotSend, edges_of
+from strongroom.server.destinations.protocol import HALF, CannotSend, edges_of
 from strongroom.server.patience import patience
 
 if TYPE_CHECKING:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.actions import following
 from strongroom.errors import Refusal
-from strongroom.server.live import frames
+from strongroom.server.live.frames import framed
 from strongroom.server.live.reading import TooFar
 from strongroom.server.patience import patience
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from strongroom.actions.following import Page, View
-    from strongroom.model import Change
-    from strongroom.server.live.follower import Follower
+    from strongroom.model import Actor
+    from strongroom.server.live.frames import Frame
     from strongroom.server.live.reading import Source
     from strongroom.store import Database
     from strongroom.store.standing import Standing
@@ -31,7 +31,27 @@ REST: Final = 1  # times as long as the reading took
 LONGEST: Final = 1.0
 AGAIN: Final = 0.5  # seconds, when the database is away
 
-Frame = tuple[int, bytes]  # the moment of a change, and its bytes
+
+class Subscriber(Protocol):
+    """One follower, as its channel sees it."""
+
+    actor: Actor
+    view: View
+
+    def examine_token(self) -> None:
+        """End if the secret that signed the token is not accepted any more."""
+
+    def judge(self, standing: Standing) -> None:
+        """End if the session or the key is there no more."""
+
+    def offer(self, shown: Sequence[Frame], reached: int) -> None:
+        """Make these ready to be sent."""
+
+    def rouse(self) -> None:
+        """Look again at what there is."""
+
+    def end(self, reason: Ending) -> None:
+        """Show nothing more, and say why."""
 
 
 class Channel:
@@ -47,11 +67,11 @@ class Channel:
     ) -> None:
         self.source = source
         self.fault = fault
-        self.present: set[Follower] = set()  # all of them, those who are behind too
+        self.present: set[Subscriber] = set()  # all of them, those who are behind too
         self.pokes = 0  # how often something may have changed
         self.doubts = 0  # how often it became doubtful who may follow
         self.held = False  # nothing is handed out until that is known
-        self._joined: set[Follower] = set()
+        self._joined: set[Subscriber] = set()
         self._cursor = 0  # those who have joined have all up to here
         self._db = db
         self._user_id = user_id
@@ -76,7 +96,7 @@ class Channel:
         self._hurry.set()
         self.poke()
 
-    def join(self, follower: Follower, reached: int, pokes: int) -> bool:
+    def join(self, follower: Subscriber, reached: int, pokes: int) -> bool:
         """Take in a follower who has all up to `reached`, as of so many pokes; False if it is behind the others.
 
         It has just proven that it may follow, so the first one to join has nothing to be held back.
@@ -90,7 +110,7 @@ class Channel:
             self.poke()
         return True
 
-    def part(self, follower: Follower) -> None:
+    def part(self, follower: Subscriber) -> None:
         """Let a follower go on by itself."""
         self._joined.discard(follower)
 
@@ -168,18 +188,3 @@ class Channel:
     def _end_all(self, reason: Ending) -> None:
         for follower in list(self._joined):
             follower.end(reason)
-
-
-def framed(changes: list[Change], view: View, made: dict[int, bytes]) -> list[Frame]:
-    """What a view shows of these changes, as frames. `made` keeps those that others may see as well."""
-    found: list[Frame] = []
-    for change in changes:
-        shown = view.shown(change)
-        if shown is change:
-            frame = made.get(change.updated_at)
-            if frame is None:
-                frame = made[change.updated_at] = frames.of(change)
-            found.append((change.updated_at, frame))
-        elif shown is not None:
-            found.append((change.updated_at, frames.of(shown)))
-    return found

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import Refusal
 from strongroom.server.live import frames
-from strongroom.server.live.channel import framed
 from strongroom.server.live.reading import TooFar
 from strongroom.wire import Ending
 
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
     from strongroom.actions.following import Page, View
     from strongroom.model import Actor
-    from strongroom.server.live.channel import Channel, Frame
+    from strongroom.server.live.channel import Channel
+    from strongroom.server.live.frames import Frame
     from strongroom.server.live.reading import Reading
     from strongroom.store.standing import Standing
 
@@ -213,7 +213,7 @@ class Follower:
 
     def _passed(self, page: Page) -> bytes:
         """What this page shows. Nothing is awaited between the look at who may see it and its way out."""
-        shown = framed(page.changes, self.view, {})
+        shown = frames.framed(page.changes, self.view, {})
         if shown and shown[0][0] <= self._cursor:
             shown = [frame for frame in shown if frame[0] > self._cursor]
         self._cursor = self._sent = max(self._cursor, page.reached)

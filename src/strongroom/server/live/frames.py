@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 from strongroom import wire
 
 if TYPE_CHECKING:
+    from strongroom.actions.following import View
     from strongroom.model import Change
 
+Frame = tuple[int, bytes]  # the moment of a change, and its bytes
 COMMENT: Final = b":\n\n"  # keeps proxies awake, and means nothing
 RETRY_MS: Final = 2_000  # how long a client is to wait before it comes again
 
@@ -40,3 +42,18 @@ def of(change: Change) -> bytes:
 def end(reason: wire.Ending) -> bytes:
     """The last event. It has no id: who comes back goes on after the last change."""
     return b"event: end\ndata: %s\n\n" % wire.encode(wire.Ended(reason))
+
+
+def framed(changes: list[Change], view: View, made: dict[int, bytes]) -> list[Frame]:
+    """What a view shows of these changes, as frames. `made` keeps those that others may see as well."""
+    found: list[Frame] = []
+    for change in changes:
+        shown = view.shown(change)
+        if shown is change:
+            frame = made.get(change.updated_at)
+            if frame is None:
+                frame = made[change.updated_at] = of(change)
+            found.append((change.updated_at, frame))
+        elif shown is not None:
+            found.append((change.updated_at, of(shown)))
+    return found
