@@ -28,8 +28,8 @@ from strongroom.credentials import Claims, Lifetime, Mint, Tokens
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
 from strongroom.store import accounts, documents, ledgers, migrations, sessions, vaults
-from strongroom.store.db import Sql
 from strongroom.store.disk import connect
+from strongroom.store.statement import Sql
 
 encode = msgspec.json.Encoder().encode
 GET, INSERT, REPLACE = documents._GET, documents._ADD, documents._REPLACE

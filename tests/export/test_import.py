@@ -149,8 +149,8 @@ async def test_an_account_whose_clock_is_later_keeps_it(house: Open) -> None:
 @runs
 async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> None:
     """Each vault that came in is a change of the account, at a moment of its own after everything else."""
-    from strongroom.store.db import Sql
     from strongroom.store.ledgers import Drawn
+    from strongroom.store.statement import Sql
 
     changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
     async with house() as h:

@@ -16,7 +16,7 @@ from strongroom.model import Actor, Permission
 from strongroom.server import app, authenticate
 from strongroom.server.http import Call
 from strongroom.server.table import Access, Endpoint, Table
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 from tests.security.stage import Stage
 
 Plant = Callable[[pytest.MonkeyPatch, Stage], None]

@@ -13,7 +13,7 @@ import pytest
 
 import strongroom.store
 from strongroom.store import documents, open_database
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 from tests.conftest import runs
 from tests.postgres import postgres
 

@@ -15,7 +15,7 @@ import pytest
 from strongroom import store
 from strongroom.errors import Unauthorized, Unavailable
 from strongroom.store import Tx, sqlite
-from strongroom.store.db import Undo
+from strongroom.store.exceptions import Undo
 from strongroom.store.riding import Proof
 from strongroom.store.sessions import proof
 from strongroom.store.sqlite import SqliteDatabase

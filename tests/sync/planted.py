@@ -12,7 +12,7 @@ from strongroom.actions import batches, operations, writing
 from strongroom.errors import Refusal, UidTaken
 from strongroom.model import Document, Expected
 from strongroom.server.routes import documents as routes
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 from tests.sync.device import Device, Entry
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -29,7 +29,8 @@ from strongroom.store import (
     vaults,
     versions,
 )
-from strongroom.store.db import CannotOpen, CannotReach, Database, Duplicate, Orphan, Tx, Undo
+from strongroom.store.database import Database, Tx
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
 from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Account, Login, User
-from strongroom.store.db import Sql, columns
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _INSERT = Sql(f"""
     INSERT INTO users (id, email, password_hash, created_at, updated_at)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from strongroom.model import Due
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from strongroom.model import VaultChange
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _ADD = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)

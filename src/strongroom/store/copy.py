@@ -23,7 +23,7 @@ import apsw
 import msgspec
 
 from strongroom.store import migrations, open_database
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sides import CannotCopy, Row, Side, Table, in_words, opened, quoted, side, transaction
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from strongroom.model import Document, Due, Head
-from strongroom.store.db import Sql, columns
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _COLUMNS = columns(Document)
 # A uid names one row. The vault is only to be compared: PostgreSQL, as long as it has not counted a table, would as

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Event, Origin
-from strongroom.store.db import Sql, columns
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _ADD = Sql("""
     INSERT INTO events (user_id, id, type, created_at, address, user_agent)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
-from strongroom.store.db import ALL, Sql, columns
+from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _VAULTS = Sql(f"""
     SELECT {columns(KeptVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit

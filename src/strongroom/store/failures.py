@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 # SQLite has one writer; on PostgreSQL those who count the same address take turns.
 _TAKE_TURNS = Sql(sqlite="SELECT :address", postgres="SELECT pg_advisory_xact_lock(hashtext(:address))")

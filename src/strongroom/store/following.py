@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from strongroom.model import Change
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _OF_DOCUMENT = "updated_at, '' AS kind, uid, vault_uid, collection AS name, version, deleted_at"
 _IN_VAULT = "user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :since AND updated_at <= :until"

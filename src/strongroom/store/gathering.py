@@ -17,8 +17,8 @@ from strongroom.store.riding import together
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from strongroom.store.db import Sql
     from strongroom.store.riding import Proof
+    from strongroom.store.statement import Sql
 
 MOST: Final = 64  # looks in one question
 _NUMBERED = re.compile(r"\$(\d+)")

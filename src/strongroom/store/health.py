@@ -12,7 +12,7 @@ import apsw
 from strongroom.model import Verdict, fault, fine, several, warning
 from strongroom.store import damage, disk, migrations, recovery, turns
 from strongroom.store.copy import STEPS, tables
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sides import CannotCopy, in_words, opened, side, transaction
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
-from strongroom.store.db import Sql, columns
 from strongroom.store.ledgers import Drawn
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
 OPEN, EMPTYING, DONE = "open", "emptying", "done"

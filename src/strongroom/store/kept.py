@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from strongroom.model import KEPT_ROW
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from strongroom.model import Due
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _OF_ACCOUNT = Sql("SELECT CAST(coalesce(sum(kept), 0) AS BIGINT) FROM vaults WHERE user_id = :user_id")
 _MORE = Sql("UPDATE vaults SET kept = kept + :size WHERE user_id = :user_id AND uid = :uid")

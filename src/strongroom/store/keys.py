@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from strongroom.model import AccountKey, Actor, ApiKey, Permission
 from strongroom.store.accounts import of_open_accounts
-from strongroom.store.db import Sql, columns
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 
 class _Row(Struct, frozen=True):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from strongroom.model import Usage
-from strongroom.store.db import Sql, columns
+from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 
 class Drawn(Struct, frozen=True):

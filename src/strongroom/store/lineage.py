@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _BEGIN = Sql("INSERT INTO lineage (id, epoch, began_at) VALUES (1, :epoch, :now) ON CONFLICT DO NOTHING")
 _PROBE = Sql("UPDATE lineage SET probed_at = :now WHERE id = 1")

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.errors import Unavailable
 from strongroom.store import hosts, turns
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from asyncpg import Connection

@@ -21,13 +21,14 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import migrations, turns
-from strongroom.store.db import CannotOpen, CannotReach, Duplicate, Orphan, Sql, Undo
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
 from strongroom.store.gathering import Gathering, Looks
 from strongroom.store.notify import NotifyNudges
 from strongroom.store.pool import Pool, connect, location
 from strongroom.store.postgres_tx import Tx, moment
 from strongroom.store.pulse import Pulse
 from strongroom.store.sharing import Apart, Sharing
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 from asyncpg import Connection
 
-from strongroom.store.db import Duplicate, Orphan, Sql
+from strongroom.store.exceptions import Duplicate, Orphan
 from strongroom.store.nudges import Telling
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence

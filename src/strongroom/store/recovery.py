@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 import apsw
 
 from strongroom.store import disk, owners, wal
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from strongroom.store import disk, owners, recovery, turns
 from strongroom.store.backup import pages_of, steps_of
 from strongroom.store.copy import LINEAGE, MARKS, STEPS, Tally, tables
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sides import CannotCopy, Side, opened, quoted, side, transaction
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from strongroom.store import btree, disk, migrations, owners, turns, wal
 from strongroom.store.copy import LEFT_OUT, LINEAGE, tables
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sides import CannotCopy, quoted
 
 if TYPE_CHECKING:

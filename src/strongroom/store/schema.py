@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from strongroom.store import migrations
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _FROM = Sql("SELECT number FROM schema_migrations WHERE number >= :number ORDER BY number LIMIT 1")
 _TAKEN = Sql("SELECT number FROM schema_migrations WHERE number = :number AND applied_at = :now")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _KEEP = Sql("INSERT INTO secrets (name, value, made_at) VALUES (:name, :value, :now) ON CONFLICT DO NOTHING")
 _GET = Sql("SELECT value FROM secrets WHERE name = :name")

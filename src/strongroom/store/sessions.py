@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from strongroom.model import Origin, RefreshToken, Session
 from strongroom.store.accounts import of_open_accounts
-from strongroom.store.db import ALL, Sql, columns
 from strongroom.store.riding import Proof
+from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from strongroom.errors import Refusal, Unavailable
-from strongroom.store.db import Duplicate, Orphan, Undo
+from strongroom.store.exceptions import Duplicate, Orphan, Undo
 
 MOST: Final = 64  # writes in one transaction
 

@@ -15,7 +15,7 @@ import apsw
 import asyncpg
 
 from strongroom.store import disk, migrations, owners, pool, recovery, turns
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _ADD = Sql("INSERT INTO signups (address, signed_up_at) VALUES (:address, :now)")
 _NTH = Sql("""

@@ -24,7 +24,6 @@ import apsw
 from strongroom.errors import Unavailable
 from strongroom.store import migrations, owners, recovery
 from strongroom.store.damage import BAD_VALUE
-from strongroom.store.db import CannotOpen
 from strongroom.store.disk import (
     BUSY_MS,
     CHECKPOINT_PAGES,
@@ -37,6 +36,7 @@ from strongroom.store.disk import (
     stop_process,
     write_anew,
 )
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.nudges import FileNudges
 from strongroom.store.pulse import Pulse
 from strongroom.store.sqlite_jobs import Job, passing

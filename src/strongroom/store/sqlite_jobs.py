@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
-from strongroom.store.db import Undo
+from strongroom.store.exceptions import Undo
 from strongroom.store.sqlite_tx import at_once
 
 if TYPE_CHECKING:

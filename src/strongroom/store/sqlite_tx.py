@@ -11,10 +11,11 @@ import apsw
 from msgspec import Struct, ValidationError, convert
 
 from strongroom.errors import InternalError
-from strongroom.store.db import Duplicate, Orphan, Sql
 from strongroom.store.disk import DAMAGE
+from strongroom.store.exceptions import Duplicate, Orphan
 from strongroom.store.nudges import Telling
 from strongroom.store.riding import together
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _ACCOUNT = Sql("SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id")
 _SESSIONS = Sql("SELECT id FROM sessions WHERE user_id = :user_id")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strongroom.store.db import Sql
+from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _COUNTS: Final = {
     "accounts": Sql("SELECT count(*) FROM users"),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from strongroom.model import Vault
-from strongroom.store.db import ALL, Sql, columns
+from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 
 class Span(Struct, frozen=True):

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from strongroom.model import KEPT_ROW, BlobVersion, Document, Due, VaultBlob, Version
-from strongroom.store.db import ALL, Sql, columns
+from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.store.db import Tx
+    from strongroom.store.database import Tx
 
 _DOCUMENT = columns(Document)
 _BLOB = columns(VaultBlob)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from strongroom.store import owners
-from strongroom.store.db import CannotOpen
+from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

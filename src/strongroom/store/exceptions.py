@@ -1,0 +1,29 @@
+"""Exceptions of the store: why a database cannot be opened, and outcomes that an action turns into a refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CannotOpen(Exception):  # noqa: N818 - said to the operator in one sentence
+    """The database cannot be opened; the message is a sentence for the operator."""
+
+
+class CannotReach(CannotOpen):
+    """The server of the database does not answer, or not yet: another attempt may succeed."""
+
+
+class Duplicate(Exception):  # noqa: N818 - an outcome that the caller turns into a refusal
+    """A statement met a unique index that holds this value already."""
+
+
+class Orphan(Exception):  # noqa: N818 - an outcome, seen when an account is deleted under a request
+    """A statement refers to a row that is gone."""
+
+
+class Undo(Exception):  # noqa: N818 - a way to leave a transaction
+    """Leave the transaction with nothing written, and answer with this result all the same."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+        super().__init__("rolled back on purpose")

@@ -1,0 +1,54 @@
+"""SQL statements with named parameters, in a dialect that both engines share."""
+
+from __future__ import annotations
+
+import re
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from msgspec import Struct
+
+ALL: Final = 2**63 - 1  # a limit that does not limit
+
+_NAMED = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
+
+
+class Sql:
+    """A statement with `:name` parameters, in the dialect that both engines share.
+
+    A statement that truly needs a dialect says so: `Sql(sqlite=..., postgres=...)`. In SQLite's it may be two, with a
+    semicolon between them, where one and then the other costs less than RETURNING does.
+    """
+
+    __slots__ = ("names", "numbered", "postgres", "sqlite", "values")
+
+    def __init__(self, common: str = "", *, sqlite: str = "", postgres: str = "") -> None:
+        self.sqlite = " ".join((sqlite or common).split())
+        self.postgres, self.names = _numbered(" ".join((postgres or common).split()), "$")
+        parts = [_numbered(part, "?") for part in self.sqlite.split("; ")]  # numbers are bound quicker than names
+        self.numbered = "; ".join(text for text, _ in parts)
+        self.values = _picking([name for _, names in parts for name in names])
+
+    def __repr__(self) -> str:
+        return f"Sql({self.sqlite!r})"
+
+
+def _numbered(text: str, sign: str) -> tuple[str, list[str]]:
+    """The statement with numbers for its names, and the names in the order of their numbers."""
+    names = list(dict.fromkeys(_NAMED.findall(text)))
+    return _NAMED.sub(lambda match: f"{sign}{names.index(match[1]) + 1}", text), names
+
+
+def _picking(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """Takes these out of a mapping, in this order."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda given: tuple(given[name] for name in names)
+
+
+def columns(kind: type[Struct]) -> str:
+    """A struct's fields as a list of columns: rows come back in the order in which the struct takes them."""
+    return ", ".join(kind.__struct_fields__)
