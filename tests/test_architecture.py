@@ -16,7 +16,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
 
 # Which rooms a room may look into. A room is the first part of a module's name below the package.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": {"server"},  # the package itself loads the server when it is asked for
+    "": {"_version", "server"},  # the package itself loads the server when it is asked for
+    "_version": set(),
     "__main__": {"cli"},
     "descriptors": set(),
     "errors": set(),
@@ -31,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": {"archive", "errors", "model", "store"},
     "actions": {"actions", "credentials", "descriptors", "errors", "identifiers", "model", "rules", "store", "wire"},
     "server": {
-        "",
+        "_version",
         "actions",
         "archive",
         "credentials",
@@ -45,8 +46,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "store",
         "wire",
     },
-    "client": {"", "client", "errors", "identifiers", "model", "rules", "wire"},
-    "cli": {"", "archive", "cli", "client", "errors", "model", "options", "sealing", "server", "store"},
+    "client": {"_version", "client", "errors", "identifiers", "model", "rules", "wire"},
+    "cli": {"_version", "archive", "cli", "client", "errors", "model", "options", "sealing", "server", "store"},
 }
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole
 # archives to a key of the operator's, which only the command line may import.
@@ -94,7 +95,7 @@ def faults_in(room: str, source: str) -> list[str]:
     for name in imports_of(source):
         if name == "strongroom" or name.startswith("strongroom."):
             inner = name.split(".")[1] if "." in name else ""
-            inner = inner if inner in MAY_IMPORT else ""  # a name of the package itself, like __version__
+            inner = inner if inner in MAY_IMPORT else ""  # a name of the package itself
             if inner not in MAY_IMPORT[room]:
                 found.append(f"{room or 'strongroom'} imports {name}")
             continue

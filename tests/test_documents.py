@@ -24,7 +24,7 @@ from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
 from strongroom.server.answers import STATUS
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Endpoint
 from tests.support import processes
 
 ROOT = Path(__file__).parent.parent

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from strongroom._version import __version__
+
 if TYPE_CHECKING:
     from strongroom.server import Server, create_server
 
-__version__ = "0.1.0"
 __all__ = ["Server", "__version__", "create_server"]
 
 

@@ -14,8 +14,8 @@ from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
 from strongroom.server import app, authenticate
-from strongroom.server.http import Call
-from strongroom.server.table import Access, Endpoint, Table
+from strongroom.server.http import Access, Call, Endpoint
+from strongroom.server.table import Table
 from strongroom.store.statement import Sql
 from tests.security.stage import Stage
 

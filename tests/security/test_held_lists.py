@@ -20,7 +20,7 @@ import pytest
 import strongroom
 from strongroom.actions import operators
 from strongroom.errors import Refusal
-from strongroom.server import snapshots
+from strongroom.server import snapshot_slots, snapshots
 from strongroom.store import sqlite
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
@@ -133,7 +133,7 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
         hostile = running.person(8)
         for _ in range(16):
             assert running.hold(*hostile).recv(15) == b"HTTP/1.1 200 OK"
-            assert running.room.lists.held <= snapshots.PLACES_EACH
+            assert running.room.lists.held <= snapshot_slots.PLACES_EACH
 
 
 @on_one_engine("where", 1)
@@ -457,8 +457,8 @@ async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
 async def test_readers_of_every_pace_get_all_of_their_lists(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots end under them at any moment; each list is whole, and every connection comes back clean, once."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.01)
-    monkeypatch.setattr(snapshots, "RECLAIM_SECONDS", 0.002)
-    monkeypatch.setattr(snapshots, "PATIENCE", 60.0)
+    monkeypatch.setattr(snapshot_slots, "RECLAIM_SECONDS", 0.002)
+    monkeypatch.setattr(snapshot_slots, "PATIENCE", 60.0)
     chance = random.Random(5)  # noqa: S311
     async with house(db_pool=4) as h:
         person, path, made = await filled(h, 30)

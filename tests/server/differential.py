@@ -25,9 +25,9 @@ from strongroom import Server, create_server
 from strongroom.server import routes, transport
 from strongroom.server.answers import Answer, Chunks
 from strongroom.server.app import App
-from strongroom.server.http import Call
+from strongroom.server.http import Access, Call, Endpoint
 from strongroom.server.room import Room
-from strongroom.server.table import Access, Endpoint, Table
+from strongroom.server.table import Table
 from tests.conftest import SECRET
 from tests.support.internals import context_of
 

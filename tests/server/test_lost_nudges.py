@@ -16,6 +16,7 @@ from tests.following import Follow, following
 from tests.moving import Served
 from tests.postgres import Postgres
 from tests.server.test_waiting import sleepers
+from tests.support.internals import context_of
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ async def test_a_server_that_was_ended_and_started_is_followed_on(house: Open) -
         async with following(h, ann, "/events") as stream:
             first = await ann.document(vault)
             cursor = (await stream.next()).id
-            h.server.stopping()
+            context_of(h.server).live.stop()
             assert await stream.reason() == "server_stopping"
             between = await ann.document(vault)
         async with Follow(h.server, "/events", ann.access) as late:

@@ -9,15 +9,21 @@ import pytest
 
 from strongroom import wire
 from strongroom.model import Variant
-from strongroom.server import examples, openapi, pages, routes
+from strongroom.server import examples, pages, routes
 from strongroom.server.answers import STATUS
+from strongroom.server.openapi import Description
 from tests.conftest import Open, runs
+
+
+def described(variant: Variant) -> Description:
+    """The description of all routes of a variant."""
+    return Description(routes.table(variant).endpoints, variant)
 
 
 @pytest.mark.parametrize("variant", Variant)
 def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -> None:
     """Nothing is served that is not said."""
-    api = openapi.document(variant)
+    api = described(variant).document
     for endpoint in routes.table(variant).endpoints:
         operation = api["paths"][endpoint.path.replace("*}", "}")][endpoint.method.lower()]
         assert operation["summary"]
@@ -28,7 +34,7 @@ def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -
 
 def test_every_error_code_is_described() -> None:
     """Each of the table's codes appears under the status that it has."""
-    text = openapi.description(Variant.BOTH).decode()
+    text = described(Variant.BOTH).as_json().decode()
     unroutable = {"not_found", "method_not_allowed"}  # what no route answers
     assert {kind.code for kind in STATUS if f'"{kind.code}"' not in text} <= unroutable
 
@@ -46,17 +52,17 @@ def test_examples_are_what_they_are_examples_of(kind: type) -> None:
 @pytest.mark.parametrize("variant", Variant)
 def test_the_blob_variant_has_no_documents(variant: Variant) -> None:
     """What a variant does not serve is not described either."""
-    paths = openapi.document(variant)["paths"]
+    paths = described(variant).document["paths"]
     assert any("documents" in path for path in paths) is variant.has_documents
     assert ("/auth/api-keys" in paths) is variant.has_documents
 
 
 def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
     """Generators of clients depend on both."""
-    api = openapi.document(Variant.BOTH)
+    api = described(Variant.BOTH).document
     ids = [operation["operationId"] for methods in api["paths"].values() for operation in methods.values()]
     assert len(ids) == len(set(ids))
-    names = set(re.findall(r'"#/components/schemas/([^"]+)"', openapi.description(Variant.BOTH).decode()))
+    names = set(re.findall(r'"#/components/schemas/([^"]+)"', described(Variant.BOTH).as_json().decode()))
     assert names <= set(api["components"]["schemas"])
 
 
@@ -72,4 +78,4 @@ async def test_the_page_and_its_style_come_from_the_server_alone(house: Open) ->
         assert (await h.http.get("/docs/style.css")).headers["content-type"].startswith("text/css")
         assert (await h.http.get("/openapi.json")).json()["openapi"] == "3.1.0"
         assert (await h.http.get("/")).headers["location"] == "/docs"
-    assert b"/vaults/{vaultUid}/documents" in pages.documentation(Variant.BOTH)
+    assert b"/vaults/{vaultUid}/documents" in pages.documentation(described(Variant.BOTH))

@@ -195,6 +195,6 @@ async def test_a_server_that_stops_waits_for_nobody(house: Open) -> None:
         vault = await ann.vault()
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=60")))
         await sleepers(h, 1)
-        h.app.stopping()
+        context_of(h.server).live.stop()
         async with asyncio.timeout(30):
             assert (await waiting).json()["documents"] == []

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom import __version__
+from strongroom._version import __version__
 from strongroom.cli import terminal
 
 if TYPE_CHECKING:

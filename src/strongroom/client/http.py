@@ -69,7 +69,7 @@ class _Common:
     def _request(self, wanted: Request) -> httpx2.Request:
         import httpx2
 
-        from strongroom import __version__
+        from strongroom._version import __version__
 
         headers = {
             "accept": "application/json",

@@ -54,27 +54,15 @@ class Server:
         try:
             told = self.settings, self.data_lies_in, doors
             announce = partial(listening.announce, *told)
-            self._runner = run.Runner(self, doors, announce, reread, notifier=notify.Notifier())
+            self._runner = run.Runner(self._app, doors, announce, reread, notifier=notify.Notifier())
             self._runner.run()
         finally:
             doors.close()
-
-    def renew(self, settings: Settings) -> None:
-        """Take the secrets of these settings from now on, and nothing else of them."""
-        self._room.renew(settings)
 
     def close(self) -> None:
         """Ask a listening server to finish; safe to call from another thread."""
         if self._runner is not None:
             self._runner.stop()
-
-    def draining(self) -> None:
-        """Say from now on that it stops: at /ready, and in every answer to a connection that could be kept."""
-        self._room.stopping = True
-
-    def stopping(self) -> None:
-        """Tell those who follow that it ends, so that nobody is waited for."""
-        self._room.live.stop()
 
     async def release(self) -> None:
         """Let go of the database; for a server that was opened and never listened."""

@@ -4,36 +4,25 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from strongroom.server.http import Call
+from typing import Final
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Trusted = tuple[Network | str, ...]  # proxies that the operator names
 _HOPS: Final = 32  # of a header that are looked at, from the right; no chain of proxies is longer
 
 
-def address_of(call: Call) -> str:
-    """The caller's address, as far as it can be trusted."""
-    if call.client is None:
+def client_address(peer: str | None, header: str, trusted: Trusted) -> str:
+    """The address of the client behind a connection, as far as it can be trusted.
+
+    It is the last hop of X-Forwarded-For that is not a proxy of ours: what stands left of it, anyone may have written.
+    """
+    if peer is None:
         return "unknown"
-    trusted = call.room.settings.trusted_proxies
     if not trusted:
-        return call.client
-    return _forwarded(call.client, call.header(b"x-forwarded-for") or "", trusted)
-
-
-def is_a_proxy(call: Call) -> bool:
-    """Whether the other end of the connection is a proxy that the operator names."""
-    trusted = call.room.settings.trusted_proxies
-    return call.client is not None and bool(trusted) and _is_one_of(call.client, trusted)
-
-
-def _forwarded(peer: str, header: str, trusted: tuple[Network | str, ...]) -> str:
-    """The last hop that is not a proxy of ours: what stands left of it, anyone may have written."""
+        return peer
     address = peer
     for part in reversed(header.rsplit(",", _HOPS)[-_HOPS:]):
-        if not _is_one_of(address, trusted):
+        if not is_one_of(address, trusted):
             break
         if hop := part.strip():
             address = _bare(hop)
@@ -47,7 +36,8 @@ def _bare(hop: str) -> str:
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
 
 
-def _is_one_of(address: str, networks: tuple[Network | str, ...]) -> bool:
+def is_one_of(address: str, networks: Trusted) -> bool:
+    """Whether an address is in one of these networks."""
     if address in networks:  # the other end of a socket in a file has no address, and is called unix
         return True
     try:
@@ -59,11 +49,6 @@ def _is_one_of(address: str, networks: tuple[Network | str, ...]) -> bool:
     return any(
         parsed in network for network in networks if not isinstance(network, str) and network.version == parsed.version
     )
-
-
-def counted(call: Call) -> str:
-    """The address that failures count for."""
-    return counted_address(address_of(call))
 
 
 @lru_cache(maxsize=4096)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from strongroom import errors, wire
 from strongroom.errors import MethodNotAllowed, Refusal, RequestTimeout
-
-if TYPE_CHECKING:
-    from strongroom.server.http import Call
 
 Header = tuple[bytes, bytes]
 Pieces = list[bytes | memoryview]  # what is sent one after the other, without being copied together first
@@ -182,7 +179,7 @@ async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
         await rest.aclose()  # lets go of the database when the client has gone away
 
 
-def refusal_answer(refusal: Refusal, call: Call) -> Answer:
+def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
     """A refusal as JSON, with the headers that belong to its status."""
     status = STATUS[type(refusal)]
     headers: list[Header] = []
@@ -196,5 +193,5 @@ def refusal_answer(refusal: Refusal, call: Call) -> Answer:
         headers.append((b"allow", ", ".join(refusal.allowed).encode()))
     elif isinstance(refusal, errors.Later):
         headers.append((b"retry-after", b"%d" % refusal.retry_after))
-    fault = wire.Fault(refusal.code, refusal.message, call.request_id, refusal.details)
+    fault = wire.Fault(refusal.code, refusal.message, request_id, refusal.details)
     return Answer(wire.encode(wire.Failure(fault)), status, headers=headers)

@@ -21,9 +21,9 @@ from strongroom.server import memory, routes, tracing
 from strongroom.server.answers import Answer, Header, refusal_answer
 from strongroom.server.authenticate import authenticate, recognised, settle
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Call, Gone
+from strongroom.server.http import NOBODY, Access, Call, Endpoint, Gone
 from strongroom.server.schedule import Schedule
-from strongroom.server.table import Access, Endpoint, Table
+from strongroom.server.table import Table
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class App:
         if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
             self._told_full = time.monotonic()
             self.room.log.say("error", "The disk of the database is full: writes are refused until there is room.")
-        return refusal_answer(refusal, call)
+        return refusal_answer(refusal, call.request_id)
 
     def _add_headers(self, answer: Answer, call: Call) -> None:
         """What depends on where the server stands, and on where a browser comes from."""
@@ -166,12 +166,14 @@ class App:
     def note(self, call: Call, status: int, size: int, ended: str | None = None) -> None:
         """A line in the log, once the answer is out; and one more in the count."""
         seconds = time.perf_counter() - call.started
-        self.room.meters.request(call.endpoint, status, seconds if ended is None else None)
+        route = "-" if call.endpoint is None else call.endpoint.path
+        method = "-" if call.endpoint is None else call.endpoint.method
+        self.room.meters.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
             self._traces.request(call, status, seconds)
         self.room.log.request(
             call.method,
-            "-" if call.endpoint is None else call.endpoint.path,
+            route,
             status,
             seconds,
             size,

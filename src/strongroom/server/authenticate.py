@@ -10,13 +10,11 @@ from strongroom.actions import accounts, guessing, keys, sessions
 from strongroom.errors import InvalidCredentials, StorageFull, Unauthorized, Unavailable
 from strongroom.model import Actor
 from strongroom.rules import MINUTE
-from strongroom.server.address import counted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from strongroom.server.http import Call
-    from strongroom.server.table import Endpoint
+    from strongroom.server.http import Call, Endpoint
 
 
 def recognised(call: Call, endpoint: Endpoint, now: int) -> Actor | None:
@@ -92,7 +90,7 @@ async def _by_key(call: Call, key: str) -> Actor:
     key_hash = credentials.api_key_hash(key) if room.variant.has_documents else None
     actor = await room.db.read(keys.holder, key_hash) if key_hash is not None else None
     if actor is None or actor.key is None:
-        await room.db.write(guessing.failed_secret, counted(call))
+        await room.db.write(guessing.failed_secret, call.counted_address)
         raise Unauthorized
     used = actor.key.last_used_at
     if used is None or room.clock() - used >= MINUTE:
@@ -113,7 +111,7 @@ async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -
 @asynccontextmanager
 async def proven(call: Call, password: str) -> AsyncIterator[str]:
     """Check the caller's own password, as slowly as at login; the hash that it matched."""
-    db, address = call.room.db, counted(call)
+    db, address = call.room.db, call.counted_address
     login = await db.read(accounts.for_proof, call.actor)
     account = guessing.account_label(login.email)
     async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):

@@ -7,16 +7,30 @@ order, and with 64 clients a read takes half the time (141 against 80 µs, both 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from strongroom.server.exchange import Exchange
-
 TOGETHER: Final = 64  # answers that wait for each other, at most
 BYTES: Final = 256 * 1024  # of answers that wait
+
+
+class Batched(Protocol):
+    """A request, as the batch that it is in sees it."""
+
+    def begin(self) -> None:
+        """Begin to answer."""
+
+    def send(self) -> None:
+        """Send what is ready."""
+
+    def note(self) -> None:
+        """Log and count the request."""
+
+    def break_off(self, error: Exception) -> None:
+        """Something of this request failed that must not: say so, and let its connection go."""
 
 
 class Desk:
@@ -24,17 +38,17 @@ class Desk:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._arrived: list[Exchange] = []
-        self._answered: list[Exchange] = []
+        self._arrived: list[Batched] = []
+        self._answered: list[Batched] = []
         self._bytes = 0
 
-    def take(self, exchange: Exchange) -> None:
+    def take(self, exchange: Batched) -> None:
         """A request is here: it is answered once all that came with it are here."""
         self._arrived.append(exchange)
         if len(self._arrived) == 1:
             self._loop.call_soon(self._answer)
 
-    def give(self, exchange: Exchange, size: int) -> None:
+    def give(self, exchange: Batched, size: int) -> None:
         """An answer is ready: it is sent once all are ready that can be without waiting, or enough to be sent."""
         self._answered.append(exchange)
         self._bytes += size
@@ -57,7 +71,7 @@ class Desk:
             _do(exchange, exchange.note)
 
 
-def _do(exchange: Exchange, step: Callable[[], None]) -> None:
+def _do(exchange: Batched, step: Callable[[], None]) -> None:
     """One step for one request: whatever happens to it, the others' turn comes."""
     try:
         step()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.errors import Invalid, Refusal
 from strongroom.server.answers import Answer, BrokenOff, size_of
@@ -12,11 +12,10 @@ from strongroom.server.http import NOTHING, Call, Gone
 from strongroom.server.patience import in_a_task
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from strongroom.server.app import App
     from strongroom.server.desk import Desk
-    from strongroom.server.transport import Connection
 
 HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
 NOT_HTTP: Final = "The request is not valid HTTP/1.1."
@@ -25,6 +24,38 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _END: Final = b"\r\n"
 _CLOSE: Final = b"connection: close\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
+
+
+class Wire(Protocol):
+    """The connection of a request, as the request sees it."""
+
+    write: Callable[[bytes | bytearray], None]
+    write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+
+    def abort(self) -> None:
+        """Cut the connection."""
+
+    def adjust_reading(self) -> None:
+        """Read, unless the client must wait."""
+
+    def awaited(self) -> asyncio.Future[None]:
+        """Something that the server waits for before it ends, as it waits for tasks."""
+
+    def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task, which the server waits for before it ends."""
+
+    async def drained(self) -> None:
+        """Wait until the client has taken enough."""
+
+    def date(self) -> bytes:
+        """The Date header."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """An answer is out: the next request's turn, or the client's."""
 
 
 class Exchange:
@@ -57,7 +88,7 @@ class Exchange:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Wire,
         app: App,
         desk: Desk,
         call: Call,

@@ -7,27 +7,30 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from enum import Enum
 from itertools import count
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from strongroom import identifiers, wire
 from strongroom.errors import (
     Invalid,
     PayloadTooLarge,
+    Refusal,
     RequestTimeout,
     Unavailable,
     UnsupportedMediaType,
 )
-from strongroom.model import Actor, Expected, Origin
-from strongroom.server.address import address_of, counted
-from strongroom.server.answers import JSON, Header
+from strongroom.model import Actor, Expected, Origin, Permission
+from strongroom.server.address import client_address, counted_address, is_one_of
+from strongroom.server.answers import JSON, Answer, Header
 from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.patience import patience
 
 if TYPE_CHECKING:
     from strongroom.server.room import Room
-    from strongroom.server.table import Endpoint
     from strongroom.store import Tx
     from strongroom.store.riding import Proof
 
@@ -118,9 +121,24 @@ class Call:
         return None if value is None else value.decode("latin-1")
 
     @property
+    def address(self) -> str:
+        """The client's address, as far as it can be trusted."""
+        return client_address(self.client, self.header(b"x-forwarded-for") or "", self.room.settings.trusted_proxies)
+
+    @property
+    def counted_address(self) -> str:
+        """The address that failed attempts count for."""
+        return counted_address(self.address)
+
+    @property
+    def is_from_a_proxy(self) -> bool:
+        """Whether the other end of the connection is a proxy that the operator names."""
+        return self.client is not None and is_one_of(self.client, self.room.settings.trusted_proxies)
+
+    @property
     def origin(self) -> Origin:
         """Where the request comes from, as the owner of the account will see it."""
-        return Origin(address_of(self), (self.header(b"user-agent") or "")[:_AGENT].replace("\0", ""))
+        return Origin(self.address, (self.header(b"user-agent") or "")[:_AGENT].replace("\0", ""))
 
     def uid(self, name: str) -> str:
         """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
@@ -129,7 +147,7 @@ class Call:
     @property
     def owner(self) -> str:
         """The account that calls, or else the address."""
-        return counted(self) if self.actor is NOBODY else self.actor.user_id
+        return self.counted_address if self.actor is NOBODY else self.actor.user_id
 
     @property
     def body_limit(self) -> int:
@@ -246,6 +264,43 @@ class Call:
         return found
 
 
+class Access(Enum):
+    """Who may call an endpoint."""
+
+    PUBLIC = "public"
+    USER = "user"  # a session only: what an API key may never do
+    ANY = "any"  # a session or an API key
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """One route: who may call it, what it takes, what it answers. Server and documentation read the same row."""
+
+    method: str
+    path: str  # {name} is one segment, {name*} the rest of the path
+    handler: Callable[[Call], Awaitable[Answer]]
+    summary: str
+    access: Access = Access.ANY
+    permission: Permission | None = None
+    proves: bool = False  # it reads by `call.look` or writes by `call.change`, which prove the caller's session
+    whole_account: bool = False  # closed to API keys that are limited to vaults or collections
+    takes: type[wire.Body] | None = None
+    body_bytes: int | None = None  # a limit of its own for the body
+    reads: str = ""  # the media type of a body that is read as it arrives
+    answers: type[Struct] | None = None
+    streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
+    gives: str = ""  # the media type of an answer that is not JSON
+    status: int = 200
+    refusals: tuple[type[Refusal], ...] = ()
+    query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
+    conditional: tuple[str, ...] = ()  # headers that it heeds
+    also: tuple[str, ...] = ()  # other spellings of the path
+
+    @property
+    def body_limit(self) -> int | None:
+        """The largest body, where that is less than the server's limit: strangers may send little."""
+        return self.body_bytes or (UNAUTHENTICATED_BODY if self.access is Access.PUBLIC else None)
+
+
 class _Nothing:
     """The body of a request that has none."""
 
@@ -263,6 +318,7 @@ class _Nothing:
 NOTHING: Final = _Nothing()
 NOBODY: Final = Actor("")
 _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
+UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, where no token is needed
 BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it
 RECHECK_SECONDS: Final = 0.25  # a body that took longer is not believed on the word of its headers
 BODY_RATE: Final = 16 * 1024  # bytes a second, at least

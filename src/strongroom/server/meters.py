@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
-from strongroom import __version__, errors
-from strongroom.errors import Refusal
+from strongroom import errors
 from strongroom.server import process
-from strongroom.server.patience import patience
-from strongroom.store import schema
 from strongroom.store.pulse import SECONDS, Histogram
 
 if TYPE_CHECKING:
@@ -19,8 +14,6 @@ if TYPE_CHECKING:
 
     from strongroom.server.board import Samples
     from strongroom.server.buffers import BufferBudget
-    from strongroom.server.room import Room
-    from strongroom.server.table import Endpoint
     from strongroom.store import Database
 
 # Every figure: its name, its kind, what it is.
@@ -55,8 +48,6 @@ FAMILIES: Final = (
 _KINDS: Final = {name: kind for name, kind, _ in FAMILIES}
 TURNED_AWAY: Final = (400, 408, 431, 503)  # how a connection is refused before there is a request
 _LOGINS: Final = {200: "ok", 401: "failed", 403: "disabled", 429: "throttled"}
-_PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
-CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Cell:
@@ -64,9 +55,9 @@ class _Cell:
 
     __slots__ = ("latency", "method", "route", "statuses")
 
-    def __init__(self, endpoint: Endpoint | None) -> None:
-        self.method = "-" if endpoint is None else endpoint.method
-        self.route = "-" if endpoint is None else endpoint.path
+    def __init__(self, method: str, route: str) -> None:
+        self.method = method
+        self.route = route
         self.statuses: dict[int, int] = {}
         self.latency = Histogram(SECONDS)
 
@@ -75,20 +66,18 @@ class Meters:
     """The numbers of one process."""
 
     def __init__(self) -> None:
-        self._cells: dict[int, _Cell] = {}
-        self._kept: list[Endpoint | None] = []  # so that no two endpoints ever have one id
+        self._cells: dict[tuple[str, str], _Cell] = {}
         self._before: Samples = {}
         self.refusals = dict.fromkeys(errors.codes(), 0)  # a series that appears with its first count has no increase
         self.turned_away = dict.fromkeys(TURNED_AWAY, 0)
         self.backup_failures = 0
         self.connections = 0
 
-    def request(self, endpoint: Endpoint | None, status: int, seconds: float | None) -> None:
+    def request(self, method: str, route: str, status: int, seconds: float | None) -> None:
         """Count a request that was answered; the time of a stream is none, for it is no latency."""
-        cell = self._cells.get(id(endpoint))
+        cell = self._cells.get((method, route))
         if cell is None:
-            cell = self._cells[id(endpoint)] = _Cell(endpoint)
-            self._kept.append(endpoint)
+            cell = self._cells[method, route] = _Cell(method, route)
         statuses = cell.statuses
         statuses[status] = statuses.get(status, 0) + 1
         if seconds is None:
@@ -118,10 +107,10 @@ class Meters:
         found: Samples = {
             "strongroom_requests_total": {},
             "strongroom_request_seconds": {},
-            "strongroom_logins_total": dict.fromkeys((_labels(result=result) for result in _LOGINS.values()), 0),
-            "strongroom_refusals_total": {_labels(code=code): count for code, count in self.refusals.items()},
+            "strongroom_logins_total": dict.fromkeys((label_text(result=result) for result in _LOGINS.values()), 0),
+            "strongroom_refusals_total": {label_text(code=code): count for code, count in self.refusals.items()},
             "strongroom_connection_refusals_total": {
-                _labels(status=status): count for status, count in self.turned_away.items()
+                label_text(status=status): count for status, count in self.turned_away.items()
             },
             "strongroom_commit_writes": _histogram(db.pulse.writes),
             "strongroom_commit_seconds": _histogram(db.pulse.seconds),
@@ -129,50 +118,23 @@ class Meters:
             "strongroom_buffered_bytes": {"": buffers.held},
             "strongroom_buffer_cuts_total": {"": buffers.cut},
             "strongroom_event_streams": {"": streams},
-            "strongroom_queue_depth": {_labels(queue=name): count for name, count in waiting.items()},
+            "strongroom_queue_depth": {label_text(queue=name): count for name, count in waiting.items()},
             "strongroom_processes": {"": 1},
             "strongroom_backup_failures_total": {"": self.backup_failures},
             **{name: {"": value} for name, value in process.figures().items()},
         }
         for cell in self._cells.values():
             for status, count in cell.statuses.items():
-                labels = _labels(method=cell.method, route=cell.route, status=status)
+                labels = label_text(method=cell.method, route=cell.route, status=status)
                 found["strongroom_requests_total"][labels] = count
                 if cell.route == "/auth/email/login" and status in _LOGINS:
-                    found["strongroom_logins_total"][_labels(result=_LOGINS[status])] = count
+                    found["strongroom_logins_total"][label_text(result=_LOGINS[status])] = count
             found["strongroom_request_seconds"] |= _histogram(cell.latency, method=cell.method, route=cell.route)
-        return _sum([self._before, found])
+        return add_up([self._before, found])
 
 
-async def exposition(room: Room) -> bytes:
-    """The figures of all processes of this node, and of its database, as Prometheus reads them."""
-    samples = _sum([room.samples(), *([] if room.place is None else room.place.others())])
-    checks = await room.readiness.checks()
-    samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
-    engine = "postgresql" if room.settings.database_url else "sqlite"
-    labels = _labels(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
-    samples["strongroom_info"] = {labels: 1}
-    started = process.started_at(os.getpid() if room.place is None else os.getppid())
-    if started is not None:
-        samples["process_start_time_seconds"] = {"": started}
-    if room.certificate_expires is not None:
-        samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": room.certificate_expires}
-    try:
-        async with await patience(_PATIENCE):
-            samples["strongroom_database_bytes"] = {"": await room.db.size()}
-        free = room.db.free_bytes
-        if free is not None:
-            samples["strongroom_disk_free_bytes"] = {"": free}
-    except (Refusal, OSError):  # the database is away: what is known is told all the same
-        pass
-    backup = room.last_backup()
-    if backup is not None:
-        samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
-        samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}
-    return _text(samples).encode()
-
-
-def _text(samples: Samples) -> str:
+def text(samples: Samples) -> str:
+    """The figures as Prometheus reads them."""
     lines: list[str] = []
     for name, kind, meaning in FAMILIES:
         values = samples.get(name)
@@ -182,7 +144,7 @@ def _text(samples: Samples) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _labels(**labels: object) -> str:
+def label_text(**labels: object) -> str:
     """Labels as they are written. Every value is of our own making, so nothing needs escaping."""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
@@ -193,14 +155,15 @@ def _histogram(histogram: Histogram, **labels: object) -> dict[str, float]:
     running = 0
     for bound, count in zip((*histogram.bounds, None), list(histogram.counts), strict=True):
         running += count
-        found["_bucket" + _labels(**labels, le="+Inf" if bound is None else f"{bound:g}")] = running
-    mine = _labels(**labels) if labels else ""
+        found["_bucket" + label_text(**labels, le="+Inf" if bound is None else f"{bound:g}")] = running
+    mine = label_text(**labels) if labels else ""
     found["_sum" + mine] = histogram.total
     found["_count" + mine] = running
     return found
 
 
-def _sum(parts: Iterable[Samples]) -> Samples:
+def add_up(parts: Iterable[Samples]) -> Samples:
+    """The sums of several processes' figures."""
     total: Samples = {}
     for samples in parts:
         for name, values in samples.items():

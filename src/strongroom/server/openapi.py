@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from strongroom import __version__, errors, wire
+from strongroom import errors, wire
+from strongroom._version import __version__
 from strongroom.errors import Refusal
 from strongroom.model import Variant
-from strongroom.server import examples, routes
+from strongroom.server import examples
 from strongroom.server.answers import STATUS
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _REF: Final = "#/components/schemas/{name}"
 _HEADERS: Final = {
@@ -29,50 +33,59 @@ _SAYS: Final = {
 }
 
 
-@lru_cache
-def document(variant: Variant) -> dict[str, Any]:
-    """The description as plain data."""
-    table = routes.table(variant)
-    kinds = [
-        kind
-        for endpoint in table.endpoints
-        for kind in (endpoint.takes, endpoint.answers, *endpoint.streams)
-        if kind is not None
-    ]
-    _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.Failure], ref_template=_REF)
-    paths: dict[str, dict[str, Any]] = {}
-    for endpoint in table.endpoints:
-        path = endpoint.path.replace("*}", "}")
-        paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, variant)
-    described = {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "strongroom",
-            "version": __version__,
-            "summary": "A backend for data that stays unreadable to whoever runs the server.",
-            "description": f"{_SAYS[variant]} Times are Unix milliseconds. Unknown fields in a request are ignored.",
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
-        "servers": [{"url": "/"}],
-        "paths": paths,
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {
-                "bearer": {
-                    "type": "http",
-                    "scheme": "bearer",
-                    "description": "An access token from register, login or refresh; or an API key (srk_...).",
-                }
+class Description:
+    """The description of these endpoints, made when it is first asked for."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], variant: Variant) -> None:
+        self._endpoints = endpoints
+        self._variant = variant
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The description as plain data."""
+        kinds = [
+            kind
+            for endpoint in self._endpoints
+            for kind in (endpoint.takes, endpoint.answers, *endpoint.streams)
+            if kind is not None
+        ]
+        _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.Failure], ref_template=_REF)
+        paths: dict[str, dict[str, Any]] = {}
+        for endpoint in self._endpoints:
+            path = endpoint.path.replace("*}", "}")
+            paths.setdefault(path, {})[endpoint.method.lower()] = _operation(endpoint, self._variant)
+        described = {
+            "openapi": "3.1.0",
+            "info": {
+                "title": "strongroom",
+                "version": __version__,
+                "summary": "A backend for data that stays unreadable to whoever runs the server.",
+                "description": f"{_SAYS[self._variant]} Times are Unix milliseconds. "
+                "Unknown fields in a request are ignored.",
+                "license": {"name": "MIT", "identifier": "MIT"},
             },
-        },
-    }
-    return _plain(described)  # type: ignore[no-any-return]
+            "servers": [{"url": "/"}],
+            "paths": paths,
+            "components": {
+                "schemas": schemas,
+                "securitySchemes": {
+                    "bearer": {
+                        "type": "http",
+                        "scheme": "bearer",
+                        "description": "An access token from register, login or refresh; or an API key (srk_...).",
+                    }
+                },
+            },
+        }
+        return _plain(described)  # type: ignore[no-any-return]
 
+    @cached_property
+    def _json(self) -> bytes:
+        return msgspec.json.encode(self.document)
 
-@lru_cache
-def description(variant: Variant) -> bytes:
-    """The description as JSON."""
-    return msgspec.json.encode(document(variant))
+    def as_json(self) -> bytes:
+        """The description as JSON."""
+        return self._json
 
 
 def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from strongroom import __version__, credentials, identifiers, rules, wire
+from strongroom import credentials, identifiers, rules, wire
+from strongroom._version import __version__
 from strongroom.actions import accounts, lineage, operators
 from strongroom.errors import Unavailable
 from strongroom.model import AccountKey

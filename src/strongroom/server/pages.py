@@ -8,16 +8,14 @@ from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server import openapi
-
 if TYPE_CHECKING:
-    from strongroom.model import Variant
+    from strongroom.server.openapi import Description
 
 
 @lru_cache
-def documentation(variant: Variant) -> bytes:
+def documentation(description: Description) -> bytes:
     """The whole page."""
-    api = openapi.document(variant)
+    api = description.document
     groups: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, methods in api["paths"].items():
         for method, operation in methods.items():

@@ -16,7 +16,7 @@ from strongroom.server.meters import Meters
 from strongroom.server.passwords import PasswordPool
 from strongroom.server.ready import Readiness
 from strongroom.server.schedule import newest
-from strongroom.server.snapshots import PLACES_EACH, Places
+from strongroom.server.snapshot_slots import PLACES_EACH, SnapshotSlots
 from strongroom.server.throttle import Gate, Meter
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class Room:
         self.meter = Meter(settings.rate_limit)
         pool = settings.db_pool if settings.database_url else None
         lists = LISTS_AT_ONCE if pool is None else max(1, pool // 2)
-        self.lists = Places(lists, each=max(1, min(PLACES_EACH, lists // 2)))
-        self.exports = Places(EXPORTS_AT_ONCE if pool is None else max(1, pool // 5), each=1)
+        self.lists = SnapshotSlots(lists, each=max(1, min(PLACES_EACH, lists // 2)))
+        self.exports = SnapshotSlots(EXPORTS_AT_ONCE if pool is None else max(1, pool // 5), each=1)
         self.passwords = PasswordPool(log)
         self.readiness = Readiness(db, self.passwords, settings.ready_free_bytes, log)
 

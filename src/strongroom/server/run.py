@@ -8,11 +8,12 @@ import logging
 import signal
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
-from strongroom.server import listening, memory, reloading, routes
+from strongroom.server import asgi, listening, memory, reloading, routes
 from strongroom.server.app import App
 from strongroom.server.observe import Forward
 from strongroom.server.settings import BadSetting
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from strongroom.server import Server
     from strongroom.server.listening import Doors
     from strongroom.server.notify import Notifier
     from strongroom.server.observe import Log
@@ -105,7 +105,7 @@ class Runner:
 
     def __init__(
         self,
-        server: Server,
+        app: App,
         doors: Doors,
         on_started: Callable[[], None],
         reread: Callable[[], Settings] | None = None,
@@ -114,7 +114,8 @@ class Runner:
         beat: tuple[Callable[[], None], float] | None = None,
         on_reloaded: Callable[[], None] | None = None,
     ) -> None:
-        self._server = server
+        self._app = app
+        room = self._room = app.room
         self._doors = doors
         self._reread = reread
         self._notifier = notifier
@@ -122,10 +123,11 @@ class Runner:
         self.url = doors.url
         self.started = threading.Event()
         self._on_started = on_started
-        most = server.settings.max_connections
+        most = room.settings.max_connections
         config = uvicorn.Config(
-            server,
-            http=protocol(server.app, most),
+            partial(asgi.serve, app),
+            interface="asgi3",
+            http=protocol(app, most),
             ws="none",
             lifespan="on",
             log_config=None,
@@ -135,9 +137,9 @@ class Runner:
             timeout_graceful_shutdown=30,
         )
         config.load()
-        config.ssl = self._tls = listening.tls(server.settings)
-        self._certificate = listening.certificate_digest(server.settings)
-        server.app.room.certificate_expires = listening.expiry(server.settings)
+        config.ssl = self._tls = listening.tls(room.settings)
+        self._certificate = listening.certificate_digest(room.settings)
+        room.certificate_expires = listening.expiry(room.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
         if notifier is not None:
@@ -145,13 +147,12 @@ class Runner:
         if beat is not None:
             self._uvicorn.beat, self._uvicorn.beat_seconds = beat
         self._uvicorn.on_draining = self._draining
-        self._uvicorn.on_stopping = server.stopping
-        self._uvicorn.drain_seconds = server.settings.drain_seconds
+        self._uvicorn.on_stopping = room.live.stop
+        self._uvicorn.drain_seconds = room.settings.drain_seconds
         self._uvicorn.on_hangup = self.reload
-        room = server.app.room
         self._uvicorn.sweep = lambda connections: sweep(connections, room.buffers, room.log)
         if doors.metrics is not None:
-            watching = App(server.app.room, routes.watching())
+            watching = App(room, routes.watching())
             self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
@@ -167,19 +168,19 @@ class Runner:
     def _draining(self) -> None:
         if self._notifier is not None:
             self._notifier.stopping()
-        self._server.draining()
+        self._room.stopping = True
 
     def run(self) -> None:
         """Serve until told to stop."""
         memory.configure()
-        _have_enough_files(self._server.settings.max_connections, self._server.log)
+        _have_enough_files(self._room.settings.max_connections, self._room.log)
         logger = logging.getLogger("uvicorn.error")
-        logger.handlers = [Forward(self._server.log)]
+        logger.handlers = [Forward(self._room.log)]
         logger.propagate = False
         logger.setLevel(logging.WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._uvicorn.serve(sockets=[self._doors.main]))
-        self._server.log.close()
+        self._room.log.close()
 
     def stop(self) -> None:
         """Finish the requests in hand, then end."""
@@ -196,19 +197,19 @@ class Runner:
             self._on_reloaded()
 
     def _reload(self) -> None:
-        log, running = self._server.log, self._server.settings
+        log, running = self._room.log, self._room.settings
         try:
             read = running if self._reread is None else self._reread()
             if self._tls is not None:
                 listening.load_certificate(self._tls, running)
-                self._server.app.room.certificate_expires = listening.expiry(running)
+                self._room.certificate_expires = listening.expiry(running)
         except BadSetting as error:
             log.say("error", f"Nothing was reloaded: {error}")
             return
         before, self._certificate = self._certificate, listening.certificate_digest(running)
-        self._server.renew(read)
+        self._room.renew(read)
         log.say("info", reloading.taken(running, read, certificate=before != self._certificate))
-        place = self._server.app.room.place
+        place = self._room.place
         if place is None or place.number == 0:  # of several workers one says it
             for sentence in reloading.warnings(running, read):
                 log.say("warning", sentence)

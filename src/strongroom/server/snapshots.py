@@ -1,4 +1,4 @@
-"""Snapshots of the database that lists and exports read: how many at once, for how long, and who gives way.
+"""Snapshots of the database that lists and exports read: for how long, and who gives way.
 
 A snapshot keeps SQLite from emptying its write-ahead log, and takes a connection of PostgreSQL's pool. So it must not
 last for as long as a client takes to read. A list lets go of its snapshot when its client is slow, and continues after
@@ -11,7 +11,8 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from strongroom.errors import Refusal, Unavailable
+from strongroom.errors import Refusal
+from strongroom.server import snapshot_slots
 from strongroom.server.answers import BrokenOff
 from strongroom.server.authenticate import require_still
 
@@ -20,88 +21,14 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from strongroom.server.http import Call
+    from strongroom.server.snapshot_slots import SnapshotSlots
     from strongroom.store import Tx
 
-PATIENCE: Final = 5.0  # seconds that a request waits for a place
-RECLAIM_SECONDS: Final = 0.25  # a list whose client takes nothing for so long gives way to one that waits
 LIST_SECONDS: Final = 5.0  # the longest life of a list's snapshot
 EXPORT_SECONDS: Final = 3_600.0  # the longest life of an export
 EXPORT_GRACE: Final = 30.0  # seconds before the rate of an export is judged
 EXPORT_RATE: Final = 64 * 1024  # bytes a second, on average; slower, it is cut
 EXPORT_RATE_BUSY: Final = 256 * 1024  # the same, while others wait for a place
-PLACES_EACH: Final = 4  # snapshots that the lists of one account hold at the same time
-
-
-class Places:
-    """How many snapshots are held at the same time, in all and by one account; whoever comes later waits a little."""
-
-    def __init__(self, places: int, each: int) -> None:
-        self._places = places
-        self._each = each
-        self._held: dict[Snapshot, str] = {}  # in the order in which they came
-        self._waiting: dict[asyncio.Future[None], tuple[str, Snapshot]] = {}
-
-    @property
-    def waiting(self) -> int:
-        """How many wait for a place."""
-        return len(self._waiting)
-
-    @property
-    def held(self) -> int:
-        """How many places are taken."""
-        return len(self._held)
-
-    async def take(self, owner: str, snapshot: Snapshot) -> None:
-        """Take a place for this snapshot, or refuse when none is free for too long."""
-        if self._free(owner):
-            self._held[snapshot] = owner
-        else:
-            await self._wait(owner, snapshot)
-
-    def leave(self, snapshot: Snapshot) -> None:
-        """Give the place to the one who waits whose account holds the fewest; of those, to the first."""
-        self._held.pop(snapshot, None)
-        if not self._waiting:
-            return
-        waiting = [(self._of(owner), turn) for turn, (owner, _) in self._waiting.items() if self._free(owner)]
-        if waiting:
-            turn = min(waiting, key=lambda one: one[0])[1]
-            owner, granted = self._waiting.pop(turn)
-            self._held[granted] = owner
-            turn.set_result(None)
-
-    def _of(self, owner: str) -> int:
-        return sum(one == owner for one in self._held.values())
-
-    def _free(self, owner: str) -> bool:
-        held = len(self._held)
-        return held < self._places and (held < self._each or self._of(owner) < self._each)
-
-    async def _wait(self, owner: str, snapshot: Snapshot) -> None:
-        """Wait for a place, and let those give way who may. A place that is granted is taken in the same moment."""
-        loop = asyncio.get_running_loop()
-        turn, deadline = loop.create_future(), loop.time() + PATIENCE
-        self._waiting[turn] = owner, snapshot
-        try:
-            while not turn.done() and loop.time() < deadline:
-                self._reclaim(owner)
-                await asyncio.wait({turn}, timeout=max(0.0, min(RECLAIM_SECONDS, deadline - loop.time())))
-        except BaseException:
-            if turn.done():
-                self.leave(snapshot)
-            raise
-        finally:
-            self._waiting.pop(turn, None)
-        if not turn.done():
-            raise Unavailable(1, "Too many lists are being read at the moment; try again shortly.")
-
-    def _reclaim(self, owner: str) -> None:
-        """Let one give way: of the same account if that holds all that it may, otherwise of any."""
-        own = self._of(owner) >= self._each
-        for snapshot, holder in self._held.items():
-            if (holder == owner or not own) and snapshot.gives_way():
-                snapshot.release()
-                return
 
 
 class Snapshot:
@@ -125,7 +52,7 @@ class Snapshot:
         self._loop = asyncio.get_running_loop()
 
     @property
-    def _places(self) -> Places:
+    def _places(self) -> SnapshotSlots:
         return self._call.room.lists
 
     async def __aenter__(self) -> Self:
@@ -186,7 +113,7 @@ class Snapshot:
 
     def gives_way(self) -> bool:
         """Whether it may be released for somebody who waits."""
-        return self._paused_at is not None and self._loop.time() - self._paused_at >= RECLAIM_SECONDS
+        return self._paused_at is not None and self._loop.time() - self._paused_at >= snapshot_slots.RECLAIM_SECONDS
 
     def release(self) -> None:
         """Let go of the database: at once, or before the next bytes go to the client."""
@@ -231,7 +158,7 @@ class ExportSnapshot(Snapshot):
         self._taken = self._sent = 0
 
     @property
-    def _places(self) -> Places:
+    def _places(self) -> SnapshotSlots:
         return self._call.room.exports
 
     async def pause(self, size: int) -> None:

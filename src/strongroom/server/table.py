@@ -2,57 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from enum import Enum
-from typing import Final
+from collections.abc import Iterator, Sequence
 from urllib.parse import unquote_to_bytes
 
-from msgspec import Struct
-
-from strongroom import wire
-from strongroom.errors import MethodNotAllowed, NotFound, Refusal
-from strongroom.model import Permission
-from strongroom.server.answers import Answer
-from strongroom.server.http import Call
-
-UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, where no token is needed
-
-
-class Access(Enum):
-    """Who may call an endpoint."""
-
-    PUBLIC = "public"
-    USER = "user"  # a session only: what an API key may never do
-    ANY = "any"  # a session or an API key
-
-
-class Endpoint(Struct, frozen=True, kw_only=True):
-    """One route: who may call it, what it takes, what it answers. Server and documentation read the same row."""
-
-    method: str
-    path: str  # {name} is one segment, {name*} the rest of the path
-    handler: Callable[[Call], Awaitable[Answer]]
-    summary: str
-    access: Access = Access.ANY
-    permission: Permission | None = None
-    proves: bool = False  # it reads by `call.look` or writes by `call.change`, which prove the caller's session
-    whole_account: bool = False  # closed to API keys that are limited to vaults or collections
-    takes: type[wire.Body] | None = None
-    body_bytes: int | None = None  # a limit of its own for the body
-    reads: str = ""  # the media type of a body that is read as it arrives
-    answers: type[Struct] | None = None
-    streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
-    gives: str = ""  # the media type of an answer that is not JSON
-    status: int = 200
-    refusals: tuple[type[Refusal], ...] = ()
-    query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
-    conditional: tuple[str, ...] = ()  # headers that it heeds
-    also: tuple[str, ...] = ()  # other spellings of the path
-
-    @property
-    def body_limit(self) -> int | None:
-        """The largest body, where that is less than the server's limit: strangers may send little."""
-        return self.body_bytes or (UNAUTHENTICATED_BODY if self.access is Access.PUBLIC else None)
+from strongroom.errors import MethodNotAllowed, NotFound
+from strongroom.server.http import Endpoint
 
 
 class _Node:

@@ -10,8 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom import __version__
-from strongroom.server.address import is_a_proxy
+from strongroom._version import __version__
 
 if TYPE_CHECKING:
     from strongroom.server.http import Call
@@ -74,7 +73,7 @@ class Traces:
     def _parent(self, call: Call) -> Any:
         """The span of the proxy that sent it, if the proxy is ours; what others write there counts for nothing."""
         told = call.header(b"traceparent")
-        if told is None or not is_a_proxy(call):
+        if told is None or not call.is_from_a_proxy:
             return None
         return self._context.extract({"traceparent": told})
 

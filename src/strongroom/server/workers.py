@@ -200,7 +200,7 @@ class _Workers:
             """Say to the one that watches that this one serves, or has reloaded."""
             os.write(self._ready_write, bytes([place]))
 
-        runner = Runner(server, self._doors, told, self._reread, beat=beats, on_reloaded=told)
+        runner = Runner(server.app, self._doors, told, self._reread, beat=beats, on_reloaded=told)
         runner.reload_at_start = lambda: self._hung_up
 
         def follow() -> None:

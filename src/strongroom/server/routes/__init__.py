@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
+from strongroom.server.openapi import Description
 from strongroom.server.routes import (
     accounts,
     batches,
@@ -11,6 +15,7 @@ from strongroom.server.routes import (
     events,
     keyrings,
     keys,
+    metrics,
     moving,
     sessions,
     system,
@@ -23,17 +28,22 @@ if TYPE_CHECKING:
     from strongroom.model import Variant
 
 
+@lru_cache
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
     of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *moving.ENDPOINTS]
-    endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant), *system.ENDPOINTS]
+    endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
     if variant.has_blobs:
         endpoints += versions.OF_BLOBS
+    endpoints += [*system.ENDPOINTS, metrics.METRICS]
+    endpoints += system.documented(Description(endpoints, variant))
     return Table(endpoints)
 
 
+@lru_cache
 def watching() -> Table:
     """The routes of the port that only those who watch over a server reach."""
-    return Table(system.WATCHING)
+    figures = structs.replace(metrics.METRICS, handler=metrics.figures)
+    return Table([*(endpoint for endpoint in system.ENDPOINTS if endpoint.path != "/"), figures])

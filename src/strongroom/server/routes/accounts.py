@@ -7,11 +7,9 @@ from typing import Final
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, guessing
 from strongroom.errors import Invalid, SignupsClosed
-from strongroom.server.address import counted
 from strongroom.server.answers import Answer, answer
 from strongroom.server.authenticate import proven
-from strongroom.server.http import Call, integer
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Call, Endpoint, integer
 
 MOST_EVENTS: Final = 1_000  # in one answer
 
@@ -23,7 +21,7 @@ async def register(call: Call) -> Answer:
         raise SignupsClosed
     wanted = await call.read(wire.Register)
     email = rules.normal_email(wanted.email)
-    await room.db.write(guessing.admit_signup, counted(call), room.settings.signup_limit)
+    await room.db.write(guessing.admit_signup, call.counted_address, room.settings.signup_limit)
     await room.db.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()

@@ -8,8 +8,7 @@ from strongroom import errors, rules, wire
 from strongroom.actions import batches
 from strongroom.model import Permission
 from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call
-from strongroom.server.table import Endpoint
+from strongroom.server.http import Call, Endpoint
 
 SMALL: Final = 16  # operations that may share a commit with other writes; more have one to themselves
 

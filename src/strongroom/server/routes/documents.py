@@ -12,9 +12,8 @@ from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
 from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
-from strongroom.server.http import Call, Gone, integer
+from strongroom.server.http import Call, Endpoint, Gone, integer
 from strongroom.server.snapshots import Snapshot
-from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
     from strongroom.server.answers import Chunks, Pieces

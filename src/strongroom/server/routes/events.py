@@ -12,9 +12,8 @@ from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
 from strongroom.server.answers import Answer
 from strongroom.server.authenticate import is_signed
-from strongroom.server.http import Call, integer
+from strongroom.server.http import Call, Endpoint, integer
 from strongroom.server.live import headers_only
-from strongroom.server.table import Endpoint
 
 _SAYS: Final = "must be an integer from 0: the id of the last event that you have"
 

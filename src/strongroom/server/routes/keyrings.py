@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Final
 from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import guessing, keyrings
 from strongroom.errors import Invalid
-from strongroom.server.address import counted
 from strongroom.server.answers import Answer, answer
 from strongroom.server.authenticate import proven
-from strongroom.server.http import Call
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Call, Endpoint
 
 if TYPE_CHECKING:
     from strongroom.model import Keyring
@@ -28,7 +26,7 @@ def _answer(call: Call, keyring: Keyring) -> Answer:
 
 async def prelogin(call: Call) -> Answer:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
-    room, address = call.room, counted(call)
+    room, address = call.room, call.counted_address
     await room.db.read(guessing.admit_address, address)
     email = rules.normal_email((await call.read(wire.Prelogin)).email)
     decoy = room.decoys.of(email)

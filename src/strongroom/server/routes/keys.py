@@ -7,8 +7,7 @@ from typing import Final
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
 from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Call, Endpoint
 
 
 async def create(call: Call) -> Answer:

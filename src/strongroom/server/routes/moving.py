@@ -11,10 +11,9 @@ from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
 from strongroom.server.answers import CHUNK, Answer, answer, streamed
-from strongroom.server.http import Call
+from strongroom.server.http import Access, Call, Endpoint
 from strongroom.server.intake import LINES, Intake
 from strongroom.server.snapshots import ExportSnapshot
-from strongroom.server.table import Access, Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

@@ -8,15 +8,13 @@ from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.address import counted
 from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call
-from strongroom.server.table import Access, Endpoint
+from strongroom.server.http import Access, Call, Endpoint
 
 
 async def log_in(call: Call) -> Answer:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    room, db, address = call.room, call.room.db, counted(call)
+    room, db, address = call.room, call.room.db, call.counted_address
     await db.read(guessing.admit_address, address)
     given = await call.read(wire.LogIn)
     email = rules.normal_email(given.email)
@@ -41,7 +39,7 @@ async def refresh(call: Call) -> Answer:
     try:
         given = await call.read(wire.Refresh)
     except Refusal:
-        await room.db.read(guessing.admit_address, counted(call))  # 429 comes before what is wrong with the body
+        await room.db.read(guessing.admit_address, call.counted_address)  # 429 comes before what is wrong with the body
         raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
@@ -49,7 +47,7 @@ async def refresh(call: Call) -> Answer:
         pair = room.mint.pair(claims.sub, claims.sid, now)
         if await room.db.write(sessions.refresh, claims, pair, call.origin):
             return answer(wire.Tokens(pair.access_token, pair.refresh_token))
-    await room.db.write(guessing.failed_secret, counted(call))
+    await room.db.write(guessing.failed_secret, call.counted_address)
     raise InvalidRefreshToken
 
 

@@ -9,9 +9,8 @@ from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
-from strongroom.server.http import Call
+from strongroom.server.http import Call, Endpoint
 from strongroom.server.snapshots import Snapshot
-from strongroom.server.table import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -8,8 +8,7 @@ from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
 from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call, integer
-from strongroom.server.table import Endpoint
+from strongroom.server.http import Call, Endpoint, integer
 
 
 def _version(call: Call) -> int:

@@ -1,0 +1,84 @@
+"""Metrics, as Prometheus reads them."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+from strongroom import errors
+from strongroom._version import __version__
+from strongroom.actions import guessing
+from strongroom.errors import NotFound, Refusal, Unauthorized
+from strongroom.server import meters, process
+from strongroom.server.answers import Answer
+from strongroom.server.http import Access, Call, Endpoint
+from strongroom.server.patience import patience
+from strongroom.store import schema
+
+if TYPE_CHECKING:
+    from strongroom.server.room import Room
+
+_PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
+_CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+async def metrics(call: Call) -> Answer:
+    """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
+    settings = call.room.settings
+    if settings.metrics_port is not None or not settings.metrics_token:
+        raise NotFound
+    return await figures(call)
+
+
+async def figures(call: Call) -> Answer:
+    """The figures on their own port, for anybody there unless a token is set."""
+    token = call.room.settings.metrics_token
+    if token and not hmac.compare_digest(b"bearer " + token, _lowered(call.given.get(b"authorization", b""))):
+        await call.room.db.write(guessing.failed_secret, call.counted_address)
+        raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
+    return Answer(await _exposition(call.room), content_type=_CONTENT_TYPE)
+
+
+def _lowered(header: bytes) -> bytes:
+    scheme, _, token = header.partition(b" ")
+    return scheme.lower() + b" " + token
+
+
+async def _exposition(room: Room) -> bytes:
+    """The figures of all processes of this node, and of its database, as Prometheus reads them."""
+    samples = meters.add_up([room.samples(), *([] if room.place is None else room.place.others())])
+    checks = await room.readiness.checks()
+    samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
+    engine = "postgresql" if room.settings.database_url else "sqlite"
+    labels = meters.label_text(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
+    samples["strongroom_info"] = {labels: 1}
+    started = process.started_at(os.getpid() if room.place is None else os.getppid())
+    if started is not None:
+        samples["process_start_time_seconds"] = {"": started}
+    if room.certificate_expires is not None:
+        samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": room.certificate_expires}
+    try:
+        async with await patience(_PATIENCE):
+            samples["strongroom_database_bytes"] = {"": await room.db.size()}
+        free = room.db.free_bytes
+        if free is not None:
+            samples["strongroom_disk_free_bytes"] = {"": free}
+    except (Refusal, OSError):  # the database is away: what is known is told all the same
+        pass
+    backup = room.last_backup()
+    if backup is not None:
+        samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
+        samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}
+    return meters.text(samples).encode()
+
+
+METRICS: Final = Endpoint(
+    method="GET",
+    path="/metrics",
+    handler=metrics,
+    summary="The server's figures, as Prometheus reads them",
+    access=Access.PUBLIC,
+    refusals=(errors.NotFound, errors.Unauthorized, errors.RateLimited),
+)
