@@ -138,6 +138,23 @@ def test_a_planted_import_is_caught(room: str, planted: str) -> None:
     assert faults_in(room, planted)
 
 
+def uses_the_database(source: str) -> bool:
+    """Whether a module takes the database from what all requests share."""
+    return any(isinstance(node, ast.Attribute) and node.attr == "db" for node in nodes_of(source))
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "server" / "routes").glob("*.py")), ids=lambda path: path.stem)
+def test_a_route_reaches_the_database_through_its_request(path: Path) -> None:
+    """The request proves the caller's session before it writes, and with what it reads; the database does not."""
+    assert not uses_the_database(path.read_text())
+
+
+def test_a_planted_way_around_the_request_is_caught() -> None:
+    """A handler that tries to write without its caller being proven."""
+    tries = "async def delete(call):\n    await call.room.db.write(vaults.delete, call.actor, call.uid('uid'))\n"
+    assert uses_the_database((SOURCE / "server" / "routes" / "vaults.py").read_text() + tries)
+
+
 _NEEDS_A_TASK = re.compile(r"asyncio\.(timeout|TaskGroup|timeout_at)\b")
 
 

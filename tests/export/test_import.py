@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.actions import operators
 from strongroom.rules import DAY
-from strongroom.server import intake
+from strongroom.server.routes import import_upload
 from tests.conftest import Clock, House, Open, Person, runs
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
 from tests.moving import Served
@@ -24,7 +24,7 @@ SMALL = 8  # lines in a batch, so that a short file has many
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let short files come in by several transactions."""
-    monkeypatch.setattr(intake, "BATCH_LINES", SMALL)
+    monkeypatch.setattr(import_upload, "BATCH_LINES", SMALL)
 
 
 async def usage(person: Person) -> Json:
@@ -181,7 +181,7 @@ async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
         assert len(file) > 20 * 1_900
         assert (await imported(bob, file)).status_code == 200
         header, *rest = lines(file)[:-1]
-        long = {**rest[-1], "data": "A" * (2_048 + intake.ENVELOPE)}
+        long = {**rest[-1], "data": "A" * (2_048 + import_upload.ENVELOPE)}
         carol = await h.person()
         error = refused(await imported(carol, sealed([header, *rest[:-1], long])), 400, "validation_error")
         assert (error["details"]["line"], list(error["details"]["fields"])) == (22, ["line"])
@@ -631,7 +631,7 @@ async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
     house: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """408 after a silence; the time that storing takes does not count against the sender."""
-    monkeypatch.setattr(intake, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(import_upload, "BODY_SECONDS", 0.2)
     async with house() as h:
         ann, bob = await h.person(), await h.person()
         await furnish(ann, documents=20)
@@ -645,7 +645,7 @@ async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
         monkeypatch.setattr(database_of(h.server), "write_long", slow)
         assert (await imported(bob, file)).status_code == 200
         monkeypatch.undo()
-        monkeypatch.setattr(intake, "BODY_SECONDS", 0.2)
+        monkeypatch.setattr(import_upload, "BODY_SECONDS", 0.2)
         upload = Upload(h.server, await h.person())
         await upload.piece(file[:200])
         assert (await upload.answer())["error"]["code"] == "request_timeout"
@@ -654,4 +654,4 @@ async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
 
 def test_the_type_is_the_one_of_the_export() -> None:
     """What comes out can be sent in as it is."""
-    assert intake.LINES == LINES
+    assert import_upload.LINES == LINES

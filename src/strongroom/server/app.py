@@ -105,7 +105,7 @@ class App:
             call.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
                 now = self.room.clock()
-                actor = call.actor = recognised(call, endpoint, now) or await authenticate(call)
+                actor = call.actor = recognised(call, now) or await authenticate(call)
                 call.recheck = authenticate
                 self.room.meter.count(actor.user_id, now)
                 if actor.key is not None:

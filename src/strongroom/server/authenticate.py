@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,11 @@ from strongroom.rules import MINUTE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from strongroom.server.http import Call, Endpoint
+    from strongroom.server.http import Call
 
 
-def recognised(call: Call, endpoint: Endpoint, now: int) -> Actor | None:
-    """The one whose token was found good before, where the endpoint itself will prove that its session is open."""
-    if not endpoint.proves:
-        return None
+def recognised(call: Call, now: int) -> Actor | None:
+    """The one whose token was found good before; that its session is open is proven with what is read or written."""
     claims = call.room.tokens.remembered(call.given.get(b"authorization", b""), now)
     return None if claims is None else _to_be_proven(call, claims)
 
@@ -28,7 +27,7 @@ def recognised(call: Call, endpoint: Endpoint, now: int) -> Actor | None:
 def _to_be_proven(call: Call, claims: credentials.Claims) -> Actor:
     """The one whom a good token names; believed once it is proven that its session is open: see settle."""
     call.proof = sessions.proof(claims)
-    return Actor(claims.sub, claims.sid)
+    return Actor(claims.sub, claims.sid, until=math.ceil(claims.exp * 1000))
 
 
 async def authenticate(call: Call) -> Actor:
@@ -44,7 +43,7 @@ async def authenticate(call: Call) -> Actor:
         if claims is None:
             raise Unauthorized
         room.tokens.remember(header, claims)
-    if call.endpoint is not None and call.endpoint.proves and call.proof is None:
+    if call.proof is None:
         return _to_be_proven(call, claims)
     actor = await room.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
@@ -111,11 +110,11 @@ async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -
 @asynccontextmanager
 async def proven(call: Call, password: str) -> AsyncIterator[str]:
     """Check the caller's own password, as slowly as at login; the hash that it matched."""
-    db, address = call.room.db, call.counted_address
-    login = await db.read(accounts.for_proof, call.actor)
+    address = call.counted_address
+    login = await call.read(accounts.for_proof, call.actor)
     account = guessing.account_label(login.email)
-    async with call.room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
+    async with call.room.gate.attempt(f"{address} {account}", lambda: call.read(guessing.room_for, address, account)):
         if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
-            await db.write(guessing.failed, address, account, login.id, call.origin)
+            await call.write(guessing.failed, address, account, login.id, call.origin)
             raise InvalidCredentials("The password is wrong.")
         yield login.password_hash

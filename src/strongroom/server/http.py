@@ -102,18 +102,32 @@ class Call:
         incoming = given.get(b"x-request-id")
         self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
 
-    def look(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
-        """Read what the caller asks for, if he is who he says."""
+    def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
+        """Read from the database for the caller; refused if the caller's session has ended."""
         if self.proof is None:
             return self.room.db.read(action, *args, **kw)
         return self.room.db.read_if(self.proof, action, *args, **kw)
 
-    def change(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
-        """Write what the caller asks for, if he is who he says; it is on disk when this returns."""
-        db, proof = self.room.db, self.proof
+    def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
+        """Write for the caller; refused before anything is written if the caller's session has ended.
+
+        What was written is on disk when this returns.
+        """
         if self.body_size > LARGE:
-            return db.write_long(action, *args, **kw) if proof is None else db.write_long_if(proof, action, *args, **kw)
+            return self.write_long(action, *args, **kw)
+        db, proof = self.room.db, self.proof
         return db.write(action, *args, **kw) if proof is None else db.write_if(proof, action, *args, **kw)
+
+    def write_long(
+        self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    ) -> Awaitable[R]:
+        """The same, for an action that may touch many rows."""
+        db, proof = self.room.db, self.proof
+        return db.write_long(action, *args, **kw) if proof is None else db.write_long_if(proof, action, *args, **kw)
+
+    async def truncate_log(self) -> None:
+        """Leave nothing of what was deleted in the log of the database."""
+        await self.room.db.fold()
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
@@ -155,7 +169,7 @@ class Call:
         limit = self.room.settings.max_body_bytes
         return limit if self.endpoint is None else min(limit, self.endpoint.body_limit or limit)
 
-    async def read(self, kind: type[B]) -> B:
+    async def read_body(self, kind: type[B]) -> B:
         """The body, checked. Its size is judged before its type, and both before its content."""
         limit = self.body_limit
         length = self.given.get(b"content-length")
@@ -281,7 +295,6 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     summary: str
     access: Access = Access.ANY
     permission: Permission | None = None
-    proves: bool = False  # it reads by `call.look` or writes by `call.change`, which prove the caller's session
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
     takes: type[wire.Body] | None = None
     body_bytes: int | None = None  # a limit of its own for the body

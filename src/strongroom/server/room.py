@@ -92,6 +92,10 @@ class Room:
         waiting = {"writes": self.db.waiting, "passwords": self.passwords.waiting, "lists": lists}
         return self.meters.samples(self.db, waiting, self.live.streams, self.buffers)
 
+    async def database_bytes(self) -> tuple[int, int | None]:
+        """How many bytes the database takes, and how many are free on its disk, where that is known."""
+        return await self.db.size(), self.db.free_bytes
+
     def last_backup(self) -> int | None:
         """When the newest of the backups that the server makes was begun, in milliseconds."""
         made = newest(Path(self.settings.backup_dir), time.time_ns() // 1_000_000) if self.settings.backup_dir else None

@@ -19,15 +19,15 @@ async def register(call: Call) -> Answer:
     room = call.room
     if not room.settings.signups:
         raise SignupsClosed
-    wanted = await call.read(wire.Register)
+    wanted = await call.read_body(wire.Register)
     email = rules.normal_email(wanted.email)
-    await room.db.write(guessing.admit_signup, call.counted_address, room.settings.signup_limit)
-    await room.db.read(accounts.require_free, email)
+    await call.write(guessing.admit_signup, call.counted_address, room.settings.signup_limit)
+    await call.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()
     user_id = identifiers.new_uid(now)
     pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
-    user = await room.db.write(
+    user = await call.write(
         accounts.register,
         user_id,
         email,
@@ -41,7 +41,7 @@ async def register(call: Call) -> Answer:
 
 async def me(call: Call) -> Answer:
     """Who is calling, with which key, and what the account uses of what it may."""
-    user, usage = await call.room.db.read(accounts.me, call.actor)
+    user, usage = await call.read(accounts.me, call.actor)
     key, about = call.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
@@ -51,19 +51,19 @@ async def me(call: Call) -> Answer:
 
 async def change_password(call: Call) -> Answer:
     """Change the password, and what is wrapped under it; every other session ends."""
-    wanted = await call.read(wire.ChangePassword)
+    wanted = await call.read_body(wire.ChangePassword)
     async with proven(call, wanted.current_password) as checked:
         new_hash = await call.room.hash_password(wanted.new_password)
-        await call.room.db.write(accounts.change_password, call.actor, checked, new_hash, call.origin, wanted)
+        await call.write(accounts.change_password, call.actor, checked, new_hash, call.origin, wanted)
     return answer(wire.Done())
 
 
 async def delete(call: Call) -> Answer:
     """Delete the account and everything of it, at once and for good."""
-    given = await call.read(wire.DeleteAccount)
+    given = await call.read_body(wire.DeleteAccount)
     async with proven(call, given.password) as checked:
-        await call.room.db.write_long(accounts.delete, call.actor, checked)
-    await call.room.db.fold()
+        await call.write_long(accounts.delete, call.actor, checked)
+    await call.truncate_log()
     return answer(wire.Done())
 
 
@@ -76,7 +76,7 @@ async def log(call: Call) -> Answer:
     before = query.get("before", "g")  # after every id, in whatever order a database sorts
     if before != "g" and identifiers.canonical(before) is None:
         raise Invalid({"before": "must be the id of an event"})
-    found, more = await call.room.db.read(events.list_, call.actor, before.lower(), min(limit, MOST_EVENTS))
+    found, more = await call.read(events.list_, call.actor, before.lower(), min(limit, MOST_EVENTS))
     return answer(wire.Events(found, more))
 
 

@@ -16,8 +16,8 @@ SMALL: Final = 16  # operations that may share a commit with other writes; more 
 async def run(call: Call) -> Answer:
     """Create, replace and delete many documents at once: all of it is done, or nothing."""
     rules.require_any(call.actor.key, Permission.WRITE, Permission.DELETE)
-    wanted = (await call.read(wire.Batch)).operations
-    write = call.room.db.write if len(wanted) <= SMALL else call.room.db.write_long
+    wanted = (await call.read_body(wire.Batch)).operations
+    write = call.write if len(wanted) <= SMALL else call.write_long
     done = await write(batches.run, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
     return answer(wire.Results([rules.seen_by(call.actor, *each) for each in zip(done, wanted, strict=True)]))
 

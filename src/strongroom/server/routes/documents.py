@@ -31,24 +31,24 @@ def _answer(call: Call, document: Document, status: int = 200, sent: wire.Body |
 
 async def create(call: Call) -> Answer:
     """Add a document."""
-    wanted = await call.read(wire.CreateDocument)
-    document, new = await call.change(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
+    wanted = await call.read_body(wire.CreateDocument)
+    document, new = await call.write(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
     return _answer(call, document, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
     """One document, deleted or not."""
-    document = await call.look(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
+    document = await call.read(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
     return _answer(call, document)
 
 
 async def put(call: Call) -> Answer:
     """Replace a document at the version that the client saw."""
-    wanted = await call.read(wire.PutDocument)
+    wanted = await call.read_body(wire.PutDocument)
     expected = call.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
-    document = await call.change(
+    document = await call.write(
         documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
     )
     return _answer(call, document, sent=wanted)
@@ -56,9 +56,9 @@ async def put(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """Make a document a tombstone."""
-    wanted = await call.read(wire.DeleteDocument)
+    wanted = await call.read_body(wire.DeleteDocument)
     expected = call.expected(wanted.version)
-    tombstone = await call.change(
+    tombstone = await call.write(
         documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
     )
     tombstone = rules.seen_by(call.actor, tombstone)
@@ -89,7 +89,7 @@ async def _wait(call: Call, wanted: Changes) -> None:
     async def look() -> bool:
         if next(looks) and call.recheck is not None:
             await call.recheck(call)
-        return await call.look(documents.anything_new, call.actor, uid, wanted)
+        return await call.read(documents.anything_new, call.actor, uid, wanted)
 
     if await look():
         return
@@ -106,7 +106,7 @@ async def _wait(call: Call, wanted: Changes) -> None:
 
 async def _list(call: Call, wanted: Changes, *, synced: bool = False) -> Answer:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
-    if wanted.since is not None and await call.look(documents.nothing_new, call.actor, call.uid("vaultUid"), wanted):
+    if wanted.since is not None and await call.read(documents.nothing_new, call.actor, call.uid("vaultUid"), wanted):
         return Answer(_HEAD + _tail(wanted.since, more=False, synced=synced))
     return await streamed(_listed(call, wanted, synced=synced))
 
@@ -194,7 +194,6 @@ ENDPOINTS: Final = (
         also=(_ALSO,),
         handler=list_,
         summary="List documents in the order of their changes",
-        proves=True,
         permission=Permission.READ,
         answers=wire.Documents,
         query=_QUERY,
@@ -206,7 +205,6 @@ ENDPOINTS: Final = (
         also=(_ALSO,),
         handler=create,
         summary="Add a document",
-        proves=True,
         permission=Permission.WRITE,
         takes=wire.CreateDocument,
         answers=Document,
@@ -219,7 +217,6 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/sync",),
         handler=sync,
         summary="The list with since (0 when absent)",
-        proves=True,
         permission=Permission.READ,
         answers=wire.Synced,
         query=_QUERY,
@@ -231,7 +228,6 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=get,
         summary="One document, deleted or not",
-        proves=True,
         permission=Permission.READ,
         answers=Document,
         refusals=_MISSING,
@@ -243,7 +239,6 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=put,
         summary="Replace a document at the version you last saw",
-        proves=True,
         permission=Permission.WRITE,
         takes=wire.PutDocument,
         answers=Document,
@@ -256,7 +251,6 @@ ENDPOINTS: Final = (
         also=(_ALSO + "/{uid}",),
         handler=delete,
         summary="Delete a document; a tombstone stays",
-        proves=True,
         permission=Permission.DELETE,
         takes=wire.DeleteDocument,
         answers=wire.Deleted,

@@ -34,7 +34,7 @@ async def vault(call: Call) -> Answer:
     """Each change of a document of the vault, as it happens."""
     since, uid = _since(call), call.uid("vaultUid")
     if call.method == "HEAD":
-        await call.room.db.read(following.open_vault, call.actor, uid)
+        await call.read(following.open_vault, call.actor, uid)
         return headers_only()
     return await call.room.live.vault(call.actor, partial(is_signed, call), uid, since)
 

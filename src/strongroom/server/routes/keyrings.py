@@ -27,21 +27,21 @@ def _answer(call: Call, keyring: Keyring) -> Answer:
 async def prelogin(call: Call) -> Answer:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
     room, address = call.room, call.counted_address
-    await room.db.read(guessing.admit_address, address)
-    email = rules.normal_email((await call.read(wire.Prelogin)).email)
+    await call.read(guessing.admit_address, address)
+    email = rules.normal_email((await call.read_body(wire.Prelogin)).email)
     decoy = room.decoys.of(email)
-    found = await room.db.write(keyrings.ask, address, guessing.account_label(email), email)
+    found = await call.write(keyrings.ask, address, guessing.account_label(email), email)
     return answer(wire.Derivation(descriptors.read(found or decoy)))
 
 
 async def get(call: Call) -> Answer:
     """The wrapped keys."""
-    return _answer(call, await call.room.db.read(keyrings.get, call.actor))
+    return _answer(call, await call.read(keyrings.get, call.actor))
 
 
 async def put(call: Call) -> Answer:
     """Replace the wrapped keys at the version that the client saw; with the password as proof, its descriptor too."""
-    wanted = await call.read(wire.PutKeyring)
+    wanted = await call.read_body(wire.PutKeyring)
     expected = call.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
@@ -49,7 +49,7 @@ async def put(call: Call) -> Answer:
         checked = None
         if wanted.kdf is not None:
             checked = await stack.enter_async_context(proven(call, wanted.current_password or ""))
-        keyring = await call.room.db.write(keyrings.put, call.actor, wanted, expected, checked, call.origin)
+        keyring = await call.write(keyrings.put, call.actor, wanted, expected, checked, call.origin)
     return _answer(call, keyring)
 
 

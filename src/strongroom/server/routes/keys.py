@@ -12,11 +12,11 @@ from strongroom.server.http import Access, Call, Endpoint
 
 async def create(call: Call) -> Answer:
     """Make a key; its secret is in this answer and nowhere else."""
-    wanted = await call.read(wire.CreateApiKey)
+    wanted = await call.read_body(wire.CreateApiKey)
     secret = credentials.new_api_key()
     key_hash = credentials.api_key_hash(secret)
     assert key_hash is not None  # noqa: S101 - a key of our own making has the right form
-    key = await call.room.db.write(keys.create, call.actor, wanted, key_hash, call.origin)
+    key = await call.write(keys.create, call.actor, wanted, key_hash, call.origin)
     made = wire.NewApiKey(
         uid=key.uid,
         name=key.name,
@@ -32,12 +32,12 @@ async def create(call: Call) -> Answer:
 
 async def list_(call: Call) -> Answer:
     """The keys, without their secrets."""
-    return answer(wire.ApiKeys(await call.room.db.read(keys.list_, call.actor)))
+    return answer(wire.ApiKeys(await call.read(keys.list_, call.actor)))
 
 
 async def revoke(call: Call) -> Answer:
     """Revoke a key."""
-    await call.room.db.write(keys.revoke, call.actor, call.uid("uid"), call.origin)
+    await call.write(keys.revoke, call.actor, call.uid("uid"), call.origin)
     return answer(wire.Done())
 
 

@@ -36,7 +36,7 @@ async def figures(call: Call) -> Answer:
     """The figures on their own port, for anybody there unless a token is set."""
     token = call.room.settings.metrics_token
     if token and not hmac.compare_digest(b"bearer " + token, _lowered(call.given.get(b"authorization", b""))):
-        await call.room.db.write(guessing.failed_secret, call.counted_address)
+        await call.write(guessing.failed_secret, call.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
     return Answer(await _exposition(call.room), content_type=_CONTENT_TYPE)
 
@@ -61,8 +61,8 @@ async def _exposition(room: Room) -> bytes:
         samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": room.certificate_expires}
     try:
         async with await patience(_PATIENCE):
-            samples["strongroom_database_bytes"] = {"": await room.db.size()}
-        free = room.db.free_bytes
+            size, free = await room.database_bytes()
+        samples["strongroom_database_bytes"] = {"": size}
         if free is not None:
             samples["strongroom_disk_free_bytes"] = {"": free}
     except (Refusal, OSError):  # the database is away: what is known is told all the same

@@ -12,7 +12,7 @@ from strongroom.errors import StorageFull, Unavailable
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
 from strongroom.server.answers import CHUNK, Answer, answer, streamed
 from strongroom.server.http import Access, Call, Endpoint
-from strongroom.server.intake import LINES, Intake
+from strongroom.server.routes.import_upload import LINES, Intake
 from strongroom.server.snapshots import ExportSnapshot
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def export(call: Call) -> Answer:
     if call.method == "HEAD":
         return Answer(headers=headers, content_type=LINES.encode())
     with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
-        await call.room.db.write(exports.note, call.actor, call.origin)
+        await call.write(exports.note, call.actor, call.origin)
     return await streamed(_exported(call), headers=headers, content_type=LINES.encode())
 
 
@@ -70,10 +70,10 @@ async def import_(call: Call) -> Answer:
 
 async def give_up(call: Call) -> Answer:
     """Give up an import that was not finished: what came in is deleted, and the account is as empty as before."""
-    await call.room.db.write(imports.give_up, call.actor)
-    while await call.room.db.write_long(imports.empty, call.actor):
+    await call.write(imports.give_up, call.actor)
+    while await call.write_long(imports.empty, call.actor):
         pass
-    await call.room.db.fold()
+    await call.truncate_log()
     return answer(wire.Done())
 
 

@@ -14,21 +14,21 @@ from strongroom.server.http import Access, Call, Endpoint
 
 async def log_in(call: Call) -> Answer:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    room, db, address = call.room, call.room.db, call.counted_address
-    await db.read(guessing.admit_address, address)
-    given = await call.read(wire.LogIn)
+    room, address = call.room, call.counted_address
+    await call.read(guessing.admit_address, address)
+    given = await call.read_body(wire.LogIn)
     email = rules.normal_email(given.email)
     account = guessing.account_label(email)
-    async with room.gate.attempt(f"{address} {account}", lambda: db.read(guessing.room_for, address, account)):
-        login = await db.read(accounts.for_login, email) if rules.is_email(email) else None
+    async with room.gate.attempt(f"{address} {account}", lambda: call.read(guessing.room_for, address, account)):
+        login = await call.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await room.password_matches(given.password, phc) or login is None or phc is None:
-            await db.write(guessing.failed, address, account, login.id if login else None, call.origin)
+            await call.write(guessing.failed, address, account, login.id if login else None, call.origin)
             raise InvalidCredentials
         anew = await room.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = room.clock()
         pair = room.mint.pair(login.id, identifiers.new_uid(now), now)
-        await db.write(sessions.log_in, login, phc, anew, pair, call.origin, address, account)
+        await call.write(sessions.log_in, login, phc, anew, pair, call.origin, address, account)
     user = User(login.id, login.email)
     return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
@@ -37,30 +37,30 @@ async def refresh(call: Call) -> Answer:
     """Exchange a refresh token for a new pair."""
     room = call.room
     try:
-        given = await call.read(wire.Refresh)
+        given = await call.read_body(wire.Refresh)
     except Refusal:
-        await room.db.read(guessing.admit_address, call.counted_address)  # 429 comes before what is wrong with the body
+        await call.read(guessing.admit_address, call.counted_address)  # 429 comes before what is wrong with the body
         raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
     if claims is not None:
         pair = room.mint.pair(claims.sub, claims.sid, now)
-        if await room.db.write(sessions.refresh, claims, pair, call.origin):
+        if await call.write(sessions.refresh, claims, pair, call.origin):
             return answer(wire.Tokens(pair.access_token, pair.refresh_token))
-    await room.db.write(guessing.failed_secret, call.counted_address)
+    await call.write(guessing.failed_secret, call.counted_address)
     raise InvalidRefreshToken
 
 
 async def log_out(call: Call) -> Answer:
     """End the session of the presented access token, or all sessions of the account."""
-    wanted = await call.read(wire.LogOut)
-    await call.room.db.write(sessions.log_out, call.actor, call.origin, everywhere=wanted.everywhere)
+    wanted = await call.read_body(wire.LogOut)
+    await call.write(sessions.log_out, call.actor, call.origin, everywhere=wanted.everywhere)
     return answer(wire.Done())
 
 
 async def list_(call: Call) -> Answer:
     """The open sessions: where each was last used, and which one this is."""
-    found = await call.room.db.read(sessions.list_, call.actor)
+    found = await call.read(sessions.list_, call.actor)
     shown = [
         wire.ListedSession(
             session.id,
@@ -77,7 +77,7 @@ async def list_(call: Call) -> Answer:
 
 async def end(call: Call) -> Answer:
     """End one session."""
-    await call.room.db.write(sessions.end, call.actor, call.uid("sid"), call.origin)
+    await call.write(sessions.end, call.actor, call.uid("sid"), call.origin)
     return answer(wire.Done())
 
 

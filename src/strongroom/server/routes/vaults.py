@@ -88,35 +88,35 @@ async def _listed(call: Call) -> Chunks:
 
 async def create(call: Call) -> Answer:
     """Make a vault."""
-    wanted = await call.read(_CREATE[call.room.variant])
-    vault, new = await call.change(vaults.create, call.actor, call.room.terms, wanted)
+    wanted = await call.read_body(_CREATE[call.room.variant])
+    vault, new = await call.write(vaults.create, call.actor, call.room.terms, wanted)
     return _answer(call, vault, 201 if new else 200, wanted)
 
 
 async def get(call: Call) -> Answer:
     """One vault."""
-    return _answer(call, await call.room.db.read(vaults.get, call.actor, call.uid("uid")))
+    return _answer(call, await call.read(vaults.get, call.actor, call.uid("uid")))
 
 
 async def by_name(call: Call) -> Answer:
     """The vault of a name."""
-    return _answer(call, await call.room.db.read(vaults.by_name, call.actor, call.parts["name"]))
+    return _answer(call, await call.read(vaults.by_name, call.actor, call.parts["name"]))
 
 
 async def put(call: Call) -> Answer:
     """Set a vault's blob, or its name, or both."""
-    wanted = await call.read(_PUT[call.room.variant])
+    wanted = await call.read_body(_PUT[call.room.variant])
     expected = call.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.change(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
+    vault = await call.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
     return _answer(call, vault, sent=wanted)
 
 
 async def delete(call: Call) -> Answer:
     """Delete a vault and all its documents."""
     expected = call.expected(None, of_vault=True)
-    await call.room.db.write_long(vaults.delete, call.actor, call.room.terms, call.uid("uid"), expected)
+    await call.write_long(vaults.delete, call.actor, call.room.terms, call.uid("uid"), expected)
     return answer(wire.Done())
 
 

@@ -19,24 +19,24 @@ def _version(call: Call) -> int:
 
 async def of_document(call: Call) -> Answer:
     """The replaced versions of a document, newest first, without their ciphertext."""
-    found = await call.room.db.read(versions.of_document, call.actor, call.uid("vaultUid"), call.uid("uid"))
+    found = await call.read(versions.of_document, call.actor, call.uid("vaultUid"), call.uid("uid"))
     return answer(wire.Versions(found))
 
 
 async def document(call: Call) -> Answer:
     """A document as it was at a version."""
     where = call.uid("vaultUid"), call.uid("uid"), _version(call)
-    return answer(await call.room.db.read(versions.document, call.actor, *where))
+    return answer(await call.read(versions.document, call.actor, *where))
 
 
 async def of_blob(call: Call) -> Answer:
     """The replaced blobs of a vault, newest first, without their ciphertext."""
-    return answer(wire.BlobVersions(await call.room.db.read(versions.of_blob, call.actor, call.uid("uid"))))
+    return answer(wire.BlobVersions(await call.read(versions.of_blob, call.actor, call.uid("uid"))))
 
 
 async def blob(call: Call) -> Answer:
     """A vault's blob as it was at a version."""
-    return answer(await call.room.db.read(versions.blob, call.actor, call.uid("uid"), _version(call)))
+    return answer(await call.read(versions.blob, call.actor, call.uid("uid"), _version(call)))
 
 
 _DOCUMENT: Final = "/vaults/{vaultUid}/documents/{uid}/versions"

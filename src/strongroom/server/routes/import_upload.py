@@ -157,7 +157,7 @@ class Intake:
         """Read and store all of it; what came of it."""
         call, file = self._call, self._file
         _admit(call)
-        await call.room.db.read(imports.require_place, call.actor)
+        await call.read(imports.require_place, call.actor)
         async with aclosing(_lines(call)) as lines:
             async for raw in lines:
                 await self._line(raw)
@@ -166,9 +166,9 @@ class Intake:
         if file.number < self._known.lines:
             raise self._another()
         if self._done:
-            return await call.room.db.read(imports.of, call.actor)
+            return await call.read(imports.of, call.actor)
         rest = file.header.id, self._batch(), file.header.clock, call.origin
-        return await call.room.db.write_long(imports.finish, call.actor, call.room.terms, *rest)
+        return await call.write_long(imports.finish, call.actor, call.room.terms, *rest)
 
     async def _line(self, raw: bytes) -> None:
         file = self._file
@@ -179,7 +179,7 @@ class Intake:
             self._trailer = True
             return
         if isinstance(line, wire.Header):
-            self._known, self._done = await self._call.room.db.write(imports.begin, self._call.actor, line, file.mark)
+            self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.mark)
             self._stored = self._known
         elif file.number > self._known.lines:
             if self._done:
@@ -199,7 +199,7 @@ class Intake:
         if not is_signed(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await room.db.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
+        await self._call.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
         self._stored = batch.mark
         self._waiting, self._size, file.reached = [], 0, {}
 
