@@ -9,6 +9,7 @@ from strongroom.actions import accounts, guessing, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
 from strongroom.server.answers import Answer, answer
+from strongroom.server.authenticate import settle
 from strongroom.server.http import Access, Call, Endpoint
 
 
@@ -60,6 +61,7 @@ async def log_out(call: Call) -> Answer:
 
 async def list_(call: Call) -> Answer:
     """The open sessions: where each was last used, and which one this is."""
+    await settle(call)  # this use is among those that are shown
     found = await call.read(sessions.list_, call.actor)
     shown = [
         wire.ListedSession(
