@@ -24,7 +24,8 @@ from bench.figures import client_text
 from bench.streams import Place
 from bench.tell import tell
 from strongroom import identifiers, model
-from strongroom.client import Client, keys, primitives, seal
+from strongroom.client import Client
+from strongroom.client.format import keys, primitives, seal
 
 VALUE = {"title": "A note", "text": "x" * 1_000}
 BATCH = 1_000

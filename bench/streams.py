@@ -32,7 +32,8 @@ from bench import proc
 from bench.tell import tell
 from strongroom.credentials import Lifetime, Mint, Tokens
 from strongroom.model import Origin
-from strongroom.store import Tx, accounts, open_database, sessions
+from strongroom.store import Tx, open_database
+from strongroom.store.queries import accounts, sessions
 
 SECRET = "a secret of the benchmark, 32 bytes or more"
 BIN = Path(sys.executable).parent

@@ -22,7 +22,7 @@ import pytest
 from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
-from strongroom.store.postgres import PostgresDatabase
+from strongroom.store.postgres.engine import PostgresDatabase
 from tests import sampling
 from tests.postgres import postgres
 from tests.support import cheap_hashing

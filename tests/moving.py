@@ -13,8 +13,8 @@ import apsw
 import httpx2
 
 from strongroom import create_server
-from strongroom.store.copy import LEFT_OUT
-from strongroom.store.pool import connect
+from strongroom.store.maintenance.copy import LEFT_OUT
+from strongroom.store.postgres.pool import connect
 from tests.conftest import SECRET, House
 from tests.postgres import postgres
 from tests.sampling import DAY, LONG, one_of

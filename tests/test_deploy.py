@@ -13,7 +13,7 @@ import yaml
 
 from strongroom.cli.configuration import SYSTEM_FILE
 from strongroom.options import SETTINGS_FILE, TABLE
-from strongroom.server.meters import FAMILIES
+from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
 from strongroom.store import migrations
 from tests.support import processes

@@ -23,8 +23,8 @@ from strongroom import wire
 from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
-from strongroom.server.answers import STATUS
-from strongroom.server.http import Access, Endpoint
+from strongroom.server.request import Access, Endpoint
+from strongroom.server.response import STATUS
 from tests.support import processes
 
 ROOT = Path(__file__).parent.parent

@@ -79,9 +79,9 @@ def test_no_import_leads_back() -> None:
     ("module", "planted"),
     [
         ("strongroom.model", "from strongroom import rules"),
-        ("strongroom.server.http", "def later():\n    from strongroom.server.table import Table"),
+        ("strongroom.server.request", "def later():\n    from strongroom.server.routing import Table"),
         ("strongroom.store.statement", "if TYPE_CHECKING:\n    from strongroom.store.database import Tx"),
-        ("strongroom.client.core", "from strongroom.client.replica import file"),
+        ("strongroom.client.operations.core", "from strongroom.client.replica import file"),
     ],
 )
 def test_a_planted_circle_is_found(module: str, planted: str) -> None:

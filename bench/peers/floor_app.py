@@ -27,8 +27,9 @@ from strongroom import credentials
 from strongroom.credentials import Claims, Lifetime, Mint, Tokens
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
-from strongroom.store import accounts, documents, ledgers, migrations, sessions, vaults
-from strongroom.store.disk import connect
+from strongroom.store import migrations
+from strongroom.store.queries import accounts, documents, ledgers, sessions, vaults
+from strongroom.store.sqlite.database_file import connect
 from strongroom.store.statement import Sql
 
 encode = msgspec.json.Encoder().encode

@@ -18,9 +18,9 @@ import pytest
 
 from strongroom import sealing
 from strongroom.cli import archives, backup, main
-from strongroom.server import operate
+from strongroom.server.admin import operations
 from strongroom.store import open_database
-from strongroom.store.turns import lock_of
+from strongroom.store.locks import lock_of
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
 from tests.postgres import postgres
@@ -114,7 +114,7 @@ def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
     more = sealed_as(kind, home, monkeypatch)
     assert main(["backup", "one"]) == 0
     assert main(["backup", "--verify", "one", *more]) == 0
-    monkeypatch.setattr(operate, "restore", lambda *_, **__: pytest.fail("it has begun"))
+    monkeypatch.setattr(operations, "restore", lambda *_, **__: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     chance = [random.randrange(len(whole)) for _ in range(rounds(20, 200))]  # noqa: S311
     places = [*some(range(60)), *chance, len(whole) - 1]
@@ -178,7 +178,7 @@ def test_a_damaged_file_is_refused_before_anything_is_touched(
 ) -> None:
     """Wherever the damage is, at its very end too; and so is one that is cut off. The restore itself does not begin."""
     assert main(["backup", "one"]) == 0
-    monkeypatch.setattr(operate, "restore", lambda *_, **__: pytest.fail("it has begun"))
+    monkeypatch.setattr(operations, "restore", lambda *_, **__: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     before = (home / "vault.db").read_bytes()
     for at in (25, 400, len(whole) // 2, len(whole) - 1):

@@ -15,9 +15,9 @@ import pytest
 
 from strongroom.cli import main
 from strongroom.options import TABLE
-from strongroom.server.schedule import name_at
+from strongroom.server.backup_schedule import name_at
 from strongroom.store import open_database
-from strongroom.store.turns import lock_of
+from strongroom.store.locks import lock_of
 from tests.moving import USERS, alter
 from tests.server.test_doors import certificate
 

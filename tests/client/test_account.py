@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom import client
-from strongroom.client import (
+from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.client.format import (
     account,
     box,
     content,
     derive,
     encoding,
     keyring,
-    memory,
     names,
     padding,
     primitives,
@@ -26,10 +26,10 @@ from strongroom.client import (
     seal,
     tokens,
 )
-from strongroom.client.derive import Descriptor, Floor
-from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
-from strongroom.client.keys import AccountKey, CollectionKey
-from strongroom.client.recovery import RecoveryKey
+from strongroom.client.format.derive import Descriptor, Floor
+from strongroom.client.format.keys import AccountKey, CollectionKey
+from strongroom.client.format.recovery import RecoveryKey
+from strongroom.client.operations import memory
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
 
 EMAIL, PASSWORD, OTHER = "ada@example.com", "correct horse battery staple", "another password"

@@ -7,8 +7,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
-from strongroom.client import box, primitives
 from strongroom.client.errors import Tampered
+from strongroom.client.format import box, primitives
 
 POLYNOMIAL = 0xE1 << 120
 

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from strongroom import errors
-from strongroom.client import AsyncClient, Client, Locked, Tampered, awaiting, blocking, documents, listing
-from strongroom.client.seal import Sealed
+from strongroom.client import AsyncClient, Client, Locked, Tampered, async_client
+from strongroom.client import client as blocking
+from strongroom.client.format.seal import Sealed
+from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
 from strongroom.model import Document
 from tests.client.faces import PASSWORD, Faces, unique_email
@@ -303,7 +305,7 @@ def test_an_account_ends(faces: Faces) -> None:
 def test_the_two_clients_are_one() -> None:
     """Every name and every argument of one client is in the other; only the waiting differs."""
     for ours in (blocking.Client, blocking.Vault, blocking.VaultBlob, blocking.Collection, blocking.Changes):
-        theirs = getattr(awaiting, f"Async{ours.__name__}")
+        theirs = getattr(async_client, f"Async{ours.__name__}")
         swap = {"__enter__": "__aenter__", "__exit__": "__aexit__", "__iter__": "__aiter__"}
         assert {swap.get(name, name) for name in vars(ours)} == set(vars(theirs))
         for name, method in inspect.getmembers(ours, inspect.isfunction):

@@ -14,7 +14,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from strongroom import identifiers
-from strongroom.client import derive
+from strongroom.client.format import derive
 from strongroom.errors import Refusal
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client, keep_mine
-from strongroom.client.driving import Driver
+from strongroom.client.net.drivers import Driver
+from strongroom.client.net.effects import Step
 from strongroom.client.replica import Replica
-from strongroom.client.steps import Step
 from tests.client.faces import PASSWORD, unique_email
 from tests.contract.harness import Server
 from tests.sampling import rounds

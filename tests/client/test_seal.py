@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strongroom.client import box, padding, primitives, seal
-from strongroom.client.content import EMPTY, to_content, to_value
 from strongroom.client.errors import Tampered
-from strongroom.client.keys import AccountKey, CollectionKey, VaultKey
+from strongroom.client.format import box, padding, primitives, seal
+from strongroom.client.format.content import EMPTY, to_content, to_value
+from strongroom.client.format.keys import AccountKey, CollectionKey, VaultKey
 from strongroom.errors import Invalid
 from strongroom.model import Document, Vault
 

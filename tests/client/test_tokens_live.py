@@ -8,8 +8,8 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked, Tampered
-from strongroom.client.keys import VaultKey
-from strongroom.client.tokens import read
+from strongroom.client.format.keys import VaultKey
+from strongroom.client.format.tokens import read
 from tests.client.faces import Faces
 
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from strongroom.client import Document, Tampered, keep_mine
+from strongroom.client.net.effects import Answer, Request
 from strongroom.client.replica import Report
-from strongroom.client.steps import Answer, Request
 from tests.client.devices import Devices
 from tests.client.world import World
 from tests.postgres import postgres

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.client import primitives
+from strongroom.client.format import primitives
 from strongroom.errors import Refusal
 from tests.vectors import make
 from tests.vectors.operations import OPERATIONS

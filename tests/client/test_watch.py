@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from strongroom.client import Report
-from strongroom.client.replica.watching import Events
+from strongroom.client.replica.watch import Events
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, PASS, Proxy
 from tests.contract.harness import Server

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.client import primitives
+from strongroom.client.format import primitives
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "wycheproof"
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from strongroom.client import Client
-from strongroom.client.driving import Driver
-from strongroom.client.replica.blocking import Replica
-from strongroom.client.steps import Answer, Lost, Meanwhile, Pause, Request, Step, Under, Work
+from strongroom.client.net.drivers import Driver
+from strongroom.client.net.effects import Answer, Lost, Meanwhile, Pause, Request, Step, Under, Work
+from strongroom.client.replica.replica import Replica
 from tests.security.asking import ask
 from tests.sync.place import Place
 

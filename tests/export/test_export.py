@@ -145,7 +145,7 @@ class Slow:
 @runs
 async def test_the_file_is_one_moment(house: Open, monkeypatch: Any) -> None:
     """What is written in any vault while the file is read is not in it, and the file is whole."""
-    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
     async with house() as h:
         ann = await h.person()
         vaults = [await ann.vault() for _ in range(4)]
@@ -167,7 +167,7 @@ async def test_the_file_is_one_moment(house: Open, monkeypatch: Any) -> None:
 @runs
 async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monkeypatch: Any) -> None:
     """No snapshot, no connection and no turn is kept."""
-    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
     async with house(db_pool=2) as h:
         ann = await h.person()
         vault = await ann.vault()
@@ -189,8 +189,8 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monke
 async def test_vaults_of_several_pages_come_once_each(house: Open, monkeypatch: Any) -> None:
     """An account with more vaults than one page holds: the file has them all, in their order, and ends."""
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"strongroom.store.{engine}_tx.PAGE_BYTES", 2_000)
-    monkeypatch.setattr("strongroom.store.postgres_tx._statements", {})
+        monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
     async with house() as h:
         ann = await h.person()
         made = sorted([(await ann.vault(data="A" * 900, salt="AA=="))["uid"] for _ in range(7)])
@@ -202,11 +202,11 @@ async def test_vaults_of_several_pages_come_once_each(house: Open, monkeypatch: 
 @runs
 async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: Any) -> None:
     """Who asks for another one meanwhile is told to wait; lists are read all the same."""
-    monkeypatch.setattr("strongroom.server.routes.moving.CHUNK", 2_000)
+    monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
     monkeypatch.setattr("strongroom.server.snapshot_slots.PATIENCE", 0.05)
     for engine in ("sqlite", "postgres"):
-        monkeypatch.setattr(f"strongroom.store.{engine}_tx.PAGE_BYTES", 2_000)
-    monkeypatch.setattr("strongroom.store.postgres_tx._statements", {})
+        monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
     async with house(db_pool=2) as h:
         ann = await h.person()
         vault = await ann.vault()
@@ -222,7 +222,7 @@ async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: A
 
 def test_the_lines_are_the_stored_rows() -> None:
     """What an import reads of a line is field by field what an export writes of a row."""
-    from strongroom.wire import lines as shapes
+    from strongroom.wire import export_lines as shapes
 
     for line in (shapes.VaultLine, shapes.DocumentLine, shapes.VersionLine, shapes.BlobLine):
         assert line.__struct_fields__ == line.becomes.__struct_fields__

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.actions import operators
+from strongroom.actions import admin
 from strongroom.rules import DAY
 from strongroom.server.routes import import_upload
 from tests.conftest import Clock, House, Open, Person, runs
@@ -149,7 +149,7 @@ async def test_an_account_whose_clock_is_later_keeps_it(house: Open) -> None:
 @runs
 async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> None:
     """Each vault that came in is a change of the account, at a moment of its own after everything else."""
-    from strongroom.store.ledgers import Drawn
+    from strongroom.store.queries.ledgers import Drawn
     from strongroom.store.statement import Sql
 
     changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
@@ -578,15 +578,15 @@ async def test_who_may_not_write_any_more_brings_nothing_more(house: Open) -> No
             held = (await state(h, bob)).lines
             match ending:
                 case "disabled":
-                    assert await db.write(operators.disable, bob.id)
+                    assert await db.write(admin.disable, bob.id)
                 case "signed out":
-                    assert await db.write(operators.sign_out, bob.id) == 1
+                    assert await db.write(admin.sign_out, bob.id) == 1
                 case "password":
                     other = Person(h.http, bob.email, (await h.login(bob.email)).json())
                     words = {"currentPassword": "correct horse", "newPassword": "another horse"}
                     assert (await other("PUT", "/auth/password", words)).status_code == 200
                 case _:
-                    await db.write_long(operators.delete, bob.id)
+                    await db.write_long(admin.delete, bob.id)
             await upload.piece(file[half:])
             await upload.end()
             assert upload.status == status

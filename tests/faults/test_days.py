@@ -16,7 +16,7 @@ import pytest
 
 from strongroom.client import Client
 from strongroom.errors import InvalidCredentials
-from strongroom.server.schedule import backups_in, name_at
+from strongroom.server.backup_schedule import backups_in, name_at
 from tests.contract.harness import Server
 from tests.moving import damage
 from tests.postgres import postgres

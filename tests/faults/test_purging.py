@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from strongroom import wire
-from strongroom.actions import documents, purging
+from strongroom.actions import documents, retention
 from strongroom.model import Actor, Expected, Terms
 from strongroom.rules import DAY
 from strongroom.store import Tx
@@ -52,7 +52,7 @@ async def steps(home: House, where: str) -> list[float]:
     took, more = [], True
     while more:
         began = clock()
-        more = await database_of(home.server).write_long(purging.step, context_of(home.server).keeping)
+        more = await database_of(home.server).write_long(retention.step, context_of(home.server).keeping)
         took.append(clock() - began)
     return took
 

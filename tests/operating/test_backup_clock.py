@@ -12,7 +12,7 @@ import pytest
 
 from strongroom import create_server
 from strongroom.model import Keep
-from strongroom.server.schedule import Kept, backups_in, expired, is_due, name_at, newest
+from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at, newest
 from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.contract.harness import Server

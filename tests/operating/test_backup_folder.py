@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.server import schedule
+from strongroom.server import backup_schedule
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
@@ -117,7 +117,7 @@ def test_how_old_the_backups_are(home: Path, ages: list[int], says: str) -> None
     """In a unit that fits; those that are dated later than now do not count."""
     (home / "kept").mkdir(mode=0o700)
     for age in ages:
-        path = home / "kept" / schedule.name_at(1000 * (int(time.time()) - age))
+        path = home / "kept" / backup_schedule.name_at(1000 * (int(time.time()) - age))
         path.write_bytes(b"x")
     told = strongroom(home, "doctor", "--json", **settings_of(home, home / "kept"))
     said = [one["says"] for one in findings(told, "backup") if " old." in one["says"]]
@@ -152,13 +152,13 @@ def test_every_failed_attempt_is_told_once_and_the_next_waits_longer(
             raise asyncio.CancelledError
         await real(0)
 
-    monkeypatch.setattr("strongroom.server.schedule.asyncio.sleep", sleep)
+    monkeypatch.setattr("strongroom.server.backup_schedule.asyncio.sleep", sleep)
     monkeypatch.setattr(
-        schedule.Schedule, "_environment", lambda _: clean_environment(**settings_of(home, home / "file"))
+        backup_schedule.Schedule, "_environment", lambda _: clean_environment(**settings_of(home, home / "file"))
     )
 
     async def run() -> None:
-        await schedule.Schedule(settings, now, log).run()
+        await backup_schedule.Schedule(settings, now, log).run()
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
@@ -175,7 +175,7 @@ def test_a_backup_that_cannot_be_started_is_told_and_the_schedule_goes_on(
     """The machine has no process left: that is a failed attempt, and not the end of all backups."""
     log: Any = Log()
     monkeypatch.setattr(sys, "executable", str(home / "nowhere"))
-    made = schedule.Schedule(resolve(settings_of(home, home / "kept")), now, log)
+    made = backup_schedule.Schedule(resolve(settings_of(home, home / "kept")), now, log)
     assert asyncio.run(made._one()) is False
     [line] = log.lines
     assert line.startswith("error: backup failed: it cannot be started: No such file or directory. ")

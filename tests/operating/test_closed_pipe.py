@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.server import operate
+from strongroom.server.admin import operations
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
@@ -24,7 +24,7 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> str:
     asyncio.run(open_database(path, lambda: time.time_ns() // 1_000_000).close())
     settings = resolve({"JWT_SECRET": SECRET, "DB_PATH": path})
     for number in range(3):
-        operate.add_user(settings, f"person{number}@example.com", "correct horse")
+        operations.add_user(settings, f"person{number}@example.com", "correct horse")
     return path
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from strongroom import store
 from strongroom.errors import Unavailable
-from strongroom.store.postgres import PostgresDatabase
+from strongroom.store.postgres.engine import PostgresDatabase
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
 from tests.support.damaged_files import Service

@@ -17,7 +17,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.store import recovery, wal
+from strongroom.store.sqlite import log_recovery, write_ahead_log
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 from tests.support.waiting import until
 
@@ -145,7 +145,7 @@ def test_an_unfinished_transaction_is_no_damage(service: Service) -> None:
     }
     for name, content in torn.items():
         service.log.write_bytes(content)
-        assert not wal.inspect(service.database).damaged, name
+        assert not write_ahead_log.inspect(service.database).damaged, name
         shutil.copy(saved, service.database)
     service.log.write_bytes(torn["a frame in the middle missing"])
     service.server.start()
@@ -171,13 +171,13 @@ def test_what_is_left_of_an_earlier_generation_is_no_damage(service: Service) ->
         shutil.copy(f"{service.database}{suffix}", f"{copy}{suffix}")
     connection.close()
     for with_index in (True, False):
-        log = wal.inspect(copy)
+        log = write_ahead_log.inspect(copy)
         assert not log.damaged
         assert 0 < log.readable == log.frames < frames(Path(f"{copy}-wal"))
         if with_index:
             Path(f"{copy}-shm").unlink()
     flip(Path(f"{copy}-wal"), 32 + 10)
-    assert wal.inspect(copy).damaged
+    assert write_ahead_log.inspect(copy).damaged
 
 
 @pytest.mark.parametrize("step", ["copied", "opened", "committed"])
@@ -234,12 +234,12 @@ def test_a_log_that_was_copied_further_than_it_can_be_read(service: Service) -> 
         shutil.copy(f"{service.database}{suffix}", f"{copy}{suffix}")
     reader.close()
     writer.close()
-    log = wal.inspect(copy)
+    log = write_ahead_log.inspect(copy)
     assert not log.damaged
     assert log.copied is not None
     assert log.copied > 100
     flip(Path(f"{copy}-wal"), 32 + 100 * FRAME + 700)
-    assert "was damaged" in str(recovery.recover(copy, 1_700_000_000_000))
+    assert "was damaged" in str(log_recovery.recover(copy, 1_700_000_000_000))
     left = apsw.Connection(str(copy))
     assert left.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert left.execute("SELECT count(*), max(failed_at) FROM failures").fetchall() == [(100, 99)]

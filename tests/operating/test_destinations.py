@@ -15,8 +15,8 @@ import obstore
 import pytest
 
 from strongroom.server import destinations
+from strongroom.server.backup_schedule import name_at
 from strongroom.server.destinations.protocol import EDGE
-from strongroom.server.schedule import name_at
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock
 from tests.contract.harness import Server

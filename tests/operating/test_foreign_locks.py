@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.store import turns
+from strongroom.store import locks
 from tests.contract.harness import SECRET
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
@@ -57,11 +57,11 @@ def test_nobody_waits_for_ever(tmp_path: Path, settings: dict[str, str], folder:
     begun = {command: begin(tmp_path, settings, command) for command in COMMANDS}
     try:
         for command, process in begun.items():
-            out, err = process.communicate(timeout=turns.LOCK_SECONDS * 4)
+            out, err = process.communicate(timeout=locks.LOCK_SECONDS * 4)
             assert process.returncode == COMMANDS[command], (command, out, err)
             said = out if command == ("doctor",) else err
             assert "vault.db-lock" in said, (command, said)
-            assert f"locked the folder {tmp_path} for {turns.LOCK_SECONDS} seconds" in said, (command, said)
+            assert f"locked the folder {tmp_path} for {locks.LOCK_SECONDS} seconds" in said, (command, said)
             assert "Traceback" not in err, (command, err)
     finally:
         for process in begun.values():

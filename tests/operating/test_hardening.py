@@ -15,7 +15,7 @@ import pytest
 
 from strongroom.cli import archives
 from strongroom.cli.terminal import Stop
-from strongroom.store.disk import DAMAGED_EXIT
+from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.sampling import one_of
 from tests.server.test_doors import certificate, running
@@ -107,7 +107,7 @@ def test_a_certificate_that_does_not_fit_its_key_is_not_taken(tmp_path: Path) ->
 def test_a_process_that_must_stop_does_so_though_nobody_reads_what_it_says(tmp_path: Path) -> None:
     """Standard error is a pipe whose reader has gone."""
     script = (
-        "import os, apsw; from pathlib import Path; from strongroom.store.disk import stop_process; "
+        "import os, apsw; from pathlib import Path; from strongroom.store.sqlite.database_file import stop_process; "
         "read, write = os.pipe(); os.dup2(write, 2); os.close(write); os.close(read); "
         "stop_process(Path('vault.db'), apsw.CorruptError())"
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.store import turns
+from strongroom.store import locks
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.damaged_files import Service, doctor
 
@@ -68,7 +68,7 @@ def kill_at(service: Service, rename: int) -> None:
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert turns.word_of(service.database)
+    assert locks.word_of(service.database)
 
 
 @pytest.mark.parametrize("rename", range(4))

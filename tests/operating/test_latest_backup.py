@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.server.schedule import name_at
+from strongroom.server.backup_schedule import name_at
 from tests.conftest import Clock
 from tests.moving import live_in
 from tests.support.command_line import strongroom

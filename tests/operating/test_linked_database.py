@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.store import turns, wal
+from strongroom.store import locks
+from strongroom.store.sqlite import write_ahead_log
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 
 CHANCE = random.Random(12)  # noqa: S311
@@ -32,8 +33,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
 def test_a_restore_refuses_while_a_server_runs(service: Service) -> None:
     """By either name of the file."""
     real = service.database.resolve()
-    assert turns.is_served(service.database)
-    assert turns.is_served(real)
+    assert locks.is_served(service.database)
+    assert locks.is_served(real)
     assert service.command("backup", "one").returncode == 0
     for path in (service.database, real):
         refused = service.command("restore", "one", "--db-path", str(path))
@@ -57,10 +58,10 @@ def test_a_restore_replaces_the_file_and_keeps_the_link(service: Service) -> Non
 def test_a_damaged_log_is_found(service: Service) -> None:
     """SQLite keeps the log beside the real file; it is looked for there."""
     service.kill()
-    old = wal.inspect(service.database)
+    old = write_ahead_log.inspect(service.database)
     assert old.readable > 10
     flip(service.log, 32 + frames(service.log) // 2 * FRAME + 700)
-    assert wal.inspect(service.database).damaged
+    assert write_ahead_log.inspect(service.database).damaged
     assert doctor(service.server.home).findings["log"][0] == "fault"
     refused = service.command("users", "list")
     assert (refused.returncode, "is damaged" in refused.stderr) == (2, True), refused.stderr

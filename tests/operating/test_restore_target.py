@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.cli import main
-from strongroom.server import operate
+from strongroom.server.admin import operations
 from strongroom.store import open_database
 from tests.conftest import Clock
 from tests.moving import copied_rows_of, live_in
@@ -103,7 +103,7 @@ def test_two_restores_within_a_second_keep_two(
         monkeypatch.delenv(name, raising=False)
     for name, value in place_of(where).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(operate, "_clock", lambda: 1_800_000_000_000)
+    monkeypatch.setattr(operations, "_clock", lambda: 1_800_000_000_000)
     kept = []
     for _ in range(3):
         capsys.readouterr()

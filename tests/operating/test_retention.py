@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.model import Keep
-from strongroom.server.schedule import Kept, expired, is_misdated, name_at, time_of
+from strongroom.server.backup_schedule import Kept, expired, is_misdated, name_at, time_of
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -16,7 +16,7 @@ import pytest
 
 from strongroom.cli import main
 from strongroom.store import migrations
-from strongroom.store.salvage import salvage
+from strongroom.store.maintenance.salvage import salvage
 from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 

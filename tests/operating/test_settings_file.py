@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from strongroom.options import TABLE
-from strongroom.server.schedule import backups_in
+from strongroom.server.backup_schedule import backups_in
 from tests.sampling import one_of
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from strongroom.cli import archives
-from strongroom.store import turns
+from strongroom.store import locks
 from tests.conftest import SECRET, Clock
 from tests.moving import fill, live_in
 from tests.support import processes
@@ -52,13 +52,13 @@ def test_the_half_of_a_killed_backup_is_cleared(tmp_path: Path, clock: Clock) ->
 
 def test_a_half_that_is_being_written_is_nobodys_to_clear(tmp_path: Path) -> None:
     """Until it is let go, also after its last byte: it has no name of its own yet."""
-    half = tmp_path / f".one.1{turns.HALF}"
+    half = tmp_path / f".one.1{locks.HALF}"
     out = archives._Out(half, for_service=False)
     out.write(b"strongroom archive 1\n")
-    assert turns.abandoned(tmp_path, remove=True) == []
+    assert locks.abandoned(tmp_path, remove=True) == []
     out.close()
-    assert turns.abandoned(tmp_path, remove=True) == []
+    assert locks.abandoned(tmp_path, remove=True) == []
     out.abandon()
-    assert turns.abandoned(tmp_path) == [half]
-    assert turns.abandoned(tmp_path, remove=True) == [half]
+    assert locks.abandoned(tmp_path) == [half]
+    assert locks.abandoned(tmp_path, remove=True) == [half]
     assert not half.exists()

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from strongroom import __version__, errors
-from strongroom.server.meters import FAMILIES
-from strongroom.store import schema
+from strongroom.server.monitoring.metrics import FAMILIES
+from strongroom.store.queries import schema
 from tests.server.test_doors import certificate, running
 from tests.server.test_metrics import figures
 from tests.support import processes

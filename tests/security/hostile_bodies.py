@@ -9,10 +9,10 @@ from functools import partial
 import msgspec
 
 from strongroom import wire
-from strongroom.wire import lines
+from strongroom.wire import export_lines
 
 Made = Callable[[], bytes]  # makes a body: most are large, and few are needed at a time
-_KINDS = (kind for module in (wire, lines) for kind in vars(module).values() if isinstance(kind, type))
+_KINDS = (kind for module in (wire, export_lines) for kind in vars(module).values() if isinstance(kind, type))
 BODIES: list[type[wire.Body]] = [
     kind
     for kind in dict.fromkeys(_KINDS)

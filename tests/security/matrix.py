@@ -12,7 +12,7 @@ from urllib.parse import quote
 from strongroom import create_server
 from strongroom.model import Variant
 from strongroom.server import routes
-from strongroom.server.http import Endpoint
+from strongroom.server.request import Endpoint
 from tests.conftest import SECRET, Clock
 from tests.sampling import some
 from tests.security.asking import Answer, ask

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from strongroom.model import Variant
 from strongroom.server import routes
-from strongroom.server.openapi import Description
+from strongroom.server.api_docs.openapi import Description
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND", "LINK")
 TYPES = ("application/json", "application/json; charset=utf-8", "text/plain", "application/json;", "", "x", "*/*")

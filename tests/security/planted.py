@@ -13,9 +13,9 @@ from strongroom.actions import keys, sessions, vaults
 from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
-from strongroom.server import app, authenticate
-from strongroom.server.http import Access, Call, Endpoint
-from strongroom.server.table import Table
+from strongroom.server import app, authentication
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.routing import Table
 from strongroom.store.statement import Sql
 from tests.security.stage import Stage
 
@@ -150,7 +150,7 @@ def last_in_scope(actor: Actor, vault_uid: str) -> None:
 
 
 _claims, _require, _require_vault = Tokens.claims, rules.require, rules.require_vault
-_authenticate = authenticate.authenticate
+_authenticate = authentication.authenticate
 _create_key, _get_vault = keys.create, vaults.get
 _OWNER = "user_id = :user_id AND "
 

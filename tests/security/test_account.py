@@ -10,7 +10,7 @@ import apsw
 import asyncpg
 
 from strongroom import identifiers
-from strongroom.actions import accounts, operators, sessions
+from strongroom.actions import accounts, admin, sessions
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
@@ -97,10 +97,10 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         await does(EventType.LOGIN_FAILED, "POST", "/auth/email/login", None, {**login, "password": "wrong horse"})
         key = await does(EventType.KEY_CREATED, "POST", "/auth/api-keys", token, {"name": "k"})
         await does(EventType.KEY_REVOKED, "DELETE", f"/auth/api-keys/{key['uid']}", token)
-        for kind, act in ((EventType.DISABLED, operators.disable), (EventType.ENABLED, operators.enable)):
+        for kind, act in ((EventType.DISABLED, admin.disable), (EventType.ENABLED, admin.enable)):
             stage.clock.pass_(MINUTE)
             assert await database_of(stage.app).write(act, ann["user"]["id"])
-            told.insert(0, (kind.value, stage.clock.now, "operator", operators.OPERATOR.user_agent))
+            told.insert(0, (kind.value, stage.clock.now, "operator", admin.OPERATOR.user_agent))
         file = await does(EventType.EXPORTED, "GET", "/auth/export", token)
         await does(EventType.IMPORTED, "POST", "/auth/import", token, file)
         old = {"refreshToken": again["refreshToken"]}

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import wire
 from strongroom.errors import Invalid
-from strongroom.wire import lines
+from strongroom.wire import export_lines
 from tests.conftest import Open, runs
 from tests.sampling import LONG, some
 from tests.security import hostile_bodies
@@ -97,7 +97,7 @@ def test_no_line_of_an_import_takes_long(piece: str) -> None:
         for _ in range(3):
             began = time.process_time()
             with pytest.raises(Invalid):
-                lines.read_line(raw)
+                export_lines.read_line(raw)
             took.append(time.process_time() - began)
             if took[-1] <= SECONDS * LARGE / LARGEST:
                 break

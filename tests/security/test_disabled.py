@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.actions import operators
+from strongroom.actions import admin
 from tests.conftest import runs
 from tests.security.conftest import Nodes
 from tests.security.stage import PASSWORD, Account, Stage
@@ -38,14 +38,14 @@ async def test_a_shut_account_is_out_on_both_nodes_and_comes_back_whole(nodes: N
         keys = {name: (await one.key(account))["key"] for name, account in (("ann", ann), ("bob", bob))}
         vault = await one.vault(ann)
         assert await knocks(two, ann, keys["ann"]) == OPEN
-        assert await database_of(one.app).write(operators.disable, ann.id)
-        assert not await database_of(one.app).write(operators.disable, ann.id)
+        assert await database_of(one.app).write(admin.disable, ann.id)
+        assert not await database_of(one.app).write(admin.disable, ann.id)
         for node in (one, two):
             assert await knocks(node, ann, keys["ann"]) == [SHUT] * 7
             assert await knocks(node, bob, keys["bob"]) == OPEN
         one.clock.pass_(1_000)
-        assert await database_of(two.app).write(operators.enable, ann.id)
-        assert not await database_of(two.app).write(operators.enable, ann.id)
+        assert await database_of(two.app).write(admin.enable, ann.id)
+        assert not await database_of(two.app).write(admin.enable, ann.id)
         for node in (one, two):
             assert await knocks(node, ann, keys["ann"]) == OPEN
         assert (await one.send("GET", f"/vault/{vault}", ann.access)).status == 200
@@ -59,7 +59,7 @@ async def test_only_who_has_the_password_learns_that_it_is_shut(nodes: Nodes) ->
     """A wrong password gets the answer that a stranger's email gets, and counts as much."""
     async with nodes({}, {}) as (one, _):
         ann = await one.register("ann")
-        await database_of(one.app).write(operators.disable, ann.id)
+        await database_of(one.app).write(admin.disable, ann.id)
 
         async def login(email: str, password: str) -> Any:
             body = {"email": email, "password": password}
@@ -80,11 +80,11 @@ async def test_a_refused_refresh_of_a_shut_account_costs_nothing(nodes: Nodes) -
     """The token is as good as before, and no failure is counted against the address."""
     async with nodes({}, {}) as (one, _):
         ann = await one.register("ann")
-        await database_of(one.app).write(operators.disable, ann.id)
+        await database_of(one.app).write(admin.disable, ann.id)
         for _ in range(120):
             answer = await one.send("POST", "/auth/refresh", None, {"refreshToken": ann.refresh})
             assert (answer.status, answer.code) == SHUT
-        await database_of(one.app).write(operators.enable, ann.id)
+        await database_of(one.app).write(admin.enable, ann.id)
         assert (await one.send("POST", "/auth/refresh", None, {"refreshToken": ann.refresh})).status == 200
 
 
@@ -97,12 +97,12 @@ async def test_a_login_cannot_outrun_the_shutting(nodes: Nodes) -> None:
 
         async def and_shut(*args: Any) -> bool:
             good: bool = await matches(*args)
-            await database_of(two.app).write(operators.disable, ann.id)
+            await database_of(two.app).write(admin.disable, ann.id)
             return good
 
         context_of(one.app).password_matches = and_shut  # type: ignore[method-assign, assignment]
         answer = await one.send("POST", "/auth/email/login", None, {"email": ann.email, "password": PASSWORD})
         assert (answer.status, answer.code) == SHUT
-        await database_of(two.app).write(operators.enable, ann.id)
+        await database_of(two.app).write(admin.enable, ann.id)
         sessions = (await two.send("GET", "/auth/sessions", ann.access)).json()["sessions"]
         assert len(sessions) == 1

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from strongroom import store
-from strongroom.store.sqlite import SqliteDatabase
+from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, Open, runs
 from tests.contract.harness import Server
 from tests.faults.test_kill import settle_in
@@ -98,7 +98,9 @@ async def test_a_right_password_in_a_burst_is_one_guess_among_many(
     house: Open, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many accounts at once from one address: once the address is used up, no guess is told to be right."""
-    monkeypatch.setattr("strongroom.store.postgres.PATIENCE", 60.0)  # however busy the machine is, all are answered
+    monkeypatch.setattr(
+        "strongroom.store.postgres.engine.PATIENCE", 60.0
+    )  # however busy the machine is, all are answered
     async with house() as h:
         person = await h.person()
         guesses = [h.login(f"nobody{n}@example.com", "wrong password") for n in range(110)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.actions import following
+from strongroom.actions import change_feed
 from strongroom.server.live.channel import Channel
 from tests.conftest import runs
 from tests.following import Follow
@@ -114,19 +114,19 @@ async def test_the_look_at_who_follows_comes_after_the_look_at_what_changed(
 @runs
 async def test_a_stream_that_catches_up_is_looked_at_too(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Page by page: the session ends in the middle, and the rest is not shown."""
-    monkeypatch.setattr("strongroom.server.live.reading.PAGE", 2)
+    monkeypatch.setattr("strongroom.server.live.change_source.PAGE", 2)
     async with nodes({}, {}) as (one, two), cast_on(one, two) as (cast, vault):
         for _ in range(7):
             await write(one, cast.here, vault)
         pages = 0
-        real = following.page
+        real = change_feed.page
 
         async def counted(*args: Any) -> Any:
             nonlocal pages
             pages += 1
             return await real(*args)
 
-        monkeypatch.setattr(following, "page", counted)
+        monkeypatch.setattr(change_feed, "page", counted)
         stream = Follow(one.app, f"/vaults/{vault}/events?since=0", cast.there.access)
         async with stream:
             await stream.ready()

@@ -11,7 +11,7 @@ from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
 from strongroom.model import Actor, ApiKey, Origin
 from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
-from strongroom.server.answers import Answer
+from strongroom.server.response import Answer
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import Open, runs
 

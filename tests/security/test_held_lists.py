@@ -18,10 +18,10 @@ import httpx2
 import pytest
 
 import strongroom
-from strongroom.actions import operators
+from strongroom.actions import admin
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots, snapshots
-from strongroom.store import sqlite
+from strongroom.store.sqlite import engine
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
 from tests.sampling import on_one_engine
@@ -139,7 +139,7 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
 @on_one_engine("where", 1)
 def test_many_accounts_that_hold_all_places_give_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attacker with more accounts than there are places does not keep the others from theirs."""
-    monkeypatch.setattr("strongroom.server.room.LISTS_AT_ONCE", 3)
+    monkeypatch.setattr("strongroom.server.context.LISTS_AT_ONCE", 3)
     with serve(db_pool=6) as running:
         hostile = [running.person(8) for _ in range(5)]
         third, path = running.person(1)
@@ -183,8 +183,8 @@ def test_the_log_does_not_grow_with_lists_that_are_held(
     serve: Serve, on_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody always holds a list, writers write: the log stays within its bound, counted in pages."""
-    monkeypatch.setattr(sqlite, "CHECKPOINT_PAGES", 100)
-    monkeypatch.setattr(sqlite, "LOG_PAGES", 400)
+    monkeypatch.setattr(engine, "CHECKPOINT_PAGES", 100)
+    monkeypatch.setattr(engine, "LOG_PAGES", 400)
     log = on_file.with_name(on_file.name + "-wal")
     with serve() as running:
         holder, listed = running.person(8)
@@ -226,7 +226,7 @@ def test_an_export_that_is_read_too_slowly_is_cut(serve: Serve, monkeypatch: pyt
 
 def test_a_slow_export_gives_way_to_one_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """While others wait, a faster rate is asked for than otherwise."""
-    monkeypatch.setattr("strongroom.server.room.EXPORTS_AT_ONCE", 1)
+    monkeypatch.setattr("strongroom.server.context.EXPORTS_AT_ONCE", 1)
     monkeypatch.setattr(snapshots, "EXPORT_GRACE", 1.0)
     monkeypatch.setattr(snapshots, "EXPORT_RATE", 1)
     monkeypatch.setattr(snapshots, "EXPORT_RATE_BUSY", 1 << 30)
@@ -266,9 +266,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.05)
     for route in ("documents", "vaults", "moving"):
         monkeypatch.setattr(f"{ROUTES}.{route}.CHUNK", 4_000)
-    monkeypatch.setattr("strongroom.store.sqlite_tx.PAGE_BYTES", 2_000)
-    monkeypatch.setattr("strongroom.store.postgres_tx.PAGE_BYTES", 2_000)
-    monkeypatch.setattr("strongroom.store.postgres_tx._statements", {})
+    monkeypatch.setattr("strongroom.store.sqlite.transaction.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres.transaction.PAGE_BYTES", 2_000)
+    monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
 
 
 async def filled(h: House, count: int = 12) -> tuple[Person, str, list[dict[str, Any]]]:
@@ -383,7 +383,7 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
                 case "logout":
                     assert (await person("POST", "/auth/logout", {})).status_code == 200
                 case "disabled":
-                    await database_of(h.server).write(operators.disable, person.id)
+                    await database_of(h.server).write(admin.disable, person.id)
                 case "deleted":
                     done = await person("DELETE", "/auth/me", {"password": "correct horse"})
                     assert done.status_code == 200
@@ -425,7 +425,7 @@ async def test_an_export_ends_with_the_right_to_it(house: Open, ending: str, mon
         if ending == "logout":
             assert (await person("POST", "/auth/logout", {})).status_code == 200
         else:
-            await database_of(h.server).write(operators.disable, person.id)
+            await database_of(h.server).write(admin.disable, person.id)
         with pytest.raises(Refusal):
             await slow.rest()
         assert b'"trailer"' not in slow.read

@@ -17,7 +17,7 @@ import pytest
 
 from strongroom.model import Variant
 from strongroom.server import routes
-from strongroom.server.http import Endpoint
+from strongroom.server.request import Endpoint
 from tests.contract.harness import SECRET, Server, fresh_address
 from tests.contract.people import unique_email
 from tests.sampling import LONG, some

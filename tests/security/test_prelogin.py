@@ -17,7 +17,7 @@ from strongroom import create_server, store
 from strongroom.descriptors import Decoys
 from strongroom.rules import GUESSES_PER_ADDRESS, MINUTE
 from strongroom.store import open_database
-from strongroom.store.copy import copy
+from strongroom.store.maintenance.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
 from tests.moving import rows_of
 from tests.postgres import postgres
@@ -107,7 +107,7 @@ def test_decoys_look_random() -> None:
 
 def test_a_decoy_has_the_form_of_todays_client() -> None:
     """What our own client sends for a new account, field by field; it takes a decoy for a descriptor."""
-    derive = pytest.importorskip("strongroom.client.derive")
+    derive = pytest.importorskip("strongroom.client.format.derive")
     real = derive.Descriptor.new().spelled()
     decoy = json.loads(Decoys("ab" * 32).of("who@example.com"))
     derive.Descriptor.read(decoy)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from strongroom.model import Variant
 from strongroom.server import routes
-from strongroom.server.http import Access
+from strongroom.server.request import Access
 from tests.conftest import House, Open, Person, runs
 from tests.sampling import some
 from tests.security.asking import ask

@@ -17,7 +17,8 @@ import httpx2
 import pytest
 
 import strongroom
-from strongroom.server import http, transport
+from strongroom.server import request as http
+from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET
 from tests.support.internals import context_of, runner_of
 from tests.support.raw_http import listening

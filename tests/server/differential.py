@@ -22,12 +22,13 @@ import h11
 from uvicorn.server import ServerState
 
 from strongroom import Server, create_server
-from strongroom.server import routes, transport
-from strongroom.server.answers import Answer, Chunks
+from strongroom.server import routes
 from strongroom.server.app import App
-from strongroom.server.http import Access, Call, Endpoint
-from strongroom.server.room import Room
-from strongroom.server.table import Table
+from strongroom.server.context import Room
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer, Chunks
+from strongroom.server.routing import Table
+from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET
 from tests.support.internals import context_of
 

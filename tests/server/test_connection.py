@@ -17,9 +17,9 @@ import pytest
 
 import strongroom
 from strongroom import store
-from strongroom.server.answers import Answer
-from strongroom.server.exchange import Exchange
 from strongroom.server.live import follower
+from strongroom.server.response import Answer
+from strongroom.server.transport.exchange import Exchange
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
 from tests.support.internals import context_of, is_started, unfinished

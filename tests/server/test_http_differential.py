@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from strongroom import create_server
-from strongroom.server import transport
+from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET, runs
 from tests.sampling import LONG, rounds
 from tests.server.differential import (

@@ -119,7 +119,7 @@ async def test_a_head_begins_no_stream(house: Open) -> None:
 @runs
 async def test_whoever_is_far_behind_catches_up_and_joins(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three, many writers meanwhile: all of it, in order, once."""
-    monkeypatch.setattr("strongroom.server.live.reading.PAGE", 3)
+    monkeypatch.setattr("strongroom.server.live.change_source.PAGE", 3)
     async with house() as h:
         ann = await h.person()
         vault, other = await ann.vault(), await ann.vault()

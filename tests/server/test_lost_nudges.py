@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from strongroom.server.live import channel, follower, hub
-from strongroom.store import notify
-from strongroom.store.notify import NotifyNudges
-from strongroom.store.nudges import FileNudges
+from strongroom.store.postgres import notify
+from strongroom.store.postgres.notify import NotifyNudges
+from strongroom.store.sqlite.change_watch import FileNudges
 from tests.conftest import Clock, Open, Person, runs
 from tests.following import Follow, following
 from tests.moving import Served

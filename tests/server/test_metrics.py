@@ -13,9 +13,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from strongroom.server.board import Board, Place
-from strongroom.server.meters import FAMILIES, Meters
-from strongroom.server.schedule import name_at
+from strongroom.server.backup_schedule import name_at
+from strongroom.server.monitoring.metrics import FAMILIES, Meters
+from strongroom.server.monitoring.shared_metrics import Board, Place
 from tests.conftest import Open, runs
 from tests.contract.harness import Server
 from tests.following import following

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import httpx2
 
 from strongroom import create_server
-from strongroom.server.observe import Log
+from strongroom.server.monitoring.log import Log
 from tests.conftest import SECRET, runs
 from tests.support.internals import context_of, database_of
 

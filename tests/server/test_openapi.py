@@ -9,9 +9,10 @@ import pytest
 
 from strongroom import wire
 from strongroom.model import Variant
-from strongroom.server import examples, pages, routes
-from strongroom.server.answers import STATUS
-from strongroom.server.openapi import Description
+from strongroom.server import routes
+from strongroom.server.api_docs import examples, html
+from strongroom.server.api_docs.openapi import Description
+from strongroom.server.response import STATUS
 from tests.conftest import Open, runs
 
 
@@ -78,4 +79,4 @@ async def test_the_page_and_its_style_come_from_the_server_alone(house: Open) ->
         assert (await h.http.get("/docs/style.css")).headers["content-type"].startswith("text/css")
         assert (await h.http.get("/openapi.json")).json()["openapi"] == "3.1.0"
         assert (await h.http.get("/")).headers["location"] == "/docs"
-    assert b"/vaults/{vaultUid}/documents" in pages.documentation(described(Variant.BOTH))
+    assert b"/vaults/{vaultUid}/documents" in html.documentation(described(Variant.BOTH))

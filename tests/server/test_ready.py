@@ -12,7 +12,8 @@ import asyncpg
 import pytest
 
 from strongroom import credentials
-from strongroom.server import passwords, ready
+from strongroom.server import passwords
+from strongroom.server.monitoring import readiness
 from tests.conftest import House, Open, runs
 from tests.support.internals import database_of
 
@@ -78,7 +79,7 @@ async def test_however_many_ask_the_database_is_written_to_once(house: Open, whe
         began = time.monotonic()
         answers = await asyncio.gather(*(h.http.get("/ready") for _ in range(100)))
         assert {answer.status_code for answer in answers} == {200}
-        assert 1 <= writes <= 1 + (time.monotonic() - began) / ready.LASTS
+        assert 1 <= writes <= 1 + (time.monotonic() - began) / readiness.LASTS
         await meddle(where, "UPDATE lineage SET epoch = NULL WHERE probed_at IS NULL")  # which would fail
 
 
@@ -110,7 +111,7 @@ async def test_slow_hashing_is_ready_and_hashing_that_stands_still_is_not(
     going_on = threading.Event()
     monkeypatch.setattr(credentials, "hash_password", lambda _: going_on.wait(60))
     monkeypatch.setattr(passwords, "_PATIENCE", 0.2)
-    monkeypatch.setattr(ready, "LASTS", 0)
+    monkeypatch.setattr(readiness, "LASTS", 0)
     async with house() as h:
         try:
             assert (await h.http.get("/ready")).json()["checks"]["passwords"] == "ok"

@@ -16,11 +16,11 @@ import pytest
 
 from strongroom.archive import Reader
 from strongroom.model import Keep
-from strongroom.server.schedule import Kept, backups_in, expired, is_due, name_at
+from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at
 from strongroom.server.settings import BadSetting, resolve
-from strongroom.store import open_database, turns
-from strongroom.store.pool import connect
-from strongroom.store.turns import FileLock
+from strongroom.store import locks, open_database
+from strongroom.store.locks import FileLock
+from strongroom.store.postgres.pool import connect
 from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.postgres import postgres
@@ -181,7 +181,7 @@ async def test_while_another_node_makes_one_a_node_leaves_without_a_word(tmp_pat
     where = postgres().fresh()
     await open_database(where, lambda: 1).close()
     other = await connect(where)
-    assert await other.fetchval(turns.TRY_ALONE, turns.BACKING_UP)
+    assert await other.fetchval(locks.TRY_ALONE, locks.BACKING_UP)
     environment = {**os.environ, "DATABASE_URL": where, "BACKUP_DIR": str(tmp_path / "kept")}
 
     async def run() -> tuple[int | None, bytes, bytes]:

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from strongroom.errors import Unavailable
-from strongroom.server.address import counted_address
-from strongroom.server.throttle import Gate
+from strongroom.server.client_address import counted_address
+from strongroom.server.limits import Gate
 from tests.conftest import House, Open, runs
 from tests.support.internals import context_of
 from tests.support.waiting import until_async

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import documents, purging, vaults
+from strongroom.actions import documents, retention, vaults
 from strongroom.model import Actor, Expected, Keeping, Terms
 from strongroom.rules import DAY
 from strongroom.store import Tx, open_database
-from strongroom.store.pool import connect
+from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, Open, Person, runs
 from tests.moving import rows_of
 from tests.postgres import postgres
@@ -194,9 +194,9 @@ async def left(where: str) -> tuple[int, int, int]:
 @runs
 async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded in rows and in bytes, however much is due; what is left is done after a restart."""
-    monkeypatch.setattr(purging, "BYTES", purging.BYTES // 16)
+    monkeypatch.setattr(retention, "BYTES", retention.BYTES // 16)
     db = open_database(where, clock)
-    for user_id, count, size in (("a", 40, 10), ("b", 30, 10), ("c", 6, purging.BYTES * 6 // 7)):
+    for user_id, count, size in (("a", 40, 10), ("b", 30, 10), ("c", 6, retention.BYTES * 6 // 7)):
         actor = await settle_in(db, user_id)
         for start in range(0, count, 5):
             uids = [f"{user_id}{n:04}" for n in range(start, min(count, start + 5))]
@@ -204,11 +204,11 @@ async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeyp
     clock.pass_(31 * DAY)
     now, steps = await left(where), 0
     assert now[:2] == (76, 152)
-    while await db.write_long(purging.step, Keeping(1_000, 30)):
+    while await db.write_long(retention.step, Keeping(1_000, 30)):
         before, now, steps = now, await left(where), steps + 1
         gone = [was - is_ for was, is_ in zip(before, now, strict=True)]
-        assert 0 < gone[0] + gone[1] <= purging.ROWS
-        assert gone[2] <= purging.BYTES
+        assert 0 < gone[0] + gone[1] <= retention.ROWS
+        assert gone[2] <= retention.BYTES
         if steps == 3:
             await db.close()
             db = open_database(where, clock)
@@ -222,10 +222,10 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
     """What is larger than a step takes one to itself, a version at a time."""
     db = open_database(where, clock)
     actor = await settle_in(db, "a")
-    await db.write_long(fill, actor, ["large", "small"], purging.BYTES + 1)
+    await db.write_long(fill, actor, ["large", "small"], retention.BYTES + 1)
     clock.pass_(31 * DAY)
     sizes = []
-    while await db.write_long(purging.step, Keeping(1_000, 30)):
+    while await db.write_long(retention.step, Keeping(1_000, 30)):
         sizes.append((await left(where))[:2])
     assert sizes == [(2, 3), (2, 2), (1, 2), (1, 1), (1, 0), (0, 0)]
     await db.close()
@@ -248,7 +248,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
 
     reviving = asyncio.create_task(db.write(revive))
     await holds.wait()
-    purge = asyncio.create_task(db.write_long(purging.step, Keeping(1_000, 30)))
+    purge = asyncio.create_task(db.write_long(retention.step, Keeping(1_000, 30)))
     watcher = await connect(where)
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     while not await watcher.fetchval(waiting):
@@ -258,7 +258,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     go.set()
     await reviving
     await purge
-    assert not await db.write_long(purging.step, Keeping(1_000, 30))
+    assert not await db.write_long(retention.step, Keeping(1_000, 30))
     tables = await rows_of(where)
     assert [row[4] for row in tables["documents"]] == ["CC"]
     assert sorted(row[2] for row in tables["versions"]) == [1, 2, 3]

@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from strongroom.store import open_database
-from strongroom.store.nudges import Nudge
-from strongroom.store.pool import connect
-from strongroom.store.postgres import PostgresDatabase
+from strongroom.store.change_notifications import Nudge
+from strongroom.store.postgres.engine import PostgresDatabase
+from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
 
@@ -65,7 +65,7 @@ async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
         """Ask for nothing."""
 
     with monkeypatch.context() as patched:
-        patched.setattr("strongroom.store.pool.connect", opened_and_given_up)
+        patched.setattr("strongroom.store.postgres.pool.connect", opened_and_given_up)
         asking = asyncio.create_task(db.read(nothing))
         with pytest.raises(asyncio.CancelledError):
             await asking

@@ -19,8 +19,8 @@ import pytest
 from strongroom import archive, sealing
 from strongroom.archive import Manifest, Reader, Row, Writer
 from strongroom.cli import main
-from strongroom.store.backup import backup
-from strongroom.store.pool import connect
+from strongroom.store.maintenance.backup import backup
+from strongroom.store.postgres.pool import connect
 from tests.conftest import START, Clock
 from tests.moving import live_in, rows_of
 from tests.sampling import DAY, LONG, one_of

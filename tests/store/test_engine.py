@@ -14,7 +14,7 @@ from strongroom.actions import documents, vaults
 from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
 from strongroom.model import Actor, Document, Terms
 from strongroom.store import Database, Tx, Undo, open_database
-from strongroom.store.documents import Show
+from strongroom.store.queries.documents import Show
 from tests.conftest import Clock, runs
 from tests.postgres import Postgres
 

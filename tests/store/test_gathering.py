@@ -14,10 +14,10 @@ from strongroom import store
 from strongroom.errors import Unauthorized, Unavailable
 from strongroom.model import Login
 from strongroom.store import Tx, open_database
-from strongroom.store.accounts import _BY_EMAIL, _WITH_HASH
-from strongroom.store.gathering import MOST, Gathering
-from strongroom.store.postgres import PostgresDatabase
-from strongroom.store.riding import Proof
+from strongroom.store.postgres.engine import PostgresDatabase
+from strongroom.store.postgres.read_batches import MOST, Gathering
+from strongroom.store.queries.accounts import _BY_EMAIL, _WITH_HASH
+from strongroom.store.session_check import Proof
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
 from tests.postgres import postgres

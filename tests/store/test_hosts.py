@@ -9,7 +9,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from strongroom import store
-from strongroom.store import hosts, open_database, pool
+from strongroom.store import open_database
+from strongroom.store.postgres import hosts, pool
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
 

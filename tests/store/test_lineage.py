@@ -9,7 +9,7 @@ from typing import Any
 
 from strongroom import create_server
 from strongroom.store import open_database
-from strongroom.store.copy import copy
+from strongroom.store.maintenance.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
 from tests.moving import Served, alter, rows_of
 from tests.postgres import postgres

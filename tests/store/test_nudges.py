@@ -9,7 +9,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from strongroom.store import Database, Nudge, Tx, accounts, notify, nudges, open_database, sessions
+from strongroom.store import Database, Nudge, Tx, open_database
+from strongroom.store.postgres import notify
+from strongroom.store.queries import accounts, sessions
+from strongroom.store.sqlite import change_watch
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
 from tests.support.waiting import until_async
@@ -193,4 +196,4 @@ async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock
 
 def test_a_file_is_looked_at_often() -> None:
     """Fifty times a second: an event of another process is not late."""
-    assert nudges.LOOK_SECONDS <= 0.02
+    assert change_watch.LOOK_SECONDS <= 0.02

@@ -19,10 +19,12 @@ import pytest
 from strongroom import create_server
 from strongroom.archive import BadArchive, Reader, Writer
 from strongroom.errors import Unavailable
-from strongroom.store import CannotOpen, lineage, migrations, open_database, restore, sides, turns
-from strongroom.store.backup import Busy, backup, verify
-from strongroom.store.pool import connect
-from strongroom.store.sides import CannotCopy
+from strongroom.store import CannotOpen, locks, migrations, open_database
+from strongroom.store.maintenance import copy_endpoints, restore
+from strongroom.store.maintenance.backup import Busy, backup, verify
+from strongroom.store.maintenance.copy_endpoints import CannotCopy
+from strongroom.store.postgres.pool import connect
+from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
 from tests.moving import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
 from tests.postgres import postgres
@@ -226,7 +228,7 @@ async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) 
         def there() -> None:
             async def run() -> None:
                 with pytest.raises(Unavailable) as refused:
-                    await node.read(lineage.epoch)
+                    await node.read(epochs.epoch)
                 heard.append(refused.value.message)
 
             asyncio.run(run())
@@ -238,7 +240,7 @@ async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) 
     await put_back(where, archive, Silence(ask))
     assert heard
     assert all("being restored" in words for words in heard)
-    assert await node.read(lineage.epoch) == "a new epoch"
+    assert await node.read(epochs.epoch) == "a new epoch"
     await node.close()
 
 
@@ -276,7 +278,7 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 @runs
 async def test_a_backup_is_one_moment(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written while it is made is not in it, in no table."""
-    monkeypatch.setattr(sides, "PAGE_ROWS", 3)
+    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 3)
     await live_in(where, clock)
     before = await copied_rows_of(where)
     writes = iter(range(10_000))
@@ -304,7 +306,7 @@ async def test_a_restore_that_dies_has_changed_nothing(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it is while it fills and checks; and the next one goes through."""
-    monkeypatch.setattr(sides, "PAGE_ROWS", 3)
+    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 3)
     await live_in(where, clock)
     archive = await archive_of(where)
     await alter(where, "INSERT INTO users (id, email, created_at, updated_at) VALUES ('late', 'l@x', 1, 1)")
@@ -362,7 +364,7 @@ async def test_a_switch_that_dies_is_finished_by_the_next_restore(
     kept = await rows_of(f"{where}.before-20241114T160000Z")
     assert ("in the log", "log@x") in [row[:2] for row in kept["users"]]
     await open_database(where, clock).close()
-    assert turns.lock_of(Path(where)).word == ""
+    assert locks.lock_of(Path(where)).word == ""
 
 
 @runs
@@ -373,7 +375,7 @@ async def test_a_restore_that_reads_back_otherwise_is_undone(
     await live_in(where, clock)
     archive = await archive_of(where)
     before = await rows_of(where)
-    kind: Any = sides._PostgresSide if "://" in where else sides._SqliteSide
+    kind: Any = copy_endpoints._PostgresSide if "://" in where else copy_endpoints._SqliteSide
     real = kind.add
 
     async def lossy(self: Any, table: Any, page: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from strongroom.store.salvage import salvage
+from strongroom.store.maintenance.salvage import salvage
 from tests.conftest import START, Open, runs
 from tests.moving import rows_of
 from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good

@@ -16,8 +16,8 @@ import pytest
 from strongroom import store
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import CannotOpen, Tx, open_database
-from strongroom.store.disk import has_wal_fault
-from strongroom.store.sqlite import SqliteDatabase
+from strongroom.store.sqlite.database_file import has_wal_fault
+from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
 from tests.store.test_engine import add, everything, owner, vault
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from strongroom.store import wal
+from strongroom.store.sqlite import write_ahead_log
 
 CHANCE = random.Random(5)  # noqa: S311
 
@@ -29,7 +29,7 @@ def test_it_is_the_documented_one(order: str, pairs: int) -> None:
     """A header has 3 pairs, a frame of any size of page one more than the page; all bits set is the largest sum."""
     for data in (CHANCE.randbytes(8 * pairs), b"\xff" * 8 * pairs, bytes(8 * pairs)):
         for sums in ((0, 0), (2**32 - 1, 2**32 - 1), (CHANCE.getrandbits(32), CHANCE.getrandbits(32))):
-            assert wal._checksum(data, order, sums) == as_documented(data, order, sums)
+            assert write_ahead_log._checksum(data, order, sums) == as_documented(data, order, sums)
 
 
 def test_it_is_faster_than_pair_by_pair() -> None:
@@ -42,4 +42,6 @@ def test_it_is_faster_than_pair_by_pair() -> None:
             checksum(frame, "<", (1, 2))  # type: ignore[operator]
         return time.process_time() - began
 
-    assert min(seconds(wal._checksum) for _ in range(3)) < min(seconds(as_documented) for _ in range(3)) / 1.5
+    assert (
+        min(seconds(write_ahead_log._checksum) for _ in range(3)) < min(seconds(as_documented) for _ in range(3)) / 1.5
+    )

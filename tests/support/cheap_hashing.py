@@ -39,7 +39,7 @@ def install(*, client: bool = True) -> Callable[[], None]:
     """Make hashing cheap in this process; the function that undoes it."""
     patches = list(_SERVER)
     if client:
-        from strongroom.client import primitives
+        from strongroom.client.format import primitives
 
         patches.append((primitives, "argon2id", _argon2id))
     real = [(module, name, getattr(module, name)) for module, name, _ in patches]

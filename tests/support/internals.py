@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.server import Server
-from strongroom.server.room import Room
+from strongroom.server.context import Room
 from strongroom.store import Database
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from strongroom import create_server, identifiers
 from strongroom.actions import accounts
 from strongroom.model import Origin
-from strongroom.store.pool import place
+from strongroom.store.postgres.pool import place
 from strongroom.wire import Register
 from tests.conftest import SECRET, Clock
 from tests.moving import alter

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom import store
-from strongroom.actions import batches, operations, writing
+from strongroom.actions import account_write, batches, document_operations
 from strongroom.errors import Refusal, UidTaken
 from strongroom.model import Document, Expected
 from strongroom.server.routes import documents as routes
@@ -54,7 +54,7 @@ def without_tombstones(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(store.documents, "after", after)
 
 
-async def created_again(made: writing.Writing, _new: Document) -> Document | UidTaken:
+async def created_again(made: account_write.Writing, _new: Document) -> Document | UidTaken:
     """Do not recognise a create that was sent before."""
     del made
     return UidTaken()
@@ -101,7 +101,7 @@ FAULTS: dict[str, Plant] = {
     "next is one too high": replaced(routes, "_tail", next_too_far),
     "a list forgets its collection": listed(" AND collection = :collection_0", ""),
     "tombstones are left out": without_tombstones,
-    "a create that is sent again is refused": replaced(operations, "_created_before", created_again),
+    "a create that is sent again is refused": replaced(document_operations, "_created_before", created_again),
     "the clock follows the machine's": respelled(store.ledgers, "_DRAW", _NEXT, ":last"),
     "a batch is half written": replaced(batches, "run", half_done),
     "a put does not look at the version": replaced(Expected, "allows", lambda _expected, _version: True),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.client import box, encoding, names, padding, primitives, tokens
-from strongroom.client.derive import Descriptor
-from strongroom.client.keys import AccountKey
-from strongroom.client.padding import Content
-from strongroom.client.recovery import RecoveryKey
+from strongroom.client.format import box, encoding, names, padding, primitives, tokens
+from strongroom.client.format.derive import Descriptor
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.padding import Content
+from strongroom.client.format.recovery import RecoveryKey
 from tests.vectors.book import (
     ACCOUNT_KEY,
     EMAIL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from strongroom.client import encoding
+from strongroom.client.format import encoding
 from strongroom.errors import Refusal
 from tests.vectors.operations import OPERATIONS, Given
 

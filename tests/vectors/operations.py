@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from strongroom.client import box, derive, encoding, keyring, memory, names, padding, recovery, seal, tokens
-from strongroom.client.derive import Descriptor, Floor, PasswordKeys
-from strongroom.client.keyring import Keyring
-from strongroom.client.keys import AccountKey, CollectionKey, VaultKey
-from strongroom.client.padding import Content
-from strongroom.client.recovery import RecoveryKey
+from strongroom.client.format import box, derive, encoding, keyring, names, padding, recovery, seal, tokens
+from strongroom.client.format.derive import Descriptor, Floor, PasswordKeys
+from strongroom.client.format.keyring import Keyring
+from strongroom.client.format.keys import AccountKey, CollectionKey, VaultKey
+from strongroom.client.format.padding import Content
+from strongroom.client.format.recovery import RecoveryKey
+from strongroom.client.operations import memory
 from strongroom.model import Document, Vault
 
 Given = dict[str, Any]

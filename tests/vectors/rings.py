@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from strongroom.client import box, derive, encoding, memory, padding, recovery
-from strongroom.client.derive import Descriptor
-from strongroom.client.keyring import Keyring
-from strongroom.client.keys import AccountKey
-from strongroom.client.padding import Content
-from strongroom.client.recovery import RecoveryKey
+from strongroom.client.format import box, derive, encoding, padding, recovery
+from strongroom.client.format.derive import Descriptor
+from strongroom.client.format.keyring import Keyring
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.padding import Content
+from strongroom.client.format.recovery import RecoveryKey
+from strongroom.client.operations import memory
 from tests.vectors.book import (
     ACCOUNT_KEY,
     EMAIL,

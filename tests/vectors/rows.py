@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from strongroom.client import box, encoding, padding, seal
-from strongroom.client.keys import AccountKey
-from strongroom.client.padding import Content
+from strongroom.client.format import box, encoding, padding, seal
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.padding import Content
 from tests.vectors.book import (
     ACCOUNT_KEY,
     NOON,

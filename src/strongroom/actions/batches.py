@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strongroom import rules
-from strongroom.actions import operations
-from strongroom.actions.writing import Writing, begin
+from strongroom.actions import document_operations
+from strongroom.actions.account_write import Writing, begin
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Refusal, UidTaken
 from strongroom.model import Document, Expected, Permission
 from strongroom.wire import CreateOperation, DeleteOperation, PutOperation
@@ -38,7 +38,7 @@ async def run(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: Sequen
     outcomes: list[Document | Refusal] = []
     for part in _parts(wanted):
         if isinstance(part, list):
-            outcomes += await operations.create(writing, vault_uid, part)
+            outcomes += await document_operations.create(writing, vault_uid, part)
         else:
             outcomes.append(await _changed(writing, vault_uid, part))
     if failures := [
@@ -69,9 +69,9 @@ async def _changed(writing: Writing, vault_uid: str, operation: PutOperation | D
     uid = operation.uid.lower()
     try:
         if isinstance(operation, PutOperation):
-            return await operations.put(writing, vault_uid, uid, operation, Expected((operation.version,)))
+            return await document_operations.put(writing, vault_uid, uid, operation, Expected((operation.version,)))
         expected = None if operation.version is None else Expected((operation.version,))
-        return await operations.delete(writing, vault_uid, uid, expected)
+        return await document_operations.delete(writing, vault_uid, uid, expected)
     except (DocumentConflict, DocumentNotFound) as refusal:
         return refusal
 

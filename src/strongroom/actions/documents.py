@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from strongroom import rules, store
-from strongroom.actions import operations
-from strongroom.actions.writing import begin
+from strongroom.actions import document_operations
+from strongroom.actions.account_write import begin
 from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
-from strongroom.store.documents import Show
+from strongroom.store.queries.documents import Show
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from strongroom.model import Actor, Document, Expected, Head, Terms
     from strongroom.store import Tx
-    from strongroom.store.vaults import Span
+    from strongroom.store.queries.vaults import Span
     from strongroom.wire import CreateDocument, PutDocument
 
 
@@ -47,7 +47,7 @@ async def create(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: Cre
     rules.require_collection(actor, wanted.collection)
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms, documents=1, size=rules.octets(wanted.data, wanted.hmac))
-    [document] = await operations.create(writing, vault_uid, [wanted])
+    [document] = await document_operations.create(writing, vault_uid, [wanted])
     if isinstance(document, UidTaken):
         raise document
     return await writing.end((document, writing.changed), vault_uid)
@@ -176,14 +176,14 @@ async def put(
     """Replace a document's ciphertext if the client saw its latest version; a deleted one comes back to life."""
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms)
-    return await writing.end(await operations.put(writing, vault_uid, uid, wanted, expected), vault_uid)
+    return await writing.end(await document_operations.put(writing, vault_uid, uid, wanted, expected), vault_uid)
 
 
 async def delete(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, uid: str, expected: Expected | None) -> Document:
     """Make a document a tombstone."""
     rules.require_vault(actor, vault_uid)
     writing = await begin(tx, actor, terms)
-    tombstone = await operations.delete(writing, vault_uid, uid, expected)
+    tombstone = await document_operations.delete(writing, vault_uid, uid, expected)
     shown = await store.documents.get(tx, actor.user_id, vault_uid, uid) if rules.may_read(actor) else None
     return await writing.end(shown or tombstone, vault_uid)
 

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from strongroom import rules, store
 from strongroom.actions import events, sessions
-from strongroom.actions.writing import require_room
+from strongroom.actions.account_write import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
 from strongroom.model import KEPT_ROW, EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
 from strongroom.store import Undo
@@ -20,7 +20,7 @@ from strongroom.wire import bad_line
 if TYPE_CHECKING:
     from strongroom.model import Actor, Mark, Origin, Terms
     from strongroom.store import Tx
-    from strongroom.store.imports import Import
+    from strongroom.store.queries.imports import Import
     from strongroom.wire import Header, Kept
 
 EMPTIED_AT_ONCE: Final = 200  # documents, each with its history

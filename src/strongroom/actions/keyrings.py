@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import descriptors, store
-from strongroom.actions import events, guessing
+from strongroom.actions import events, login_throttle
 from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound
 from strongroom.model import EventType, Expected, Keyring
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 async def ask(tx: Tx, address: str, account: str, email: str) -> str | None:
     """The descriptor of an email, if there is one. The question counts, whatever the answer."""
-    await guessing.asked(tx, address, account)
+    await login_throttle.asked(tx, address, account)
     return await store.accounts.kdf_of(tx, email)
 
 

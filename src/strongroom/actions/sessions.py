@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from strongroom import store
-from strongroom.actions import events, guessing
+from strongroom.actions import events, login_throttle
 from strongroom.errors import AccountDisabled, InvalidCredentials, SessionNotFound, Unauthorized
 from strongroom.model import Actor, EventType, Login
 from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from strongroom.credentials import Claims, Pair
     from strongroom.model import Origin, Session
     from strongroom.store import Tx
-    from strongroom.store.riding import Proof
+    from strongroom.store.session_check import Proof
 
 
 async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
@@ -30,11 +30,11 @@ async def log_in(
     tx: Tx, login: Login, checked: str, new_hash: str | None, pair: Pair, origin: Origin, address: str, account: str
 ) -> None:
     """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
-    await guessing.still_room(tx, address, account)
+    await login_throttle.still_room(tx, address, account)
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
     await open_(tx, login.id, checked, pair, origin)
-    await guessing.right(tx, address, account)
+    await login_throttle.right(tx, address, account)
     await events.note(tx, login.id, EventType.LOGIN, origin)
 
 
@@ -62,7 +62,7 @@ async def require_open(tx: Tx, actor: Actor) -> None:
         found = None if actor.session_id is None else await store.sessions.use(tx, actor.user_id, actor.session_id)
         open_use(found)
         return
-    standing = await store.standing.of_account(tx, actor.user_id)
+    standing = await store.access_status.of_account(tx, actor.user_id)
     if standing.shut:
         raise AccountDisabled
     expires_at = actor.key.expires_at
@@ -131,4 +131,4 @@ async def purge(tx: Tx, event_days: int) -> None:
     """Forget what has expired: sessions, tokens, old lines of logs, failures that count no more."""
     await store.sessions.purge(tx)
     await store.events.purge(tx, tx.now - event_days * DAY)
-    await guessing.purge(tx)
+    await login_throttle.purge(tx)

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from strongroom import identifiers, rules, store
-from strongroom.actions.writing import Writing, begin
+from strongroom.actions.account_write import Writing, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
 from strongroom.model import KEPT_ROW, VaultChange
 from strongroom.store import Duplicate, Undo

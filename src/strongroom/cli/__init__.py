@@ -26,9 +26,9 @@ class _Version(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         """Print and end."""
-        from strongroom.server import operate
+        from strongroom.server.admin import operations
 
-        terminal.say(f"strongroom {__version__} (schema {operate.newest_schema()})")
+        terminal.say(f"strongroom {__version__} (schema {operations.newest_schema()})")
         parser.exit()
 
 
@@ -65,10 +65,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import serving
+    from strongroom.cli import serve
 
     parser.description = "Run the server until SIGTERM or SIGINT. SIGHUP reads secrets and certificate anew."
-    serving.add_options(parser)
+    serve.add_options(parser)
     ends = terminal.exit_codes("ended by a signal", "1 the disk or a worker failed", "74 the database is damaged")
     parser.epilog = f"{parser.epilog} {ends}"
     parser.add_argument(
@@ -77,17 +77,17 @@ def _serve(parser: argparse.ArgumentParser) -> None:
         help="refuse a database whose schema is not up to date, instead of bringing it up to date: "
         "'strongroom db migrate' does",
     )
-    parser.set_defaults(run=serving.serve)
+    parser.set_defaults(run=serve.serve)
 
 
 def _init(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import serving
+    from strongroom.cli import serve
 
     parser.description = (
         "Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone."
     )
     parser.epilog = terminal.exit_codes()
-    parser.set_defaults(run=serving.init)
+    parser.set_defaults(run=serve.init)
 
 
 def _backup(parser: argparse.ArgumentParser) -> None:
@@ -139,38 +139,38 @@ def _keys(parser: argparse.ArgumentParser) -> None:
 
 
 def _stats(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import service
+    from strongroom.cli import maintenance
 
-    service.add_stats(parser)
+    maintenance.add_stats(parser)
 
 
 def _vacuum(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import service
+    from strongroom.cli import maintenance
 
-    service.add_vacuum(parser)
+    maintenance.add_vacuum(parser)
 
 
 def _config(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import service
+    from strongroom.cli import maintenance
 
-    service.add_config(parser)
+    maintenance.add_config(parser)
 
 
 def _ready(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import asking, configuration
+    from strongroom.cli import configuration, ready
 
     parser.description = "Ask the server that runs on this machine with these settings whether it can do its work."
     parser.epilog = terminal.exit_codes("it is ready", "1 it is not ready, or does not answer")
     configuration.add_option(parser)
-    parser.set_defaults(run=asking.ready)
+    parser.set_defaults(run=ready.ready)
 
 
 def _systemd(parser: argparse.ArgumentParser) -> None:
-    from strongroom.cli import unit
+    from strongroom.cli import systemd
 
     parser.description = "Print a unit for systemd that locks the service in; its first lines say how to install it."
     parser.epilog = terminal.exit_codes()
-    parser.set_defaults(run=unit.systemd)
+    parser.set_defaults(run=systemd.systemd)
 
 
 _COMMANDS: Final = (

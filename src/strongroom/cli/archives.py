@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Protocol, runtime_
 
 from strongroom.archive import BadArchive
 from strongroom.cli import terminal
-from strongroom.store import disk, owners, turns
+from strongroom.store import file_owners, locks
+from strongroom.store.sqlite import database_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,7 +45,7 @@ class _Out:
     """A new file that is written back to the disk as it grows, and whose bytes are summed up."""
 
     def __init__(self, path: Path, *, for_service: bool) -> None:
-        descriptor = turns.begin_half(path, for_service=for_service)
+        descriptor = locks.begin_half(path, for_service=for_service)
         self._held = os.dup(descriptor)  # the lock stays until the file has its name, or is gone
         self._file = os.fdopen(descriptor, "wb", buffering=64 * 1024)
         self._digest = hashlib.sha256()
@@ -97,9 +98,9 @@ def write(
     """
     if path.exists():
         raise terminal.Stop(f"{path} exists already; name another file, for nothing is ever written over.")
-    half = path.with_name(f".{path.name}.{os.getpid()}{turns.HALF}")
+    half = path.with_name(f".{path.name}.{os.getpid()}{locks.HALF}")
     out = None
-    turns.abandoned(path.parent, remove=True)
+    locks.abandoned(path.parent, remove=True)
     try:
         out = _Out(half, for_service=for_service)
         sink = _sealed(out, key)
@@ -111,7 +112,7 @@ def write(
         if not (_digest_of(half, rest) == written if key.recipient else _reads_as(checksum, check, half)):
             raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
         _give_name(half, path)
-        disk.sync_folder(path.parent)
+        database_file.sync_folder(path.parent)
     except FileExistsError:
         raise terminal.Stop(f"{path} was made by somebody else meanwhile; nothing is ever written over.") from None
     except OSError as error:
@@ -244,7 +245,7 @@ def opened_stream(name: str) -> Iterator[IO[bytes]]:
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - closed below
     except PermissionError as error:
-        advice = owners.run_as_owner(Path(name))
+        advice = file_owners.run_as_owner(Path(name))
         raise terminal.Stop(f"Cannot read {name}: {error.strerror}. {advice}") from None
     except OSError as error:
         raise terminal.Stop(f"Cannot read {name}: {error.strerror}.") from None

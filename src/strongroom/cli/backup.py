@@ -171,11 +171,11 @@ class _Made:
 
     def fill(self, sink: Any) -> str:
         """Write the archive; its checksum."""
-        from strongroom.server import operate
+        from strongroom.server.admin import operations
 
         with suppress(AttributeError, OSError):  # no such call, or the system refuses it: it is made all the same
             os.nice(_NICENESS)
-        self.result = operate.backup(self._settings, sink, self._watcher, alone=self._alone)
+        self.result = operations.backup(self._settings, sink, self._watcher, alone=self._alone)
         return self.result[1]
 
 
@@ -201,7 +201,7 @@ def _refuse_an_empty_name(name: str) -> None:
 
 def _latest(settings: Settings) -> Path:
     """The newest backup in BACKUP_DIR, but for those that are dated later than now."""
-    from strongroom.server import schedule
+    from strongroom.server import backup_schedule
 
     if not settings.backup_dir:
         raise terminal.Stop("BACKUP_DIR is not set, so that no backup is the latest; set it, or name a FILE.")
@@ -210,9 +210,9 @@ def _latest(settings: Settings) -> Path:
         os.scandir(folder).close()
     except OSError as error:
         raise terminal.Stop(f"Cannot read BACKUP_DIR {folder}: {error.strerror}.") from None
-    newest = schedule.newest(folder, _clock())
+    newest = backup_schedule.newest(folder, _clock())
     if newest is None:
-        ahead = len(schedule.backups_in(folder))
+        ahead = len(backup_schedule.backups_in(folder))
         but = f", but for {ahead:,} dated later than now, which 'strongroom doctor' names" if ahead else ""
         raise terminal.Stop(f"There is no backup in BACKUP_DIR {folder}{but}.")
     return newest.path
@@ -256,7 +256,7 @@ def _verified(
 ) -> tuple[Manifest, str]:
     """Read an archive to its end; what it says of itself, and its checksum."""
     from strongroom.cli import archives
-    from strongroom.store.backup import verify
+    from strongroom.store.maintenance.backup import verify
 
     with (
         _in_sentences(watcher or _Watcher()) as watching,
@@ -268,9 +268,9 @@ def _verified(
 
 def _scheduled(settings: Settings) -> int:
     """Make one in the folder, unless somebody else does or it is not time; then let go of those that are too old."""
-    from strongroom.server import schedule
-    from strongroom.store.owners import make_folder
-    from strongroom.store.turns import FileLock
+    from strongroom.server import backup_schedule
+    from strongroom.store.file_owners import make_folder
+    from strongroom.store.locks import FileLock
 
     folder = Path(settings.backup_dir)
     now = _clock()
@@ -282,12 +282,12 @@ def _scheduled(settings: Settings) -> int:
     if not lock.alone():
         return 0
     code = 0
-    if schedule.is_due(folder, settings.backup_every, now):
+    if backup_schedule.is_due(folder, settings.backup_every, now):
         left_out = _make_scheduled(folder, settings, now)
         if left_out is None:
             return 0
         code = _told_of(left_out)
-    newest = schedule.newest(folder, _clock())
+    newest = backup_schedule.newest(folder, _clock())
     if settings.backup_to and newest is not None:
         _send(newest.path, settings)
     return code
@@ -295,10 +295,10 @@ def _scheduled(settings: Settings) -> int:
 
 def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | None:
     """Make one, and let go of those that are too old; what it lacks, or None if another node is making one."""
-    from strongroom.server import schedule
-    from strongroom.store.backup import Busy
+    from strongroom.server import backup_schedule
+    from strongroom.store.maintenance.backup import Busy
 
-    path = folder / schedule.free_name(folder, now)
+    path = folder / backup_schedule.free_name(folder, now)
     try:
         manifest, _, size, left_out = _make(path, settings, alone=True)
     except Busy:
@@ -306,7 +306,7 @@ def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | N
     seconds = (_clock() - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
     try:
-        for old in schedule.expired(schedule.backups_in(folder), settings.backup_keep, _clock(), path):
+        for old in backup_schedule.expired(backup_schedule.backups_in(folder), settings.backup_keep, _clock(), path):
             old.path.unlink(missing_ok=True)
     except OSError as error:
         raise terminal.Stop(f"Cannot delete old backups in BACKUP_DIR {folder}: {error.strerror}.") from None
@@ -337,12 +337,12 @@ def restore(options: argparse.Namespace) -> int:
     """Restore a service."""
     from strongroom.archive import Reader
     from strongroom.cli import archives
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     settings = configuration.settings_of(options)
     name = _archive_named(options, settings)
     with _in_sentences(_Watcher()):
-        near = operate.look_before_restore(settings, new=options.new)
+        near = operations.look_before_restore(settings, new=options.new)
     with archives.opened_file(name, near, _fetcher(name, settings)) as file:
         asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
         passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
@@ -350,7 +350,7 @@ def restore(options: argparse.Namespace) -> int:
         file.seek(0)
         with _in_sentences(_Watcher()) as watcher, archives.opened(file, name, passphrase, options.identity) as source:
             archive = Reader(source)
-            restored = operate.restore(settings, archive, watcher, new=options.new)
+            restored = operations.restore(settings, archive, watcher, new=options.new)
     origin = "standard input" if name == archives.STREAM else name
     terminal.say(
         f"restored {restored.rows:,} rows, made {_made_at(archive.manifest)}, from {origin} into {restored.into}, "
@@ -434,7 +434,7 @@ def _in_sentences(watcher: W) -> Iterator[W]:
     """Whatever stops the work becomes one sentence."""
     from strongroom.archive import BadArchive
     from strongroom.store import CannotOpen
-    from strongroom.store.sides import CannotCopy
+    from strongroom.store.maintenance.copy_endpoints import CannotCopy
 
     try:
         yield watcher

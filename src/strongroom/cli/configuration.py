@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Mapping
 
-    from strongroom.server.doctor import Origin
+    from strongroom.server.admin.doctor import Origin
     from strongroom.server.settings import Settings
 
 ENV_FILE: Final = ".env"
@@ -85,7 +85,7 @@ class Configuration:
     @property
     def origin(self) -> Origin:
         """What the doctor looks at: the files that were read, and what is odd about them."""
-        from strongroom.server.doctor import Origin
+        from strongroom.server.admin.doctor import Origin
 
         given = {setting: self.values[setting.variable] for setting in TABLE if setting.is_secret}
         in_file = any(value.source == str(self.file) and value.name == at.variable for at, value in given.items())
@@ -126,7 +126,7 @@ def settings_of(options: argparse.Namespace, without: Collection[str] = NO_TOKEN
 def checked(configured: Configuration, without: Collection[str]) -> Settings:
     """What all of it means. A database that this user may not even look at ends the command too."""
     from strongroom.server.settings import BadSetting
-    from strongroom.store import owners
+    from strongroom.store import file_owners
 
     try:
         settings = configured.settings(without)
@@ -136,13 +136,13 @@ def checked(configured: Configuration, without: Collection[str]) -> Settings:
         return settings
     path = Path(settings.db_path).expanduser().absolute()
     try:
-        may = owners.is_readable(path)
+        may = file_owners.is_readable(path)
     except PermissionError:
         may = False
     except OSError:
         may = True  # it is no file: whoever opens it says so
     if not may:
-        raise terminal.Stop(f"Cannot open the database {path}: Permission denied. {owners.run_as_owner(path)}")
+        raise terminal.Stop(f"Cannot open the database {path}: Permission denied. {file_owners.run_as_owner(path)}")
     return settings
 
 
@@ -184,9 +184,9 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
     try:
         text = path.read_text("utf-8-sig")
     except PermissionError as error:
-        from strongroom.store import owners
+        from strongroom.store import file_owners
 
-        raise _cannot_read(path, str(error.strerror), owners.run_as_owner(path)) from None
+        raise _cannot_read(path, str(error.strerror), file_owners.run_as_owner(path)) from None
     except (OSError, UnicodeDecodeError) as error:
         raise _cannot_read(path, getattr(error, "strerror", None) or "it is not text") from None
     values: dict[str, str] = {}

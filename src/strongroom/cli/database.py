@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.cli import operating, terminal
+from strongroom.cli import common, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -43,12 +43,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         description="Bring the schema of the database up to date, or make it. 'strongroom serve' does the same by "
         "itself, unless it is told --no-migrate. Beside a file a copy of it is kept as it was.",
     )
-    operating.add_options(migrating)
+    common.add_options(migrating)
     migrating.set_defaults(run=migrate)
     renewing = commands.add_parser(
         "new-epoch", help="tell clients that the database went back in time", description=_NEW_EPOCH
     )
-    operating.add_options(renewing, asks=True)
+    common.add_options(renewing, asks=True)
     renewing.set_defaults(run=new_epoch)
 
 
@@ -57,7 +57,7 @@ def copy(options: argparse.Namespace) -> int:
     import asyncio
 
     from strongroom.store import CannotOpen
-    from strongroom.store import copy as store
+    from strongroom.store.maintenance import copy as store
 
     watcher = _Watcher()
     work = store.copy(_address(options.source), _address(options.target), _clock, watcher)
@@ -74,30 +74,30 @@ def copy(options: argparse.Namespace) -> int:
 
 def migrate(options: argparse.Namespace) -> int:
     """Bring the schema up to date."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
-    with operating.settings_of(options) as settings:
-        where, taken = operate.migrate(settings)
-    did = f"took {operating.several(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
-    return operating.answer(options, {"data": where, "steps": taken}, f"{where} {did}.")
+    with common.settings_of(options) as settings:
+        where, taken = operations.migrate(settings)
+    did = f"took {common.several(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
+    return common.answer(options, {"data": where, "steps": taken}, f"{where} {did}.")
 
 
 def new_epoch(options: argparse.Namespace) -> int:
     """Begin a new epoch."""
-    from strongroom.server import operate
-    from strongroom.store.sides import CannotCopy
+    from strongroom.server.admin import operations
+    from strongroom.store.maintenance.copy_endpoints import CannotCopy
 
-    with operating.settings_of(options) as settings:
+    with common.settings_of(options) as settings:
         terminal.confirm(
             "Give the database a new epoch, so that every client compares all that it has with the server?",
             yes=options.yes,
         )
         try:
-            where, before, after = operate.begin_new_epoch(settings)
+            where, before, after = operations.begin_new_epoch(settings)
         except CannotCopy as error:
             raise terminal.Stop(str(error)) from None
     value = {"data": where, "epochBefore": before, "epoch": after}
-    return operating.answer(options, value, f"{where}: the epoch was {before} and is {after} now.")
+    return common.answer(options, value, f"{where}: the epoch was {before} and is {after} now.")
 
 
 class _Watcher:
@@ -117,7 +117,7 @@ class _Watcher:
 
     def verified(self, counts: dict[str, tuple[int, int]]) -> None:
         """Show how many rows of each table both sides hold."""
-        from strongroom.store.copy import LEFT_OUT
+        from strongroom.store.maintenance.copy import LEFT_OUT
 
         self.bar.clear()
         rows = [("table", "source", "target"), *((name, f"{a:,}", f"{b:,}") for name, (a, b) in counts.items())]

@@ -18,11 +18,11 @@ Settings are read as for 'strongroom serve'.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What `strongroom doctor` takes."""
-    from strongroom.cli import operating, serving
+    from strongroom.cli import common, serve
 
     parser.description = _DOCTOR
     parser.add_argument("--json", action="store_true", help="print it as JSON")
-    serving.add_options(parser, operating.WHERE)
+    serve.add_options(parser, common.WHERE)
     parser.epilog = f"{parser.epilog} {terminal.exit_codes('no fault was found', '1 there is a fault')}"
     parser.set_defaults(run=doctor)
 
@@ -30,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
     from strongroom.model import Verdict, fault
-    from strongroom.server import doctor as examining
+    from strongroom.server.admin import doctor as examining
 
     configured = configuration.read(options)
     settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.cli import operating, terminal
-from strongroom.cli.operating import changed, moment, settings_of
+from strongroom.cli import common, terminal
+from strongroom.cli.common import changed, moment, settings_of
 
 if TYPE_CHECKING:
     import argparse
@@ -18,24 +18,24 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "list", help="list API keys", description="List the API keys of an account, or of all. Secrets are not kept."
     )
     listing.add_argument("who", metavar="ACCOUNT", nargs="?", help="the email or the id of one account")
-    operating.add_options(listing)
+    common.add_options(listing)
     listing.set_defaults(run=list_)
     revoking = commands.add_parser(
         "revoke", help="revoke an API key", description="Revoke an API key: it is refused at once, and for good."
     )
     revoking.add_argument("who", metavar="ACCOUNT", help="the email or the id of its account")
     revoking.add_argument("uid", metavar="KEY", help="the uid of the key, as 'strongroom keys list' shows it")
-    operating.add_options(revoking, asks=True)
+    common.add_options(revoking, asks=True)
     revoking.set_defaults(run=revoke)
 
 
 def list_(options: argparse.Namespace) -> int:
     """List API keys."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = None if options.who is None else operate.user(settings, options.who)
-        found = operate.keys(settings, account)
+        account = None if options.who is None else operations.user(settings, options.who)
+        found = operations.keys(settings, account)
     if options.json:
         terminal.show_json({"keys": found})
         return 0
@@ -49,13 +49,13 @@ def list_(options: argparse.Namespace) -> int:
 
 def revoke(options: argparse.Namespace) -> int:
     """Revoke an API key."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operate.user(settings, options.who)
-        key = next((key for key in operate.keys(settings, account) if key.uid == options.uid.lower()), None)
+        account = operations.user(settings, options.who)
+        key = next((key for key in operations.keys(settings, account) if key.uid == options.uid.lower()), None)
         if key is None:
-            raise terminal.Stop(f"{account.email} has no API key {options.uid}.", operating.NOT_THERE)
+            raise terminal.Stop(f"{account.email} has no API key {options.uid}.", common.NOT_THERE)
         terminal.confirm(f"Revoke the API key {key.name!r} ({key.uid}) of {account.email}?", yes=options.yes)
-        operate.revoke(settings, key)
+        operations.revoke(settings, key)
     return changed(options, settings, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}.")

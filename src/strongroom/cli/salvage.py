@@ -34,16 +34,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def salvage(options: argparse.Namespace) -> int:
     """Bring out what can be read; the exit code."""
-    from strongroom.server import operate
-    from strongroom.store.owners import run_as_owner
-    from strongroom.store.sides import CannotCopy
+    from strongroom.server.admin import operations
+    from strongroom.store.file_owners import run_as_owner
+    from strongroom.store.maintenance.copy_endpoints import CannotCopy
 
     source, target = Path(options.source), Path(options.target)
     log = None if options.log is None else Path(options.log)
     if log is not None and not log.is_file():
         raise terminal.Stop(f"There is no file {log}.")
     try:
-        outcomes = operate.salvage(source, target, log)
+        outcomes = operations.salvage(source, target, log)
     except CannotCopy as error:
         raise terminal.Stop(str(error)) from None
     except PermissionError as error:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.cli import operating, terminal
-from strongroom.cli.operating import changed, moment, settings_of, several, size
+from strongroom.cli import common, terminal
+from strongroom.cli.common import changed, moment, settings_of, several, size
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +20,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
     def command(name: str, run: Callable[..., int], says: str, more: str = "", *, asks: bool = False) -> Any:
         made = commands.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}. {more}")
-        operating.add_options(made, asks=asks)
+        common.add_options(made, asks=asks)
         made.set_defaults(run=run)
         return made
 
@@ -52,10 +52,10 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def list_(options: argparse.Namespace) -> int:
     """List the accounts."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        found = operate.users(settings)
+        found = operations.users(settings)
     if options.json:
         terminal.show_json({"accounts": found})
         return 0
@@ -78,11 +78,11 @@ def list_(options: argparse.Namespace) -> int:
 def add(options: argparse.Namespace) -> int:
     """Add an account."""
     from strongroom.errors import EmailAlreadyExists
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
         try:
-            user_id = operate.add_user(settings, options.email, terminal.ask_secret("Password"))
+            user_id = operations.add_user(settings, options.email, terminal.ask_secret("Password"))
         except EmailAlreadyExists:
             raise terminal.Stop(f"There is an account {options.email} already; nothing was changed.") from None
     return changed(options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
@@ -90,23 +90,23 @@ def add(options: argparse.Namespace) -> int:
 
 def disable(options: argparse.Namespace) -> int:
     """Shut an account."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operate.user(settings, options.who)
+        account = operations.user(settings, options.who)
         terminal.confirm(f"Disable the account {account.email} ({account.id})?", yes=options.yes)
-        done = operate.disable(settings, account)
+        done = operations.disable(settings, account)
     said = "is disabled; its sessions and keys are refused" if done else "was disabled already"
     return changed(options, settings, {"id": account.id, "disabled": True, "changed": done}, f"{account.email} {said}.")
 
 
 def enable(options: argparse.Namespace) -> int:
     """Open an account that was shut."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operate.user(settings, options.who)
-        done = operate.enable(settings, account)
+        account = operations.user(settings, options.who)
+        done = operations.enable(settings, account)
     said = "is enabled; its sessions and keys are as they were" if done else "was not disabled"
     return changed(
         options, settings, {"id": account.id, "disabled": False, "changed": done}, f"{account.email} {said}."
@@ -115,17 +115,17 @@ def enable(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     """Delete an account."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operate.user(settings, options.who)
+        account = operations.user(settings, options.who)
         holds = f"{several(account.vaults, 'vault')}, {several(account.documents, 'document')}, {size(account.bytes)}"
         terminal.confirm(
             f"Delete the account {account.email} ({account.id}) with {holds}? This cannot be undone.",
             yes=options.yes,
             word=account.email,
         )
-        operate.delete(settings, account)
+        operations.delete(settings, account)
     return changed(
         options, settings, {"id": account.id, "deleted": True}, f"Deleted {account.email} and everything of it."
     )
@@ -133,13 +133,13 @@ def delete(options: argparse.Namespace) -> int:
 
 def sign_out(options: argparse.Namespace) -> int:
     """End every session of an account."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operate.user(settings, options.who)
+        account = operations.user(settings, options.who)
         open_ = several(account.sessions, "session")
         terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
-        ended = operate.sign_out(settings, account)
+        ended = operations.sign_out(settings, account)
     return changed(
         options, settings, {"id": account.id, "ended": ended}, f"Ended {several(ended, 'session')} of {account.email}."
     )
@@ -147,14 +147,14 @@ def sign_out(options: argparse.Namespace) -> int:
 
 def reset_throttle(options: argparse.Namespace) -> int:
     """Forget the failures that count against an account or an address."""
-    from strongroom.server import operate
+    from strongroom.server.admin import operations
 
     if options.email is None and options.address is None:
         raise terminal.Stop("Name an email, or an address with --address.")
     if options.address is not None and not _is_address(options.address):
         raise terminal.Stop(f"--address must be an address of IP like 203.0.113.7, not {options.address!r}.")
     with settings_of(options) as settings:
-        forgotten = operate.reset_throttle(settings, options.email, options.address)
+        forgotten = operations.reset_throttle(settings, options.email, options.address)
     return changed(options, settings, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")
 
 

@@ -28,10 +28,11 @@ The client itself stands on them:
 Randomness comes in by the door (`random`, the system's by default). No secret is in any repr.
 """
 
-from strongroom.client.awaiting import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
-from strongroom.client.blocking import Changes, Client, Collection, Vault
-from strongroom.client.documents import Document
+from strongroom.client.async_client import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
+from strongroom.client.client import Changes, Client, Collection, Vault
 from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.client.operations.documents import Document
+from strongroom.client.operations.vaults import Blob
 from strongroom.client.replica import (
     AsyncReplica,
     Conflict,
@@ -45,7 +46,6 @@ from strongroom.client.replica import (
     keep_theirs,
     merged,
 )
-from strongroom.client.vaults import Blob
 
 __all__ = [
     "AsyncChanges",

@@ -8,22 +8,23 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from strongroom.actions import lineage
+from strongroom.actions import epochs
 from strongroom.descriptors import Decoys
 from strongroom.options import TABLE
-from strongroom.server import asgi, opening
+from strongroom.server import opening
 from strongroom.server.app import App
-from strongroom.server.observe import Log, Silent
-from strongroom.server.room import Room
+from strongroom.server.context import Room
+from strongroom.server.monitoring.log import Log, Silent
 from strongroom.server.settings import Settings, resolve
+from strongroom.server.transport import asgi
 from strongroom.store import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.server.asgi import Receive, Scope, Send
-    from strongroom.server.board import Place
-    from strongroom.server.run import Runner
+    from strongroom.server.monitoring.shared_metrics import Place
+    from strongroom.server.transport.asgi import Receive, Scope, Send
+    from strongroom.server.transport.runner import Runner
 
 __all__ = ["Server", "create_server", "open_server"]
 
@@ -48,13 +49,14 @@ class Server:
         self, port: int | None = None, host: str | None = None, *, reread: Callable[[], Settings] | None = None
     ) -> None:
         """Serve until a signal or `close`; requests in hand are finished first. On SIGHUP the settings are `reread`."""
-        from strongroom.server import listening, notify, run
+        from strongroom.server import notify
+        from strongroom.server.transport import listeners, runner
 
-        doors = listening.open_doors(self.settings, host, port)
+        doors = listeners.open_doors(self.settings, host, port)
         try:
             told = self.settings, self.data_lies_in, doors
-            announce = partial(listening.announce, *told)
-            self._runner = run.Runner(self._app, doors, announce, reread, notifier=notify.Notifier())
+            announce = partial(listeners.announce, *told)
+            self._runner = runner.Runner(self._app, doors, announce, reread, notifier=notify.Notifier())
             self._runner.run()
         finally:
             doors.close()
@@ -117,8 +119,8 @@ def open_server(
         (log or Silent()).say("error", db.notice)
     if examine:
         db.examine()
-    decoys = Decoys(db.at_start(lineage.decoy_secret))
-    return Server(Room(settings, db, clock, log or Silent(), db.at_start(lineage.epoch), decoys, place))
+    decoys = Decoys(db.at_start(epochs.decoy_secret))
+    return Server(Room(settings, db, clock, log or Silent(), db.at_start(epochs.epoch), decoys, place))
 
 
 def create_server(

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from strongroom import rules
-from strongroom.actions import purging, sessions
+from strongroom.actions import retention, sessions
 from strongroom.errors import (
     InsufficientScope,
     InternalError,
@@ -17,19 +17,20 @@ from strongroom.errors import (
     Unauthorized,
     Unavailable,
 )
-from strongroom.server import memory, routes, tracing
-from strongroom.server.answers import Answer, Header, refusal_answer
-from strongroom.server.authenticate import authenticate, recognised, settle
+from strongroom.server import memory, routes
+from strongroom.server.authentication import authenticate, recognised, settle
+from strongroom.server.backup_schedule import Schedule
 from strongroom.server.cors import Cors
-from strongroom.server.http import NOBODY, Access, Call, Endpoint, Gone
-from strongroom.server.schedule import Schedule
-from strongroom.server.table import Table
+from strongroom.server.monitoring import tracing
+from strongroom.server.request import NOBODY, Access, Call, Endpoint, Gone
+from strongroom.server.response import Answer, Header, refusal_answer
+from strongroom.server.routing import Table
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
     from strongroom.model import ApiKey
-    from strongroom.server.board import Place
-    from strongroom.server.room import Room
+    from strongroom.server.context import Room
+    from strongroom.server.monitoring.shared_metrics import Place
 
 _PURGE_SECONDS: Final = 600
 _REST: Final = 4  # times as long as a step took, before the next
@@ -88,7 +89,7 @@ class App:
         """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
         while True:
             began = time.monotonic()
-            if not await self.room.db.write_long(purging.step, self.room.keeping):
+            if not await self.room.db.write_long(retention.step, self.room.keeping):
                 return
             await asyncio.sleep(_REST * (time.monotonic() - began))
 
@@ -170,7 +171,11 @@ class App:
         method = "-" if call.endpoint is None else call.endpoint.method
         self.room.meters.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
-            self._traces.request(call, status, seconds)
+            known = call.endpoint is not None
+            parent = (
+                call.header(b"traceparent") if call.is_from_a_proxy else None
+            )  # what others write counts for nothing
+            self._traces.request(method if known else "_OTHER", route if known else None, status, seconds, parent)
         self.room.log.request(
             call.method,
             route,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from strongroom.server.answers import Header
+    from strongroom.server.response import Header
 
 _EXPOSED: Final = b"ETag, Retry-After, X-Request-Id"
 _METHODS: Final = b"GET, HEAD, POST, PUT, DELETE, OPTIONS"

@@ -14,7 +14,7 @@ from strongroom.store import CannotReach
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from strongroom.server.observe import Log
+    from strongroom.server.monitoring.log import Log
 
 T = TypeVar("T")
 _FIRST_PAUSE: Final = 0.25  # seconds; each is longer than the one before

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom import credentials
 from strongroom.errors import Unavailable
-from strongroom.server.patience import patience
+from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.server.observe import Log
+    from strongroom.server.monitoring.log import Log
 
 MOST_WAITING: Final = 128  # passwords that wait; more would only make everybody wait longer
 PROVEN_SECONDS: Final = 30.0  # that a finished hash proves that the threads work

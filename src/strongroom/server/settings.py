@@ -14,8 +14,8 @@ from msgspec import Struct
 from strongroom.credentials import Lifetime
 from strongroom.model import Keep, Variant
 from strongroom.options import TABLE, Option
-from strongroom.server.address import Network
-from strongroom.store import owners
+from strongroom.server.client_address import Network
+from strongroom.store import file_owners
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
@@ -340,7 +340,7 @@ def _secret_file(setting: Option, named_by: str, path: str) -> str:
             return text
         reason = "it is empty"
     except PermissionError as error:
-        reason, advice = str(error.strerror), f" {owners.run_as_owner(Path(path))}"
+        reason, advice = str(error.strerror), f" {file_owners.run_as_owner(Path(path))}"
     except (OSError, ValueError) as error:  # not text, or a name that holds a NUL character
         reason = getattr(error, "strerror", None) or "it is not text"
     raise BadSetting(f"Cannot read the file {path} that {named_by} names: {reason}.{advice}")

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots
-from strongroom.server.answers import BrokenOff
-from strongroom.server.authenticate import require_still
+from strongroom.server.authentication import require_still
+from strongroom.server.response import BrokenOff
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from strongroom.server.http import Call
+    from strongroom.server.request import Call
     from strongroom.server.snapshot_slots import SnapshotSlots
     from strongroom.store import Tx
 

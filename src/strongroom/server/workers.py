@@ -13,22 +13,23 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from strongroom.server import listening, open_server
-from strongroom.server.board import Board, Place
+from strongroom.server import open_server
+from strongroom.server.monitoring.log import to_stderr
+from strongroom.server.monitoring.shared_metrics import Board, Place
 from strongroom.server.notify import Notifier
-from strongroom.server.observe import to_stderr
 from strongroom.server.reloading import renewed
-from strongroom.server.run import Runner
 from strongroom.server.settings import BadSetting
-from strongroom.store.disk import DAMAGED_EXIT
+from strongroom.server.transport import listeners
+from strongroom.server.transport.runner import Runner
+from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from strongroom.server.listening import Doors
-    from strongroom.server.observe import Log
+    from strongroom.server.monitoring.log import Log
     from strongroom.server.settings import Settings
+    from strongroom.server.transport.listeners import Doors
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
 _OBEYED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -127,7 +128,7 @@ class _Workers:
         self._ready.clear()
         if not self._announced:
             self._announced = True
-            listening.announce(self._settings, self._data, self._doors)
+            listeners.announce(self._settings, self._data, self._doors)
         self._notifier.ready()
 
     def _give_sign_of_life(self) -> None:
@@ -218,8 +219,8 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, mig
     server = open_server(settings, log=log, migrate=migrate, wait=settings.db_wait_seconds)
     data = server.data_lies_in
     asyncio.run(server.release())
-    listening.tls(settings)  # a certificate that cannot be read is a sentence too
-    doors = listening.open_doors(settings)
+    listeners.tls(settings)  # a certificate that cannot be read is a sentence too
+    doors = listeners.open_doors(settings)
     try:
         return _Workers(settings, doors, data, reread, migrate=migrate).run()
     finally:

@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.store import (
+from strongroom.store.change_notifications import Nudge
+from strongroom.store.database import Database, Tx
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
+from strongroom.store.queries import (
+    access_status,
     accounts,
     changes,
     documents,
+    epochs,
     events,
     exports,
     failures,
@@ -19,19 +24,14 @@ from strongroom.store import (
     keyrings,
     keys,
     ledgers,
-    lineage,
     schema,
     secrets,
     sessions,
     signups,
-    standing,
     stats,
     vaults,
     versions,
 )
-from strongroom.store.database import Database, Tx
-from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
-from strongroom.store.nudges import Nudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,9 +45,11 @@ __all__ = [
     "Orphan",
     "Tx",
     "Undo",
+    "access_status",
     "accounts",
     "changes",
     "documents",
+    "epochs",
     "events",
     "exports",
     "failures",
@@ -57,14 +59,12 @@ __all__ = [
     "keyrings",
     "keys",
     "ledgers",
-    "lineage",
     "location_of",
     "open_database",
     "schema",
     "secrets",
     "sessions",
     "signups",
-    "standing",
     "stats",
     "vaults",
     "versions",
@@ -74,7 +74,7 @@ __all__ = [
 def location_of(where: str) -> str:
     """Where a database lies, in a few words: a path, or host and name; never a password."""
     if where.startswith(("postgresql://", "postgres://")):
-        from strongroom.store.pool import location
+        from strongroom.store.postgres.pool import location
 
         return location(where)
     return os.path.realpath(Path(where).expanduser())
@@ -89,9 +89,9 @@ def open_database(
     missing.
     """
     if where.startswith(("postgresql://", "postgres://")):
-        from strongroom.store.postgres import PostgresDatabase
+        from strongroom.store.postgres.engine import PostgresDatabase
 
         return PostgresDatabase(where, clock, pool, migrate=migrate)
-    from strongroom.store.sqlite import SqliteDatabase
+    from strongroom.store.sqlite.engine import SqliteDatabase
 
     return SqliteDatabase(where, clock, migrate=migrate, recover=recover)

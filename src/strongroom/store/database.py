@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from strongroom.store.nudges import Nudges
-    from strongroom.store.pulse import Pulse
-    from strongroom.store.riding import Proof
+    from strongroom.store.change_notifications import Nudges
+    from strongroom.store.commit_metrics import Pulse
+    from strongroom.store.session_check import Proof
     from strongroom.store.statement import Sql
 
 T = TypeVar("T")

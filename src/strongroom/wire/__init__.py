@@ -4,35 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom.wire.answers import (
-    ApiKeys,
-    BlobVersions,
-    Deleted,
-    Derivation,
-    Documents,
-    Done,
-    Events,
-    Failure,
-    Fault,
-    Health,
-    Imported,
-    KeyAbout,
-    Keyring,
-    Limits,
-    ListedSession,
-    Me,
-    NewApiKey,
-    ReadyReport,
-    Results,
-    Sessions,
-    SignedIn,
-    Synced,
-    Tokens,
-    Vault,
-    Vaults,
-    Versions,
-)
-from strongroom.wire.bodies import (
+from strongroom.wire.decode import decode, decode_in_steps, says
+from strongroom.wire.events import DocumentChanged, Ended, Ending, Ready, VaultChanged
+from strongroom.wire.export_lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
+from strongroom.wire.requests import (
     Batch,
     Blob,
     Body,
@@ -76,9 +51,34 @@ from strongroom.wire.bodies import (
     Version,
     Wrapped,
 )
-from strongroom.wire.lines import FORMAT, FORMAT_VERSION, Counts, Header, Kept, Trailer, bad_line, read_line
-from strongroom.wire.live import DocumentChanged, Ended, Ending, Ready, VaultChanged
-from strongroom.wire.reading import decode, decode_in_steps, says
+from strongroom.wire.responses import (
+    ApiKeys,
+    BlobVersions,
+    Deleted,
+    Derivation,
+    Documents,
+    Done,
+    Events,
+    Failure,
+    Fault,
+    Health,
+    Imported,
+    KeyAbout,
+    Keyring,
+    Limits,
+    ListedSession,
+    Me,
+    NewApiKey,
+    ReadyReport,
+    Results,
+    Sessions,
+    SignedIn,
+    Synced,
+    Tokens,
+    Vault,
+    Vaults,
+    Versions,
+)
 
 __all__ = [
     "FORMAT",

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from strongroom.client import keyring
-from strongroom.client.derive import Descriptor, PasswordKeys
-from strongroom.client.keys import AccountKey
-from strongroom.client.primitives import random
+from strongroom.client.format import keyring
+from strongroom.client.format.derive import Descriptor, PasswordKeys
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.primitives import random
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, KeyringNotFound
 from tests.client.faces import PASSWORD
 from tests.client.hostile.attack import RolledBack, Tampered, WeakParameters, attack

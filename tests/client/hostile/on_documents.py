@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from strongroom.client import seal
+from strongroom.client.format import seal
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack, read, stir, walk
 from tests.client.hostile.liar import Lie, Talk
 from tests.client.hostile.stage import Row, Stage, about, about_row, about_rows, with_

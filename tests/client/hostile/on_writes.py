@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from strongroom.client import seal
+from strongroom.client.format import seal
 from strongroom.errors import DocumentConflict
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack
 from tests.client.hostile.liar import Lie, Talk

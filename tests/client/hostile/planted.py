@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from strongroom.client import accounts, answers, documents, http, keeping, listing, memory, seal, vaults
-from strongroom.client.derive import Descriptor
-from strongroom.client.device import Device
-from strongroom.client.padding import Content
-from strongroom.client.replica import opening, syncing, taking
-from strongroom.client.replica.syncing import Syncing
-from strongroom.client.seal import Opened
-from strongroom.client.steps import Steps
+from strongroom.client.format import seal
+from strongroom.client.format.derive import Descriptor
+from strongroom.client.format.padding import Content
+from strongroom.client.format.seal import Opened
+from strongroom.client.net import http, responses
+from strongroom.client.net.effects import Steps
+from strongroom.client.operations import accounts, documents, listing, memory, sessions_and_keys, vaults
+from strongroom.client.operations.device import Device
+from strongroom.client.replica import incoming, sync, unlocking
+from strongroom.client.replica.sync import Syncing
 
 
 class Guard(NamedTuple):
@@ -121,7 +123,7 @@ GUARDS: dict[str, Guard] = {
         client=("key derivation with less memory", "key derivation with fewer passes"),
     ),
     "what a device remembers of an account": Guard(
-        replaced((Device, "saw_account", nothing), (opening, "keep_keys", nothing)),
+        replaced((Device, "saw_account", nothing), (unlocking, "keep_keys", nothing)),
         client=("a replayed keyring", "two keyrings of one version"),
         replica=("a replayed keyring", "two keyrings of one version"),
     ),
@@ -146,7 +148,7 @@ GUARDS: dict[str, Guard] = {
         client=("another time of making", "another time of the last change", "a write from before"),
     ),
     "what a replica remembers of a row": Guard(
-        replaced((taking, "is_new", always_fresh)),
+        replaced((incoming, "is_new", always_fresh)),
         replica=("a document that is set back", "another time of making", "an old tombstone whose trash was emptied"),
     ),
     "what a replica remembers of a vault": Guard(
@@ -161,7 +163,7 @@ GUARDS: dict[str, Guard] = {
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
-        replaced((syncing, "_check_blob", nothing)),
+        replaced((sync, "_check_blob", nothing)),
         replica=("a blob that is gone", "an older blob in the place of the newest"),
     ),
     "that what was written is what is answered": Guard(
@@ -189,9 +191,9 @@ GUARDS: dict[str, Guard] = {
         replica=("a permanent redirect to another host",),
     ),
     "that a bearer fits into a header": Guard(
-        replaced((answers, "_bearer", nothing)), client=("a bearer with a header in it",)
+        replaced((responses, "_bearer", nothing)), client=("a bearer with a header in it",)
     ),
     "that a token says whether names are sealed": Guard(
-        replaced((keeping, "token_vault", as_shown)), client=("an agent is told that names are not sealed",)
+        replaced((sessions_and_keys, "token_vault", as_shown)), client=("an agent is told that names are not sealed",)
     ),
 }

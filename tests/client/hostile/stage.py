@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import apsw
 
 from strongroom.client import Client
-from strongroom.client.core import Core
-from strongroom.client.device import Device
-from strongroom.client.documents import Document
-from strongroom.client.session import Session
-from strongroom.client.vaults import OpenVault
+from strongroom.client.net.session import Session
+from strongroom.client.operations.core import Core
+from strongroom.client.operations.device import Device
+from strongroom.client.operations.documents import Document
+from strongroom.client.operations.vaults import OpenVault
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.client.hostile.liar import Liar, Lie, Talk
 from tests.contract.harness import Server

@@ -15,13 +15,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.client import answers, content, documents, keyring, names, seal
-from strongroom.client.core import Core
-from strongroom.client.derive import Descriptor, PasswordKeys
-from strongroom.client.device import Device
 from strongroom.client.errors import RolledBack, Tampered
-from strongroom.client.keys import AccountKey
-from strongroom.client.session import Session
+from strongroom.client.format import content, keyring, names, seal
+from strongroom.client.format.derive import Descriptor, PasswordKeys
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.net import responses
+from strongroom.client.net.session import Session
+from strongroom.client.operations import documents
+from strongroom.client.operations.core import Core
+from strongroom.client.operations.device import Device
 from tests.sampling import rounds
 
 COUNT = rounds(3_000, 100_000)
@@ -81,7 +83,7 @@ class World:
 
     def open_row(self, body: bytes) -> Any:
         """A row as an answer, opened as a device opens it that has seen nothing."""
-        row = answers.document(body)
+        row = responses.document(body)
         place = self.places.get(row.vault_uid)
         if place is None:
             raise Tampered  # no such place was asked for
@@ -91,14 +93,14 @@ class World:
         return (found.uid, found.vault, found.wire, found.version, found.deleted, found.proof, _plain(found.value))
 
     def open_blob(self, body: bytes) -> Any:
-        row = answers.vault(body)
+        row = responses.vault(body)
         if row.uid not in VAULTS or row.name != "wire":
             raise Tampered
         opened = seal.open_blob(self.keys.vault(row.uid), row)
         return (row.uid, row.version, opened)
 
     def open_ring(self, body: bytes) -> Any:
-        stored = answers.stored_keyring(body)
+        stored = responses.stored_keyring(body)
         ring = keyring.reopen(stored.keyring, self.keys)
         if ring.version != stored.version:
             raise Tampered
@@ -250,7 +252,7 @@ def test_no_change_of_a_stored_row_is_believed() -> None:
 def test_the_changes_reach_the_guards(monkeypatch: pytest.MonkeyPatch, guard: str) -> None:
     """Without the proof, or without what a row is bound to, some change is believed."""
     monkeypatch.setattr(
-        "strongroom.client.box.open_", lambda _key, _box, _associated: b"\1\0\0\0\2{}".ljust(256, b"\0")
+        "strongroom.client.format.box.open_", lambda _key, _box, _associated: b"\1\0\0\0\2{}".ljust(256, b"\0")
     )
     loose: dict[str, Any] = {"_equal": lambda _one, _two: True, "_row": lambda keys, _uid, _version: keys.place}
     with monkeypatch.context() as patch:

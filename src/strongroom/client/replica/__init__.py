@@ -11,8 +11,7 @@ watching      when to sync next
 blocking, awaiting     Replica and AsyncReplica: what a program sees
 """
 
-from strongroom.client.replica.awaiting import AsyncReplica
-from strongroom.client.replica.blocking import Replica, ReplicaCollection, ReplicaVault
+from strongroom.client.replica.async_replica import AsyncReplica
 from strongroom.client.replica.conflicts import (
     Conflict,
     Resolution,
@@ -22,7 +21,8 @@ from strongroom.client.replica.conflicts import (
     keep_theirs,
     merged,
 )
-from strongroom.client.replica.syncing import Progress, Report
+from strongroom.client.replica.replica import Replica, ReplicaCollection, ReplicaVault
+from strongroom.client.replica.sync import Progress, Report
 
 __all__ = [
     "AsyncReplica",

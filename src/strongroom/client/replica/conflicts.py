@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom import identifiers
-from strongroom.client import seal
+from strongroom.client.format import seal
 from strongroom.client.replica.file import PUT, Entry
 from strongroom.errors import DocumentConflict
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strongroom import model
-    from strongroom.client.documents import Document, Place
+    from strongroom.client.operations.documents import Document, Place
     from strongroom.client.replica.local import Local
 
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from strongroom import identifiers, model
-from strongroom.client import documents, seal
-from strongroom.client.content import to_content
-from strongroom.client.documents import Document, Place
-from strongroom.client.encoding import checked_uid
+from strongroom.client.format import seal
+from strongroom.client.format.content import to_content
+from strongroom.client.format.encoding import checked_uid
+from strongroom.client.operations import documents
+from strongroom.client.operations.documents import Document, Place
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
 if TYPE_CHECKING:
-    from strongroom.client.core import Core
+    from strongroom.client.operations.core import Core
 
 
 class Local:

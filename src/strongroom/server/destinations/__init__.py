@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from strongroom.server.backup_schedule import Kept, expired, is_misdated, time_of
 from strongroom.server.destinations.protocol import HALF, CannotSend, Destination
-from strongroom.server.schedule import Kept, expired, is_misdated, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

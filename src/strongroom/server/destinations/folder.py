@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
 from strongroom.server.destinations.protocol import HALF, PIECE, CannotSend
-from strongroom.store import disk
+from strongroom.store.sqlite import database_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class Folder:
                 half.unlink()
                 raise CannotSend(f"{path.name} does not read back from {self.named} as it was written.")
             half.rename(self._path / path.name)
-            disk.sync_folder(self._path)
+            database_file.sync_folder(self._path)
 
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Read a file."""

@@ -8,7 +8,7 @@ from posixpath import join
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from strongroom.server.destinations.protocol import HALF, CannotSend, edges_of
-from strongroom.server.patience import patience
+from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

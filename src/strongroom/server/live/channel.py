@@ -7,22 +7,22 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from strongroom.actions import following
+from strongroom.actions import change_feed
 from strongroom.errors import Refusal
-from strongroom.server.live.frames import framed
-from strongroom.server.live.reading import TooFar
-from strongroom.server.patience import patience
+from strongroom.server.live.change_source import TooFar
+from strongroom.server.live.sse import framed
+from strongroom.server.timeouts import patience
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from strongroom.actions.following import Page, View
+    from strongroom.actions.change_feed import Page, View
     from strongroom.model import Actor
-    from strongroom.server.live.frames import Frame
-    from strongroom.server.live.reading import Source
+    from strongroom.server.live.change_source import Source
+    from strongroom.server.live.sse import Frame
     from strongroom.store import Database
-    from strongroom.store.standing import Standing
+    from strongroom.store.queries.access_status import Standing
 
 # To follow costs each wake so much, and it is not to take more than a part of the time: what is committed meanwhile
 # goes along with the next wake. The first after a silence waits for nothing.
@@ -116,7 +116,7 @@ class Channel:
 
     async def standing(self) -> Standing:
         """Who may follow. To be asked after the changes were read that are to be shown."""
-        return await self._db.read(following.standing, self._user_id)
+        return await self._db.read(change_feed.standing, self._user_id)
 
     async def _run(self) -> None:
         """Read and hand out until nothing is new."""

@@ -8,19 +8,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import Refusal
-from strongroom.server.live import frames
-from strongroom.server.live.reading import TooFar
+from strongroom.server.live import sse
+from strongroom.server.live.change_source import TooFar
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.actions.following import Page, View
+    from strongroom.actions.change_feed import Page, View
     from strongroom.model import Actor
+    from strongroom.server.live.change_source import Reading
     from strongroom.server.live.channel import Channel
-    from strongroom.server.live.frames import Frame
-    from strongroom.server.live.reading import Reading
-    from strongroom.store.standing import Standing
+    from strongroom.server.live.sse import Frame
+    from strongroom.store.queries.access_status import Standing
 
 MOST_BYTES: Final = 256 * 1024  # that may wait for one follower
 COMMENT_SECONDS: Final = 15.0  # no longer without a word
@@ -159,11 +159,11 @@ class Follower:
                 self._keep_time()
             if self.ended is not None:
                 self.leave()
-                return frames.end(self.ended)
+                return sse.end(self.ended)
             if self._ready and not self._channel.held:
                 return self._take()
             if loop.time() >= silent_until:
-                return frames.COMMENT
+                return sse.COMMENT
             if not self._behind:
                 await self._sleep(silent_until)
             elif piece := await self._catch_up():
@@ -213,7 +213,7 @@ class Follower:
 
     def _passed(self, page: Page) -> bytes:
         """What this page shows. Nothing is awaited between the look at who may see it and its way out."""
-        shown = frames.framed(page.changes, self.view, {})
+        shown = sse.framed(page.changes, self.view, {})
         if shown and shown[0][0] <= self._cursor:
             shown = [frame for frame in shown if frame[0] > self._cursor]
         self._cursor = self._sent = max(self._cursor, page.reached)

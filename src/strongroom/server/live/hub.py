@@ -7,12 +7,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.actions import following
+from strongroom.actions import change_feed
 from strongroom.errors import Refusal
-from strongroom.server.live import frames
+from strongroom.server.live import sse
+from strongroom.server.live.change_source import OfAccount, OfVault
 from strongroom.server.live.channel import Channel
 from strongroom.server.live.follower import Follower
-from strongroom.server.live.reading import OfAccount, OfVault
 from strongroom.server.live.stream import Stream
 from strongroom.server.live.waiter import Waiter
 from strongroom.wire import Ending
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from strongroom.model import Actor
+    from strongroom.server.live.change_source import Source
     from strongroom.server.live.follower import Signed
-    from strongroom.server.live.reading import Source
-    from strongroom.server.observe import Log
+    from strongroom.server.monitoring.log import Log
     from strongroom.store import Database, Nudge
-    from strongroom.store.standing import Credential
+    from strongroom.store.queries.access_status import Credential
 
 SAFETY_SECONDS: Final = 3.0  # between two comparisons of all clocks: a nudge that was lost is made up for by then
 REST: Final = 19  # times as long as a comparison took: at most a twentieth of the time goes into it
@@ -92,17 +92,17 @@ class Hub:
 
     async def vault(self, actor: Actor, signed: Signed, vault_uid: str, since: int | None) -> Stream:
         """Follow a vault's documents, from a moment on or from now."""
-        span = await self._db.read(following.open_vault, actor, vault_uid)
+        span = await self._db.read(change_feed.open_vault, actor, vault_uid)
         cursor = span.clock if since is None else since
         return self._stream(actor, signed, (vault_uid, span.born), cursor, documents=True)
 
     async def account(self, actor: Actor, signed: Signed, since: int | None, *, documents: bool) -> Stream:
         """Follow all vaults within reach, from a moment on or from now."""
-        cursor = await self._db.read(following.clock, actor.user_id) if since is None else since
+        cursor = await self._db.read(change_feed.clock, actor.user_id) if since is None else since
         return self._stream(actor, signed, None, cursor, documents=documents)
 
     def _stream(self, actor: Actor, signed: Signed, place: Place, cursor: int, *, documents: bool) -> Stream:
-        view = following.view(actor, documents=documents)
+        view = change_feed.view(actor, documents=documents)
 
         def enter() -> Follower:
             follower = Follower(self._channel(actor.user_id, place), actor, signed, view, cursor, self._clock)
@@ -116,7 +116,7 @@ class Hub:
             follower.leave()
             self._tidy(actor.user_id)
 
-        return Stream(frames.ready(cursor, self._epoch), enter, leave)
+        return Stream(sse.ready(cursor, self._epoch), enter, leave)
 
     async def wait(
         self,
@@ -260,7 +260,7 @@ class Hub:
 
     async def _find_out(self) -> None:
         seen = {user_id: account.seen for user_id, account in self._accounts.items()}
-        for user_id, clock in (await self._db.read(following.moved, seen)).items():
+        for user_id, clock in (await self._db.read(change_feed.moved, seen)).items():
             if account := self._accounts.get(user_id):
                 account.seen = clock
                 account.poke()
@@ -272,6 +272,6 @@ class Hub:
                     keys.add((user_id, actor.key.uid))
                 elif actor.session_id is not None:
                     sessions.add((user_id, actor.session_id))
-        for user_id in await self._db.read(following.gone, sessions, keys):
+        for user_id in await self._db.read(change_feed.gone, sessions, keys):
             if account := self._accounts.get(user_id):
                 account.doubt()

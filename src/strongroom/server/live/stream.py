@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strongroom.server.answers import Answer
+from strongroom.server.response import Answer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

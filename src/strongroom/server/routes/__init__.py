@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from strongroom.server.openapi import Description
+from strongroom.server.api_docs.openapi import Description
 from strongroom.server.routes import (
     accounts,
     batches,
@@ -16,13 +16,13 @@ from strongroom.server.routes import (
     keyrings,
     keys,
     metrics,
-    moving,
     sessions,
     system,
+    transfer,
     vaults,
     versions,
 )
-from strongroom.server.table import Table
+from strongroom.server.routing import Table
 
 if TYPE_CHECKING:
     from strongroom.model import Variant
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @lru_cache
 def table(variant: Variant) -> Table:
     """Every route that this variant serves."""
-    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *moving.ENDPOINTS]
+    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *transfer.ENDPOINTS]
     endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]

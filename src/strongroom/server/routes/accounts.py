@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import errors, identifiers, rules, wire
-from strongroom.actions import accounts, events, guessing
+from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
-from strongroom.server.answers import Answer, answer
-from strongroom.server.authenticate import proven
-from strongroom.server.http import Access, Call, Endpoint, integer
+from strongroom.server.authentication import proven
+from strongroom.server.request import Access, Call, Endpoint, integer
+from strongroom.server.response import Answer, answer
 
 MOST_EVENTS: Final = 1_000  # in one answer
 
@@ -21,7 +21,7 @@ async def register(call: Call) -> Answer:
         raise SignupsClosed
     wanted = await call.read_body(wire.Register)
     email = rules.normal_email(wanted.email)
-    await call.write(guessing.admit_signup, call.counted_address, room.settings.signup_limit)
+    await call.write(login_throttle.admit_signup, call.counted_address, room.settings.signup_limit)
     await call.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()

@@ -7,8 +7,8 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import batches
 from strongroom.model import Permission
-from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call, Endpoint
+from strongroom.server.request import Call, Endpoint
+from strongroom.server.response import Answer, answer
 
 SMALL: Final = 16  # operations that may share a commit with other writes; more have one to themselves
 

@@ -11,12 +11,12 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
-from strongroom.server.http import Call, Endpoint, Gone, integer
+from strongroom.server.request import Call, Endpoint, Gone, integer
+from strongroom.server.response import CHUNK, Answer, answer, items, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
-    from strongroom.server.answers import Chunks, Pieces
+    from strongroom.server.response import Chunks, Pieces
 
 _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds

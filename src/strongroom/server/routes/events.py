@@ -6,14 +6,14 @@ from functools import partial
 from typing import Final
 
 from strongroom import errors, wire
-from strongroom.actions import following
+from strongroom.actions import change_feed
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
-from strongroom.server.answers import Answer
-from strongroom.server.authenticate import is_signed
-from strongroom.server.http import Call, Endpoint, integer
+from strongroom.server.authentication import is_signed
 from strongroom.server.live import headers_only
+from strongroom.server.request import Call, Endpoint, integer
+from strongroom.server.response import Answer
 
 _SAYS: Final = "must be an integer from 0: the id of the last event that you have"
 
@@ -34,7 +34,7 @@ async def vault(call: Call) -> Answer:
     """Each change of a document of the vault, as it happens."""
     since, uid = _since(call), call.uid("vaultUid")
     if call.method == "HEAD":
-        await call.read(following.open_vault, call.actor, uid)
+        await call.read(change_feed.open_vault, call.actor, uid)
         return headers_only()
     return await call.room.live.vault(call.actor, partial(is_signed, call), uid, since)
 

@@ -22,13 +22,13 @@ from strongroom.errors import (
 )
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
 from strongroom.rules import DAY
-from strongroom.server.authenticate import is_signed
-from strongroom.server.http import BODY_RATE, BODY_SECONDS
-from strongroom.server.patience import patience
+from strongroom.server.authentication import is_signed
+from strongroom.server.request import BODY_RATE, BODY_SECONDS
+from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
-    from strongroom.server.http import Call
-    from strongroom.store.imports import Import
+    from strongroom.server.request import Call
+    from strongroom.store.queries.imports import Import
 
 LINES: Final = "application/x-ndjson"
 ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole request

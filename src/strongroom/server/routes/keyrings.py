@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Final
 
 from strongroom import descriptors, errors, rules, wire
-from strongroom.actions import guessing, keyrings
+from strongroom.actions import keyrings, login_throttle
 from strongroom.errors import Invalid
-from strongroom.server.answers import Answer, answer
-from strongroom.server.authenticate import proven
-from strongroom.server.http import Access, Call, Endpoint
+from strongroom.server.authentication import proven
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer, answer
 
 if TYPE_CHECKING:
     from strongroom.model import Keyring
@@ -27,10 +27,10 @@ def _answer(call: Call, keyring: Keyring) -> Answer:
 async def prelogin(call: Call) -> Answer:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
     room, address = call.room, call.counted_address
-    await call.read(guessing.admit_address, address)
+    await call.read(login_throttle.admit_address, address)
     email = rules.normal_email((await call.read_body(wire.Prelogin)).email)
     decoy = room.decoys.of(email)
-    found = await call.write(keyrings.ask, address, guessing.account_label(email), email)
+    found = await call.write(keyrings.ask, address, login_throttle.account_label(email), email)
     return answer(wire.Derivation(descriptors.read(found or decoy)))
 
 

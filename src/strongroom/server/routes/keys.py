@@ -6,8 +6,8 @@ from typing import Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
-from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Access, Call, Endpoint
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer, answer
 
 
 async def create(call: Call) -> Answer:

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import errors
 from strongroom._version import __version__
-from strongroom.actions import guessing
+from strongroom.actions import login_throttle
 from strongroom.errors import NotFound, Refusal, Unauthorized
-from strongroom.server import meters, process
-from strongroom.server.answers import Answer
-from strongroom.server.http import Access, Call, Endpoint
-from strongroom.server.patience import patience
-from strongroom.store import schema
+from strongroom.server.monitoring import metrics, process
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer
+from strongroom.server.timeouts import patience
+from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
-    from strongroom.server.room import Room
+    from strongroom.server.context import Room
 
 _PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
 _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
-async def metrics(call: Call) -> Answer:
+async def get(call: Call) -> Answer:
     """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
     settings = call.room.settings
     if settings.metrics_port is not None or not settings.metrics_token:
@@ -36,7 +36,7 @@ async def figures(call: Call) -> Answer:
     """The figures on their own port, for anybody there unless a token is set."""
     token = call.room.settings.metrics_token
     if token and not hmac.compare_digest(b"bearer " + token, _lowered(call.given.get(b"authorization", b""))):
-        await call.write(guessing.failed_secret, call.counted_address)
+        await call.write(login_throttle.failed_secret, call.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
     return Answer(await _exposition(call.room), content_type=_CONTENT_TYPE)
 
@@ -48,11 +48,11 @@ def _lowered(header: bytes) -> bytes:
 
 async def _exposition(room: Room) -> bytes:
     """The figures of all processes of this node, and of its database, as Prometheus reads them."""
-    samples = meters.add_up([room.samples(), *([] if room.place is None else room.place.others())])
+    samples = metrics.add_up([room.samples(), *([] if room.place is None else room.place.others())])
     checks = await room.readiness.checks()
     samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
     engine = "postgresql" if room.settings.database_url else "sqlite"
-    labels = meters.label_text(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
+    labels = metrics.label_text(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
     samples["strongroom_info"] = {labels: 1}
     started = process.started_at(os.getpid() if room.place is None else os.getppid())
     if started is not None:
@@ -71,13 +71,13 @@ async def _exposition(room: Room) -> bytes:
     if backup is not None:
         samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
         samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}
-    return meters.text(samples).encode()
+    return metrics.text(samples).encode()
 
 
 METRICS: Final = Endpoint(
     method="GET",
     path="/metrics",
-    handler=metrics,
+    handler=get,
     summary="The server's figures, as Prometheus reads them",
     access=Access.PUBLIC,
     refusals=(errors.NotFound, errors.Unauthorized, errors.RateLimited),

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import credentials, errors, identifiers, rules, wire
-from strongroom.actions import accounts, guessing, sessions
+from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.answers import Answer, answer
-from strongroom.server.authenticate import settle
-from strongroom.server.http import Access, Call, Endpoint
+from strongroom.server.authentication import settle
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer, answer
 
 
 async def log_in(call: Call) -> Answer:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
     room, address = call.room, call.counted_address
-    await call.read(guessing.admit_address, address)
+    await call.read(login_throttle.admit_address, address)
     given = await call.read_body(wire.LogIn)
     email = rules.normal_email(given.email)
-    account = guessing.account_label(email)
-    async with room.gate.attempt(f"{address} {account}", lambda: call.read(guessing.room_for, address, account)):
+    account = login_throttle.account_label(email)
+    async with room.gate.attempt(f"{address} {account}", lambda: call.read(login_throttle.room_for, address, account)):
         login = await call.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await room.password_matches(given.password, phc) or login is None or phc is None:
-            await call.write(guessing.failed, address, account, login.id if login else None, call.origin)
+            await call.write(login_throttle.failed, address, account, login.id if login else None, call.origin)
             raise InvalidCredentials
         anew = await room.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = room.clock()
@@ -40,7 +40,9 @@ async def refresh(call: Call) -> Answer:
     try:
         given = await call.read_body(wire.Refresh)
     except Refusal:
-        await call.read(guessing.admit_address, call.counted_address)  # 429 comes before what is wrong with the body
+        await call.read(
+            login_throttle.admit_address, call.counted_address
+        )  # 429 comes before what is wrong with the body
         raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
@@ -48,7 +50,7 @@ async def refresh(call: Call) -> Answer:
         pair = room.mint.pair(claims.sub, claims.sid, now)
         if await call.write(sessions.refresh, claims, pair, call.origin):
             return answer(wire.Tokens(pair.access_token, pair.refresh_token))
-    await call.write(guessing.failed_secret, call.counted_address)
+    await call.write(login_throttle.failed_secret, call.counted_address)
     raise InvalidRefreshToken
 
 

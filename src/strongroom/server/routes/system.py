@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import wire
 from strongroom._version import __version__
-from strongroom.server import pages
-from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Access, Call, Endpoint
-from strongroom.store import schema
+from strongroom.server.api_docs import html
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import Answer, answer
+from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
-    from strongroom.server.openapi import Description
+    from strongroom.server.api_docs.openapi import Description
 
 
 async def health(call: Call) -> Answer:
@@ -66,12 +66,12 @@ def documented(description: Description) -> tuple[Endpoint, ...]:
 
     async def page(_call: Call) -> Answer:
         """The API as a page to read."""
-        made = await asyncio.to_thread(pages.documentation, description)
+        made = await asyncio.to_thread(html.documentation, description)
         return Answer(made, content_type=b"text/html; charset=utf-8")
 
     async def stylesheet(_call: Call) -> Answer:
         """How the page looks."""
-        return Answer(pages.stylesheet(), content_type=b"text/css; charset=utf-8")
+        return Answer(html.stylesheet(), content_type=b"text/css; charset=utf-8")
 
     return (
         Endpoint(

@@ -8,14 +8,14 @@ from strongroom import errors, rules, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.answers import CHUNK, Answer, answer, items, streamed
-from strongroom.server.http import Call, Endpoint
+from strongroom.server.request import Call, Endpoint
+from strongroom.server.response import CHUNK, Answer, answer, items, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.server.answers import Chunks, Pieces
+    from strongroom.server.response import Chunks, Pieces
     from strongroom.store import Tx
 
 _CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {

@@ -7,8 +7,8 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.answers import Answer, answer
-from strongroom.server.http import Call, Endpoint, integer
+from strongroom.server.request import Call, Endpoint, integer
+from strongroom.server.response import Answer, answer
 
 
 def _version(call: Call) -> int:

@@ -15,7 +15,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from strongroom.store import owners
+from strongroom.store import file_owners
 from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
@@ -112,20 +112,20 @@ def migrate_sqlite(
 
 def _keep_copy(connection: apsw.Connection, number: int) -> None:
     """Copy the file as it is beside itself, unless an earlier start did; only a whole copy gets the name."""
-    from strongroom.store import disk
-
     kept = Path(f"{connection.db_filename('main')}.schema-{number:04}")
     if kept.exists():
         return
     half = Path(f"{kept}.{os.getpid()}.half")
     half.unlink(missing_ok=True)
-    with os.fdopen(owners.make_file(half), "rb") as made:  # open for longer than SQLite has it, or its locks would go
-        target = type(connection)(str(half), flags=disk.READ_WRITE)
+    with os.fdopen(
+        file_owners.make_file(half), "rb"
+    ) as made:  # open for longer than SQLite has it, or its locks would go
+        target = type(connection)(str(half), flags=file_owners.READ_WRITE)
         with target.backup("main", connection, "main") as backup:
             while not backup.done:
                 backup.step(1_000)
         target.close()
-        if not owners.is_same(made.fileno(), half):
+        if not file_owners.is_same(made.fileno(), half):
             raise CannotOpen(f"Another file took the place of {half} while it was written; start again.")
         os.fsync(made.fileno())
     half.replace(kept)

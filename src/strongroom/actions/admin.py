@@ -1,0 +1,88 @@
+"""What an operator does with accounts. It is written to the account's log, for its owner to see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import identifiers, rules, store
+from strongroom.actions import events, login_throttle
+from strongroom.model import EventType, Origin
+
+if TYPE_CHECKING:
+    from strongroom.model import Account, AccountKey, ApiKey
+    from strongroom.store import Tx
+
+OPERATOR = Origin("operator", "command line")
+
+
+async def find(tx: Tx, who: str) -> Account | None:
+    """The account that an operator names by its email or its id."""
+    return await store.accounts.show(tx, identifiers.canonical(who) or rules.normal_email(who))
+
+
+async def accounts(tx: Tx, after: str, limit: int) -> list[Account]:
+    """The accounts after this id, oldest first."""
+    return await store.accounts.page(tx, after, limit)
+
+
+async def disable(tx: Tx, user_id: str) -> bool:
+    """Shut an account: its sessions and keys are refused from now on, and nothing is lost. False if it was shut."""
+    changed = await store.accounts.disable(tx, user_id)
+    if changed:
+        await events.note(tx, user_id, EventType.DISABLED, OPERATOR)
+    return changed
+
+
+async def enable(tx: Tx, user_id: str) -> bool:
+    """Open an account again, with the sessions and keys that it had. False if it was not shut."""
+    changed = await store.accounts.enable(tx, user_id)
+    if changed:
+        await events.note(tx, user_id, EventType.ENABLED, OPERATOR)
+    return changed
+
+
+async def delete(tx: Tx, user_id: str) -> None:
+    """Delete an account and everything of it, for good."""
+    await store.ledgers.hold(tx, [user_id])  # who writes there finishes first, and no two wait for each other
+    await store.accounts.remove(tx, user_id)
+
+
+async def sign_out(tx: Tx, user_id: str) -> int:
+    """End every session of an account; how many those were."""
+    ended = await store.sessions.end_all(tx, user_id)
+    if ended:
+        await events.note(tx, user_id, EventType.SESSION_ENDED, OPERATOR)
+    return ended
+
+
+async def reset_throttle(tx: Tx, email: str | None, address: str | None) -> int:
+    """Forget what counts against an account, known or not, or against an address; how many failures those were."""
+    forgotten = 0
+    if email is not None:
+        forgotten += await store.failures.clear_account(tx, login_throttle.account_label(email))
+    if address is not None:
+        forgotten += await store.failures.clear_address(tx, address)
+    return forgotten
+
+
+async def keys_of(tx: Tx, user_id: str) -> list[ApiKey]:
+    """The keys of an account, oldest first."""
+    return await store.keys.of_user(tx, user_id)
+
+
+async def keys(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountKey]:
+    """The keys of all accounts, after this one."""
+    return await store.keys.page(tx, after, limit)
+
+
+async def revoke(tx: Tx, user_id: str, uid: str) -> bool:
+    """Revoke a key: it is refused from now on. False if there is none."""
+    revoked = await store.keys.delete(tx, user_id, uid)
+    if revoked:
+        await events.note(tx, user_id, EventType.KEY_REVOKED, OPERATOR)
+    return revoked
+
+
+async def stats(tx: Tx) -> dict[str, int]:
+    """How much there is of everything."""
+    return await store.stats.counts(tx)

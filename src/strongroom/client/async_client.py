@@ -1,0 +1,299 @@
+"""The client that is awaited: AsyncClient, and the vaults and collections that it opens. The other, word for word."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from strongroom.client.net.drivers import AsyncDriver
+from strongroom.client.net.http import AsyncLine, checked_url
+from strongroom.client.net.session import PATIENCE, RETRIES, Session
+from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
+from strongroom.client.operations.core import Core
+from strongroom.client.operations.device import Device
+from strongroom.client.operations.documents import Document, Place
+from strongroom.client.operations.listing import Listing
+from strongroom.client.operations.vaults import Blob, OpenVault
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.replica.async_replica import AsyncReplica
+    from strongroom.model import ApiKey, User
+    from strongroom.wire import ListedSession
+
+T = TypeVar("T")
+
+
+class _Part:
+    """What a client shares with what it opens."""
+
+    def __init__(self, core: Core, driver: AsyncDriver) -> None:
+        self._core = core
+        self._driver = driver
+
+    async def _run(self, steps: Steps[T]) -> T:
+        return await self._driver.run(steps)
+
+
+class AsyncClient(_Part):
+    """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
+
+    Several tasks may use one client. `bare` says that the server is one of the bare specification, without keyrings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        bare: bool = False,
+        insecure: bool = False,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        transport: Any = None,
+    ) -> None:
+        line = AsyncLine(checked_url(url, insecure=insecure), timeout, transport)
+        core = Core(Session(retries=retries, patience=patience), Device(exact=not bare), bare=bare)
+        super().__init__(core, AsyncDriver(line))
+
+    @classmethod
+    def with_token(cls, url: str, token: str, **options: Any) -> Self:
+        """A client that opens what a token (`srv_…`) was made for, and nothing else."""
+        client = cls(url, **options)
+        sessions_and_keys.use_token(client._core, token)
+        return client
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return "Client(...)"
+
+    async def close(self) -> None:
+        """Hang up, and forget every key. The session goes on at the server: `logout` ends it."""
+        self._core.lock()
+        await self._driver.close()
+
+    # The account
+
+    async def register(self, email: str, password: str) -> User:
+        """Make an account, and log in."""
+        return await self._run(accounts.register(self._core, email, password))
+
+    async def login(self, email: str, password: str) -> User:
+        """Log in. Whoever was logged in before is not any more."""
+        return await self._run(accounts.login(self._core, email, password))
+
+    async def logout(self, *, everywhere: bool = False) -> None:
+        """End this session, or all of the account, and forget every key."""
+        await self._run(accounts.logout(self._core, everywhere=everywhere))
+
+    async def change_password(self, old: str, new: str) -> None:
+        """Set another password. Every other session of the account ends; no document is encrypted anew."""
+        await self._run(accounts.change_password(self._core, old, new))
+
+    async def make_recovery_key(self, password: str) -> str:
+        """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
+        return await self._run(accounts.set_recovery(self._core, password))
+
+    async def recover(self, email: str, recovery_key: str, new_password: str) -> User:
+        """Log in with the recovery key, and set another password."""
+        return await self._run(accounts.recover(self._core, email, recovery_key, new_password))
+
+    async def export(self, path: str | os.PathLike[str]) -> int:
+        """Write everything of the account into a new file, in the clear, as lines of JSON; give how many documents.
+
+        Only the file's owner can read it, and it is there only when it is whole.
+        """
+        with exports.new_file(path) as write:
+            return await self._run(exports.export(self._core, write))
+
+    async def delete_account(self, password: str) -> None:
+        """Delete the account and everything in it, at once and for good."""
+        await self._run(accounts.delete(self._core, password))
+
+    async def sessions(self) -> list[ListedSession]:
+        """The open sessions, the one used last first."""
+        return await self._run(sessions_and_keys.sessions(self._core))
+
+    async def end_session(self, session_id: str) -> None:
+        """End one session."""
+        await self._run(sessions_and_keys.end_session(self._core, session_id))
+
+    async def api_keys(self) -> list[ApiKey]:
+        """The API keys, those inside tokens included."""
+        return await self._run(sessions_and_keys.api_keys(self._core))
+
+    async def revoke_api_key(self, uid: str) -> None:
+        """Revoke an API key, and with it a token that holds it."""
+        await self._run(sessions_and_keys.revoke_key(self._core, uid))
+
+    # What it keeps
+
+    async def vault(self, name: str | None = None, *, create: bool = False, sealed: bool = True) -> AsyncVault:
+        """The vault of this name. A new one shows the server its name only if `sealed` is False.
+
+        With a token that opens a vault, the name may be left out.
+        """
+        opened = await self._run(sessions_and_keys.open_vault(self._core, name, create=create, sealed=sealed))
+        return AsyncVault(self._core, self._driver, opened)
+
+    async def vaults(self) -> list[AsyncVault]:
+        """All vaults."""
+        found = await self._run(vaults.list_vaults(self._core))
+        return [AsyncVault(self._core, self._driver, opened) for opened in found]
+
+    def collection(self) -> AsyncCollection:
+        """The collection that this client's token opens."""
+        return AsyncCollection(self._core, self._driver, sessions_and_keys.token_place(self._core))
+
+    def open_replica(self, path: str | os.PathLike[str]) -> AsyncReplica:
+        """A copy on this device, in a file that only its owner can read; made if there is none."""
+        from strongroom.client.replica import unlocking
+        from strongroom.client.replica.async_replica import AsyncReplica
+
+        return AsyncReplica(unlocking.open_replica(self._core, path), self._driver)
+
+    async def unlock(self, path: str | os.PathLike[str], password: str) -> None:
+        """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
+        from strongroom.client.replica import unlocking
+
+        await self._run(unlocking.unlock(self._core, path, password))
+
+
+class AsyncVault(_Part):
+    """A vault: collections of documents, and perhaps a blob."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
+        self._opened = opened
+        self._place = documents.place(opened.uid, opened.keys)
+        self.blob = AsyncVaultBlob(core, driver, opened)
+
+    def __repr__(self) -> str:
+        return f"Vault(uid={self.uid!r})"
+
+    @property
+    def uid(self) -> str:
+        """The vault's uid."""
+        return self._opened.uid
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._opened.name
+
+    def collection(self, name: str) -> AsyncCollection:
+        """A collection of documents. It needs no making: it is there when it holds a document."""
+        wire = self._opened.collection_wire(name)
+        return AsyncCollection(self._core, self._driver, documents.place(self.uid, self._opened.keys, wire, name))
+
+    def __aiter__(self) -> AsyncIterator[Document]:
+        """Every living document of every collection."""
+        return aiter(AsyncChanges(self._core, self._driver, self._place, None))
+
+    def since(self, cursor: int) -> AsyncChanges:
+        """What changed after a moment, in all collections; deletions too."""
+        return AsyncChanges(self._core, self._driver, self._place, cursor)
+
+    async def delete(self) -> None:
+        """Delete the vault and everything in it, at once and for good."""
+        await self._run(vaults.delete_vault(self._core, self._opened))
+
+    async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+        """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
+        keys = self._opened.keys
+        return await self._run(
+            sessions_and_keys.make_token(
+                self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed
+            )
+        )
+
+
+class AsyncVaultBlob(_Part):
+    """The one value that a vault may carry besides its documents."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
+        self._opened = opened
+
+    async def get(self) -> Blob | None:
+        """The blob, if there is one."""
+        return await self._run(vaults.get_blob(self._core, self._opened))
+
+    async def put(self, value: Any, *, after: Blob | None = None) -> Blob:
+        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict."""
+        version = None if after is None else after.version
+        return await self._run(vaults.put_blob(self._core, self._opened, value, version))
+
+
+class AsyncCollection(_Part):
+    """Documents of one kind: JSON values or bytes."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, at: Place) -> None:
+        super().__init__(core, driver)
+        self._place = at
+
+    def __repr__(self) -> str:
+        return f"Collection(vault={self._place.vault!r})"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._place.name
+
+    async def create(self, value: Any, *, uid: str | None = None) -> Document:
+        """A new document."""
+        return await self._run(documents.create(self._core, self._place, value, uid))
+
+    async def get(self, uid: str, *, deleted: bool = False) -> Document:
+        """One document; a deleted one only if `deleted` is True."""
+        return await self._run(documents.get(self._core, self._place, uid, deleted=deleted))
+
+    async def replace(self, document: Document, value: Any) -> Document:
+        """Another value. If the document has changed since you read it, that is a DocumentConflict.
+
+        A deleted document is revived.
+        """
+        return await self._run(documents.replace(self._core, self._place, document, value))
+
+    async def delete(self, document: Document) -> Document:
+        """Delete a document, if it has not changed since you read it."""
+        return await self._run(documents.delete(self._core, self._place, document))
+
+    def __aiter__(self) -> AsyncIterator[Document]:
+        """Every living document, each once, in the order of their last change."""
+        return aiter(AsyncChanges(self._core, self._driver, self._place, None))
+
+    def since(self, cursor: int) -> AsyncChanges:
+        """What changed after a moment; deletions too."""
+        return AsyncChanges(self._core, self._driver, self._place, cursor)
+
+    async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+        """A token (`srv_…`) that opens this collection and nothing else."""
+        keys = self._place.writing()
+        return await self._run(
+            sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
+        )
+
+
+class AsyncChanges(_Part):
+    """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, at: Place, cursor: int | None) -> None:
+        super().__init__(core, driver)
+        self._listing = Listing(core, at, cursor)
+
+    @property
+    def cursor(self) -> int:
+        """The moment up to which everything was seen."""
+        return self._listing.cursor
+
+    async def __aiter__(self) -> AsyncIterator[Document]:
+        while self._listing.more:
+            for document in await self._run(self._listing.page()):
+                yield document

@@ -1,0 +1,298 @@
+"""The client that waits: Client, and the vaults and collections that it opens."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from strongroom.client.net.drivers import Driver
+from strongroom.client.net.http import Line, checked_url
+from strongroom.client.net.session import PATIENCE, RETRIES, Session
+from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
+from strongroom.client.operations.core import Core
+from strongroom.client.operations.device import Device
+from strongroom.client.operations.documents import Document, Place
+from strongroom.client.operations.listing import Listing
+from strongroom.client.operations.vaults import Blob, OpenVault
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.replica.replica import Replica
+    from strongroom.model import ApiKey, User
+    from strongroom.wire import ListedSession
+
+T = TypeVar("T")
+
+
+class _Part:
+    """What a client shares with what it opens."""
+
+    def __init__(self, core: Core, driver: Driver) -> None:
+        self._core = core
+        self._driver = driver
+
+    def _run(self, steps: Steps[T]) -> T:
+        return self._driver.run(steps)
+
+
+class Client(_Part):
+    """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
+
+    Several threads may use one client. `bare` says that the server is one of the bare specification, without keyrings.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        bare: bool = False,
+        insecure: bool = False,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        transport: Any = None,
+    ) -> None:
+        line = Line(checked_url(url, insecure=insecure), timeout, transport)
+        core = Core(Session(retries=retries, patience=patience), Device(exact=not bare), bare=bare)
+        super().__init__(core, Driver(line))
+
+    @classmethod
+    def with_token(cls, url: str, token: str, **options: Any) -> Self:
+        """A client that opens what a token (`srv_…`) was made for, and nothing else."""
+        client = cls(url, **options)
+        sessions_and_keys.use_token(client._core, token)
+        return client
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "Client(...)"
+
+    def close(self) -> None:
+        """Hang up, and forget every key. The session goes on at the server: `logout` ends it."""
+        self._core.lock()
+        self._driver.close()
+
+    # The account
+
+    def register(self, email: str, password: str) -> User:
+        """Make an account, and log in."""
+        return self._run(accounts.register(self._core, email, password))
+
+    def login(self, email: str, password: str) -> User:
+        """Log in. Whoever was logged in before is not any more."""
+        return self._run(accounts.login(self._core, email, password))
+
+    def logout(self, *, everywhere: bool = False) -> None:
+        """End this session, or all of the account, and forget every key."""
+        self._run(accounts.logout(self._core, everywhere=everywhere))
+
+    def change_password(self, old: str, new: str) -> None:
+        """Set another password. Every other session of the account ends; no document is encrypted anew."""
+        self._run(accounts.change_password(self._core, old, new))
+
+    def make_recovery_key(self, password: str) -> str:
+        """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
+        return self._run(accounts.set_recovery(self._core, password))
+
+    def recover(self, email: str, recovery_key: str, new_password: str) -> User:
+        """Log in with the recovery key, and set another password."""
+        return self._run(accounts.recover(self._core, email, recovery_key, new_password))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write everything of the account into a new file, in the clear, as lines of JSON; give how many documents.
+
+        Only the file's owner can read it, and it is there only when it is whole.
+        """
+        with exports.new_file(path) as write:
+            return self._run(exports.export(self._core, write))
+
+    def delete_account(self, password: str) -> None:
+        """Delete the account and everything in it, at once and for good."""
+        self._run(accounts.delete(self._core, password))
+
+    def sessions(self) -> list[ListedSession]:
+        """The open sessions, the one used last first."""
+        return self._run(sessions_and_keys.sessions(self._core))
+
+    def end_session(self, session_id: str) -> None:
+        """End one session."""
+        self._run(sessions_and_keys.end_session(self._core, session_id))
+
+    def api_keys(self) -> list[ApiKey]:
+        """The API keys, those inside tokens included."""
+        return self._run(sessions_and_keys.api_keys(self._core))
+
+    def revoke_api_key(self, uid: str) -> None:
+        """Revoke an API key, and with it a token that holds it."""
+        self._run(sessions_and_keys.revoke_key(self._core, uid))
+
+    # What it keeps
+
+    def vault(self, name: str | None = None, *, create: bool = False, sealed: bool = True) -> Vault:
+        """The vault of this name. A new one shows the server its name only if `sealed` is False.
+
+        With a token that opens a vault, the name may be left out.
+        """
+        opened = self._run(sessions_and_keys.open_vault(self._core, name, create=create, sealed=sealed))
+        return Vault(self._core, self._driver, opened)
+
+    def vaults(self) -> list[Vault]:
+        """All vaults."""
+        found = self._run(vaults.list_vaults(self._core))
+        return [Vault(self._core, self._driver, opened) for opened in found]
+
+    def collection(self) -> Collection:
+        """The collection that this client's token opens."""
+        return Collection(self._core, self._driver, sessions_and_keys.token_place(self._core))
+
+    def open_replica(self, path: str | os.PathLike[str]) -> Replica:
+        """A copy on this device, in a file that only its owner can read; made if there is none."""
+        from strongroom.client.replica import unlocking
+        from strongroom.client.replica.replica import Replica
+
+        return Replica(unlocking.open_replica(self._core, path), self._driver)
+
+    def unlock(self, path: str | os.PathLike[str], password: str) -> None:
+        """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
+        from strongroom.client.replica import unlocking
+
+        self._run(unlocking.unlock(self._core, path, password))
+
+
+class Vault(_Part):
+    """A vault: collections of documents, and perhaps a blob."""
+
+    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
+        self._opened = opened
+        self._place = documents.place(opened.uid, opened.keys)
+        self.blob = VaultBlob(core, driver, opened)
+
+    def __repr__(self) -> str:
+        return f"Vault(uid={self.uid!r})"
+
+    @property
+    def uid(self) -> str:
+        """The vault's uid."""
+        return self._opened.uid
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._opened.name
+
+    def collection(self, name: str) -> Collection:
+        """A collection of documents. It needs no making: it is there when it holds a document."""
+        wire = self._opened.collection_wire(name)
+        return Collection(self._core, self._driver, documents.place(self.uid, self._opened.keys, wire, name))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Every living document of every collection."""
+        return iter(Changes(self._core, self._driver, self._place, None))
+
+    def since(self, cursor: int) -> Changes:
+        """What changed after a moment, in all collections; deletions too."""
+        return Changes(self._core, self._driver, self._place, cursor)
+
+    def delete(self) -> None:
+        """Delete the vault and everything in it, at once and for good."""
+        self._run(vaults.delete_vault(self._core, self._opened))
+
+    def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+        """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
+        keys = self._opened.keys
+        return self._run(
+            sessions_and_keys.make_token(
+                self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed
+            )
+        )
+
+
+class VaultBlob(_Part):
+    """The one value that a vault may carry besides its documents."""
+
+    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
+        super().__init__(core, driver)
+        self._opened = opened
+
+    def get(self) -> Blob | None:
+        """The blob, if there is one."""
+        return self._run(vaults.get_blob(self._core, self._opened))
+
+    def put(self, value: Any, *, after: Blob | None = None) -> Blob:
+        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict."""
+        version = None if after is None else after.version
+        return self._run(vaults.put_blob(self._core, self._opened, value, version))
+
+
+class Collection(_Part):
+    """Documents of one kind: JSON values or bytes."""
+
+    def __init__(self, core: Core, driver: Driver, at: Place) -> None:
+        super().__init__(core, driver)
+        self._place = at
+
+    def __repr__(self) -> str:
+        return f"Collection(vault={self._place.vault!r})"
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self._place.name
+
+    def create(self, value: Any, *, uid: str | None = None) -> Document:
+        """A new document."""
+        return self._run(documents.create(self._core, self._place, value, uid))
+
+    def get(self, uid: str, *, deleted: bool = False) -> Document:
+        """One document; a deleted one only if `deleted` is True."""
+        return self._run(documents.get(self._core, self._place, uid, deleted=deleted))
+
+    def replace(self, document: Document, value: Any) -> Document:
+        """Another value. If the document has changed since you read it, that is a DocumentConflict.
+
+        A deleted document is revived.
+        """
+        return self._run(documents.replace(self._core, self._place, document, value))
+
+    def delete(self, document: Document) -> Document:
+        """Delete a document, if it has not changed since you read it."""
+        return self._run(documents.delete(self._core, self._place, document))
+
+    def __iter__(self) -> Iterator[Document]:
+        """Every living document, each once, in the order of their last change."""
+        return iter(Changes(self._core, self._driver, self._place, None))
+
+    def since(self, cursor: int) -> Changes:
+        """What changed after a moment; deletions too."""
+        return Changes(self._core, self._driver, self._place, cursor)
+
+    def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+        """A token (`srv_…`) that opens this collection and nothing else."""
+        keys = self._place.writing()
+        return self._run(
+            sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
+        )
+
+
+class Changes(_Part):
+    """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
+
+    def __init__(self, core: Core, driver: Driver, at: Place, cursor: int | None) -> None:
+        super().__init__(core, driver)
+        self._listing = Listing(core, at, cursor)
+
+    @property
+    def cursor(self) -> int:
+        """The moment up to which everything was seen."""
+        return self._listing.cursor
+
+    def __iter__(self) -> Iterator[Document]:
+        while self._listing.more:
+            yield from self._run(self._listing.page())

@@ -1,0 +1,40 @@
+"""The box: how anything is sealed. A fresh key for each, committed to, so that it opens in one way only.
+
+box        = salt (32) ‖ commitment (32) ‖ ciphertext ‖ tag (16)
+key        = the first 32 bytes of HKDF-SHA-256(key of the purpose, salt, "strongroom/1/box", 64)
+commitment = the last 32 bytes of it
+ciphertext = AES-256-GCM(key, twelve zero bytes, plaintext, associated data)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.client.errors import Tampered
+from strongroom.client.format import primitives
+from strongroom.client.format.encoding import items, label
+from strongroom.client.format.primitives import KEY, TAG
+
+OVERHEAD: Final = KEY + KEY + TAG
+_INFO: Final = items(label("box"))
+
+
+def seal(key: bytes, salt: bytes, plaintext: bytes, associated: bytes) -> bytes:
+    """A box. The salt is 32 fresh random bytes (a sealed name's is a digest of the name)."""
+    if len(salt) != KEY or len(key) != KEY:
+        raise ValueError("a key and a salt have 32 bytes")
+    fresh = primitives.hkdf(key, salt, _INFO, 2 * KEY)
+    return salt + fresh[KEY:] + primitives.encrypt(fresh[:KEY], plaintext, associated)
+
+
+def open_(key: bytes, box: bytes, associated: bytes) -> bytes:
+    """What is in the box, if this key made it for this associated data."""
+    if len(box) < OVERHEAD:
+        raise Tampered
+    fresh = primitives.hkdf(key, box[:KEY], _INFO, 2 * KEY)
+    if not primitives.equal(fresh[KEY:], box[KEY : 2 * KEY]):
+        raise Tampered
+    plaintext = primitives.decrypt(fresh[:KEY], box[2 * KEY :], associated)
+    if plaintext is None:
+        raise Tampered
+    return plaintext

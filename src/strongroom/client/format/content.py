@@ -1,0 +1,47 @@
+"""Values as bytes: JSON or bytes, as the caller gave them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from strongroom.client.errors import Tampered
+from strongroom.client.format import padding
+from strongroom.client.format.padding import Content
+from strongroom.errors import Invalid
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_exactly = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+EMPTY = Content(padding.NOTHING, b"")
+
+
+def to_content(value: Any) -> Content:
+    """A value as what is sealed. Bytes stay bytes, everything else is JSON."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return Content(padding.BYTES, bytes(value))
+    try:
+        return Content(padding.JSON, _to_json(value))
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        raise Invalid({"content": "must be bytes, or a value that JSON can hold"}) from None
+
+
+def _to_json(value: Any) -> bytes:
+    """JSON that gives the value back. The fast encoder writes some values as others: NaN as null, bytes as text."""
+    quick = _encode(value)
+    return quick if _decode(quick) == value else _exactly(value).encode()
+
+
+def to_value(content: Content) -> Any:
+    """The value that was sealed; None where there is none."""
+    if content.kind == padding.BYTES:
+        return content.data
+    if content.kind == padding.NOTHING:
+        return None
+    try:
+        return _decode(content.data)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        raise Tampered("What was sealed says that it is JSON, and is not.") from None

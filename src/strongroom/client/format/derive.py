@@ -1,0 +1,210 @@
+"""From a password to keys. The server is sent one of two independent keys, and learns neither password nor the other.
+
+master   = Argon2id(NFC of the password, SHA-256 of email and salt, memory, passes, one lane)
+auth key = HKDF(master, "auth")     sent as `password`, in base64url
+wrap key = HKDF(master, "wrap")     never leaves the device
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from strongroom import rules
+from strongroom.client.errors import Tampered, WeakParameters
+from strongroom.client.format import box, primitives
+from strongroom.client.format.encoding import FORMAT, from_base64, items, label, number, text, to_base64, to_url
+from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.keys import derive as derive_key
+from strongroom.errors import Invalid
+
+
+class Floor(NamedTuple):
+    """The least that a key derivation must cost: memory in KiB, and passes over it."""
+
+    memory: int
+    passes: int
+
+
+MEMORY: Final = 65_536  # KiB; the default and the floor: there is nothing weaker to be talked into
+PASSES: Final = 3
+FLOOR: Final = Floor(MEMORY, PASSES)
+MOST_MEMORY: Final = 1_048_576  # KiB
+MOST_PASSES: Final = 16
+MOST_WORK: Final = 4_194_304  # memory in KiB times passes
+SALT: Final = 16
+SEALED_KEY: Final = primitives.KEY + box.OVERHEAD
+LEAST_PASSWORD: Final = 8  # characters of a new password
+_WHITE: Final = "\t\n\v\f\r "
+
+
+class _Spelled(Struct, frozen=True):
+    """A descriptor in JSON."""
+
+    format: int
+    kdf: str
+    memory: int
+    passes: int
+    lanes: int
+    salt: str
+    recovery: str
+
+
+class Descriptor(Struct, frozen=True, kw_only=True):
+    """How an account's master key is derived, and its auth key sealed for the recovery key. Public: no secret is in it.
+
+    Without a recovery key, `recovery` is as many random bytes: nobody can tell which accounts have one.
+    """
+
+    salt: bytes
+    recovery: bytes
+    memory: int = MEMORY
+    passes: int = PASSES
+
+    @classmethod
+    def new(
+        cls, random: primitives.Random = primitives.random, *, memory: int = MEMORY, passes: int = PASSES
+    ) -> Descriptor:
+        """A fresh one, without a recovery key."""
+        made = cls(salt=random(SALT), recovery=random(SEALED_KEY), memory=memory, passes=passes)
+        made.check()
+        return made
+
+    @classmethod
+    def read(cls, given: Any, floor: Floor = FLOOR) -> Descriptor:
+        """What the server says, as text or as plain data; refused where it is not format 1 or outside the limits.
+
+        `floor` is what this device has seen of this account (`SeenAccount.floor`): neither figure may fall below it.
+        """
+        try:
+            if isinstance(given, str | bytes):
+                spelled = msgspec.json.decode(given, type=_Spelled)
+            else:
+                spelled = msgspec.convert(given, _Spelled)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise Tampered("The server's key-derivation descriptor cannot be read.") from None
+        if spelled.format != FORMAT or spelled.kdf != "argon2id":
+            raise Tampered("The server's key-derivation descriptor has a format that this client does not know.")
+        if spelled.lanes != 1:
+            raise WeakParameters
+        made = cls(
+            salt=from_base64(spelled.salt),
+            recovery=from_base64(spelled.recovery),
+            memory=spelled.memory,
+            passes=spelled.passes,
+        )
+        made.check(floor)
+        return made
+
+    def check(self, floor: Floor = FLOOR) -> None:
+        """Refuse figures below the floor or above the ceiling."""
+        if len(self.salt) != SALT or len(self.recovery) != SEALED_KEY:
+            raise Tampered("The server's key-derivation descriptor has fields of the wrong length.")
+        if self.memory < max(MEMORY, floor.memory) or self.passes < max(PASSES, floor.passes):
+            raise WeakParameters
+        if self.memory > MOST_MEMORY or self.passes > MOST_PASSES or self.memory * self.passes > MOST_WORK:
+            raise WeakParameters("The server asked for more work than any account needs; the password was not used.")
+
+    def spelled(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        return {
+            "format": FORMAT,
+            "kdf": "argon2id",
+            "memory": self.memory,
+            "passes": self.passes,
+            "lanes": 1,
+            "salt": to_base64(self.salt),
+            "recovery": to_base64(self.recovery),
+        }
+
+    def bound(self) -> tuple[bytes, bytes, bytes]:
+        """What associated data holds of it."""
+        return number(self.memory), number(self.passes), self.salt
+
+
+class PasswordKeys(Struct, frozen=True, kw_only=True):
+    """What follows from a password."""
+
+    auth: bytes
+    wrap: bytes
+
+    @property
+    def password(self) -> str:
+        """What the server is sent as `password`."""
+        return spelled_auth(self.auth)
+
+    def __repr__(self) -> str:
+        return "PasswordKeys(...)"
+
+
+def spelled_auth(auth: bytes) -> str:
+    """An auth key as the server is sent it."""
+    return to_url(auth)
+
+
+def normal_email(email: str) -> str:
+    """The spelling of an email that counts: trimmed and in lower case."""
+    normal = email.strip(_WHITE).lower()
+    try:
+        text(normal)
+    except UnicodeEncodeError:
+        normal = ""
+    if not rules.is_email(normal) or normal.strip() != normal:
+        raise Invalid({"email": "must be an email address of 3 to 254 characters with one @"})
+    return normal
+
+
+def normal_password(password: str) -> bytes:
+    """A password's bytes: composed characters (NFC), in UTF-8, so that every keyboard makes the same."""
+    try:
+        normal = text(unicodedata.normalize("NFC", password))
+    except UnicodeEncodeError:
+        normal = b""
+    if not normal or len(password) > 1024:
+        raise Invalid({"password": "must be 1 to 1024 characters"})
+    return normal
+
+
+def check_new_password(password: str) -> None:
+    """Refuse a password that is too short to be set; an old one is only checked by being right."""
+    if len(unicodedata.normalize("NFC", password)) < LEAST_PASSWORD:
+        raise Invalid({"password": "must be 8 to 1024 characters"})
+
+
+def kdf_salt(email: str, descriptor: Descriptor) -> bytes:
+    """The salt of the slow step. The email is part of it: a server that gives everybody one salt gains nothing."""
+    return primitives.sha256(items(label("salt"), text(normal_email(email)), descriptor.salt))
+
+
+def master_key(email: str, password: str, descriptor: Descriptor) -> bytes:
+    """The slow step: a quarter of a second of work."""
+    descriptor.check()
+    salt = kdf_salt(email, descriptor)
+    return primitives.argon2id(normal_password(password), salt, descriptor.memory, descriptor.passes)
+
+
+def split(master: bytes) -> PasswordKeys:
+    """The two keys that follow from a master key."""
+    return PasswordKeys(auth=derive_key(master, "auth"), wrap=derive_key(master, "wrap"))
+
+
+def password_keys(email: str, password: str, descriptor: Descriptor) -> PasswordKeys:
+    """The keys that follow from a password."""
+    return split(master_key(email, password, descriptor))
+
+
+# A server of the bare specification keeps neither descriptor nor keyring: both follow from email and password.
+
+
+def bare_descriptor(email: str) -> Descriptor:
+    """The descriptor for a server that keeps none: the default figures, and a salt that follows from the email."""
+    salt = primitives.sha256(items(label("bare-salt"), text(normal_email(email))))[:SALT]
+    return Descriptor(salt=salt, recovery=bytes(SEALED_KEY))
+
+
+def bare_account(master: bytes) -> AccountKey:
+    """The account key for a server that keeps no keyring. The password can then not be changed."""
+    return AccountKey.of(derive_key(master, "bare-account"))

@@ -1,0 +1,98 @@
+"""The recovery key: 160 random bits that people can print, read out and type.
+
+    SR1-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX
+
+36 signs of Crockford's alphabet, which has no I, L, O and U: 160 bits, then the first 20 bits of a SHA-256 of them, so
+that a slip of the pen is noticed before anything is tried.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from strongroom.client.errors import Tampered
+from strongroom.client.format import box, primitives
+from strongroom.client.format.derive import Descriptor, PasswordKeys, normal_email
+from strongroom.client.format.encoding import items, label, text
+from strongroom.client.format.keys import derive
+from strongroom.errors import Invalid
+
+SECRET: Final = 20
+_SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_LENGTH: Final = 36
+_CHECK: Final = 20  # bits
+_PREFIX: Final = "SR1"
+_READ: Final = {sign: value for value, sign in enumerate(_SIGNS)} | {"O": 0, "I": 1, "L": 1}
+
+
+class RecoveryKey(Struct, frozen=True):
+    """A recovery key, and the two keys that follow from it: one wraps the account key, one the auth key."""
+
+    secret: bytes
+
+    @classmethod
+    def new(cls, random: primitives.Random = primitives.random) -> RecoveryKey:
+        """A fresh one."""
+        return cls(random(SECRET))
+
+    @classmethod
+    def read(cls, printed: str) -> RecoveryKey:
+        """From what a person typed: case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1."""
+        signs = "".join(printed.upper().split()).replace("-", "")
+        body = signs.removeprefix(_PREFIX)
+        if len(body) != _LENGTH or body == signs or not all(sign in _READ for sign in body):
+            raise Invalid({"recoveryKey": "must be SR1 and nine groups of four letters or digits"})
+        value = 0
+        for sign in body:
+            value = value << 5 | _READ[sign]
+        secret = (value >> _CHECK).to_bytes(SECRET, "big")
+        if value & (1 << _CHECK) - 1 != _check(secret):
+            raise Invalid({"recoveryKey": "has a slip somewhere; compare it with the print"})
+        return cls(secret)
+
+    def printed(self) -> str:
+        """As people print it."""
+        value = int.from_bytes(self.secret, "big") << _CHECK | _check(self.secret)
+        signs = "".join(_SIGNS[value >> 5 * place & 31] for place in reversed(range(_LENGTH)))
+        return "-".join([_PREFIX, *(signs[at : at + 4] for at in range(0, _LENGTH, 4))])
+
+    def wrap(self) -> bytes:
+        """The key that wraps the account key."""
+        return derive(self.secret, "recovery-wrap")
+
+    def auth(self) -> bytes:
+        """The key that seals the auth key; the keyring keeps it, so that a new password can be sealed for it too."""
+        return derive(self.secret, "recovery-auth")
+
+    def __repr__(self) -> str:
+        return "RecoveryKey(...)"
+
+
+def _check(secret: bytes) -> int:
+    return int.from_bytes(primitives.sha256(items(label("recovery-check"), secret))[:3], "big") >> 24 - _CHECK
+
+
+def _associated(email: str, descriptor: Descriptor) -> bytes:
+    return items(label("sealed-auth"), text(normal_email(email)), *descriptor.bound())
+
+
+def seal_auth(
+    recovery_auth: bytes,
+    email: str,
+    descriptor: Descriptor,
+    keys: PasswordKeys,
+    random: primitives.Random = primitives.random,
+) -> Descriptor:
+    """The descriptor with the auth key sealed in it, so that whoever has the recovery key can log in."""
+    associated = _associated(email, descriptor)
+    sealed = box.seal(recovery_auth, random(primitives.KEY), keys.auth, associated)
+    if box.open_(recovery_auth, sealed, associated) != keys.auth:
+        raise Tampered("What was sealed does not open again; nothing was sent.")
+    return Descriptor(salt=descriptor.salt, recovery=sealed, memory=descriptor.memory, passes=descriptor.passes)
+
+
+def open_auth(recovery: RecoveryKey, email: str, descriptor: Descriptor) -> bytes:
+    """The auth key, for a login without the password."""
+    return box.open_(recovery.auth(), descriptor.recovery, _associated(email, descriptor))

@@ -1,0 +1,1 @@
+"""Requests to the server and their answers: sessions, retries, errors."""

@@ -1,0 +1,1 @@
+"""What a client does: accounts, vaults, documents, lists, keys, exports."""

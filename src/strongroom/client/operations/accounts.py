@@ -1,0 +1,300 @@
+"""What an account does: register, log in, change its password, get in again without it, end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from strongroom.client.errors import Locked, Tampered
+from strongroom.client.format import account, derive, keyring
+from strongroom.client.format.derive import Descriptor, PasswordKeys
+from strongroom.client.format.recovery import RecoveryKey
+from strongroom.client.net import effects, requests
+from strongroom.errors import (
+    Conflict,
+    Invalid,
+    InvalidCredentials,
+    InvalidRefreshToken,
+    MethodNotAllowed,
+    NotFound,
+    Unauthorized,
+)
+from strongroom.model import User
+
+if TYPE_CHECKING:
+    from strongroom.client.format.keyring import Keyring
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.responses import SignedIn, StoredKeyring
+    from strongroom.client.operations.core import Core
+
+_BARE: Final = (
+    "This server keeps no keys. If it is one of the bare specification, say bare=True; "
+    "if it is strongroom, do not trust it."
+)
+_MISNAMED: Final = "The server calls a keyring by another version than its own."
+_NO_KEYRING: Final = "A server of the bare specification keeps no keyring: the password is the only key."
+
+
+def register(core: Core, email: str, password: str) -> Steps[User]:
+    """A new account, and its first session."""
+    email = derive.normal_email(email)
+    core.lock()
+    if core.bare:
+        return (yield from _register_bare(core, email, password))
+    made = yield from effects.work(lambda: account.register(email, password))
+    call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed)
+    opened = yield from core.session.ask_or_done(call)
+    if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
+        opened = yield from core.session.ask(requests.login(email, made.password.password))
+    _begin(core, email, opened)
+    try:
+        yield from _kept_keyring(core, made.sealed, made.keyring.version)
+    except BaseException:
+        core.lock()
+        raise
+    core.device.forget_account(email)
+    _take(core, email, made.keyring, made.sealed, made.descriptor)
+    return opened.user
+
+
+def _kept_keyring(core: Core, sealed: str, version: int) -> Steps[None]:
+    """Make sure that the server has kept what alone opens the account again."""
+    try:
+        stored = yield from core.session.ask(requests.get_keyring())
+    except (NotFound, MethodNotAllowed):
+        raise Tampered(_BARE) from None
+    _same(stored, sealed, version)
+
+
+def _register_bare(core: Core, email: str, password: str) -> Steps[User]:
+    derive.check_new_password(password)
+    master = yield from effects.work(lambda: derive.master_key(email, password, derive.bare_descriptor(email)))
+    secret = derive.split(master).password
+    opened = yield from core.session.ask_or_done(requests.register(email, secret, None, None))
+    if opened is None:
+        opened = yield from core.session.ask(requests.login(email, secret))
+    _begin(core, email, opened)
+    core.keys = derive.bare_account(master)
+    return opened.user
+
+
+def login(core: Core, email: str, password: str) -> Steps[User]:
+    """Another session of an account."""
+    email = derive.normal_email(email)
+    core.lock()
+    if core.bare:
+        master = yield from effects.work(lambda: derive.master_key(email, password, derive.bare_descriptor(email)))
+        opened = yield from core.session.ask(requests.login(email, derive.split(master).password))
+        _begin(core, email, opened)
+        core.keys = derive.bare_account(master)
+        return opened.user
+    descriptor = yield from _descriptor(core, email)
+    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
+    opened = yield from core.session.ask(requests.login(email, keys.password))
+    _begin(core, email, opened)
+    try:
+        yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
+    except BaseException:
+        core.lock()
+        raise
+    return opened.user
+
+
+def recover(core: Core, email: str, printed: str, new_password: str) -> Steps[User]:
+    """Get in with the recovery key, and set another password."""
+    email = derive.normal_email(email)
+    derive.check_new_password(new_password)
+    key = RecoveryKey.read(printed)
+    core.lock()
+    if core.bare:
+        raise Locked(_NO_KEYRING)
+    descriptor = yield from _descriptor(core, email)
+    try:
+        secret = account.recovery_password(key, email, descriptor)
+    except Tampered:
+        raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
+    opened = yield from core.session.ask(requests.login(email, secret))
+    _begin(core, email, opened)
+    try:
+        yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
+        yield from _rewrap(core, email, secret, new_password)
+    except BaseException:
+        core.lock()
+        raise
+    return opened.user
+
+
+def change_password(core: Core, old: str, new: str) -> Steps[None]:
+    """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends."""
+    email, descriptor = _opened(core)
+    derive.check_new_password(new)
+    keys = yield from effects.work(lambda: derive.password_keys(email, old, descriptor))
+    yield from effects.under("keyring", _rewrap(core, email, keys.password, new))
+
+
+def _rewrap(core: Core, email: str, secret: str, new: str) -> Steps[None]:
+    yield from _reload(core)
+    ring, descriptor = core.ring, core.descriptor
+    if ring is None or descriptor is None:
+        raise Locked
+    made = yield from effects.work(lambda: account.change_password(ring, email, new, descriptor))
+    call = requests.change_password(
+        secret, made.password.password, made.descriptor.spelled(), made.sealed, ring.version
+    )
+    done = yield from core.session.ask_or_done(call)
+    stored = yield from core.session.ask(requests.get_keyring())
+    if done is None and stored.keyring != made.sealed:
+        raise InvalidCredentials  # the password was wrong each time that this was sent
+    _same(stored, made.sealed, made.keyring.version)
+    _take(core, email, made.keyring, made.sealed, made.descriptor)
+
+
+def set_recovery(core: Core, password: str) -> Steps[str]:
+    """A new recovery key, to be printed. One from before opens nothing any more."""
+    email, descriptor = _opened(core)
+    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
+    return (yield from effects.under("keyring", _set_recovery(core, email, keys, descriptor)))
+
+
+def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descriptor) -> Steps[str]:
+    yield from _reload(core)
+    ring = core.ring
+    if ring is None:
+        raise Locked
+    key, made = account.set_recovery(ring, email, keys, descriptor)
+    call = requests.put_keyring(made.sealed, ring.version, made.descriptor.spelled(), keys.password)
+    stored = yield from core.session.ask(call)
+    _same(stored, made.sealed, made.keyring.version)
+    _take(core, email, made.keyring, made.sealed, made.descriptor)
+    return key.printed()
+
+
+def change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Steps[None]:
+    """Change the directory of vaults; None where nothing is to change. Another device may do so at the same time."""
+    yield from effects.under("keyring", _change_ring(core, change))
+
+
+def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Steps[None]:
+    for _ in range(20):
+        ring, descriptor, email = core.ring, core.descriptor, core.email
+        if ring is None or descriptor is None or email is None:
+            raise Locked
+        made = change(ring)
+        if made is None:
+            return
+        sealed = made.sealed()
+        try:
+            stored = yield from core.session.ask(requests.put_keyring(sealed, ring.version))
+        except Conflict:
+            yield from _reload(core)
+            continue
+        _same(stored, sealed, made.version)
+        _take(core, email, made, sealed, descriptor)
+        return
+    raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
+
+
+def reload(core: Core) -> Steps[None]:
+    """The keyring as it is now: another device may have changed it."""
+    yield from effects.under("keyring", _reload(core))
+
+
+def _reload(core: Core) -> Steps[None]:
+    keys, descriptor, email = core.keys, core.descriptor, core.email
+    if keys is None or descriptor is None or email is None:
+        raise Locked
+    yield from _unlock(core, email, descriptor, lambda sealed: keyring.reopen(sealed, keys))
+
+
+def bring_back(core: Core) -> Steps[None]:
+    """Give a server that was restored from a backup the directory again, above every version that was seen.
+
+    What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
+    """
+    yield from effects.under("keyring", _bring_back(core))
+
+
+def _bring_back(core: Core) -> Steps[None]:
+    mine, descriptor, email = core.ring, core.descriptor, core.email
+    if mine is None or descriptor is None or email is None:
+        raise Locked
+    stored = yield from core.session.ask(requests.get_keyring())
+    ring = keyring.reopen(stored.keyring, mine.keys)
+    if ring.version != stored.version:
+        raise Tampered(_MISNAMED)
+    sealed = stored.keyring
+    while ring.version <= mine.version:
+        made = ring.together(mine)
+        sealed = made.sealed()
+        stored = yield from core.session.ask(requests.put_keyring(sealed, ring.version))
+        _same(stored, sealed, made.version)
+        ring = made
+    _take(core, email, ring, sealed, descriptor)
+
+
+def logout(core: Core, *, everywhere: bool = False) -> Steps[None]:
+    """The end of this session, or of all; every key is forgotten, whatever the server says."""
+    try:
+        yield from core.session.ask_or_done(requests.logout(everywhere=everywhere))
+    except (Unauthorized, InvalidRefreshToken, Locked):
+        pass  # it has ended already
+    finally:
+        core.lock()
+
+
+def delete(core: Core, password: str) -> Steps[None]:
+    """The end of the account and of everything in it."""
+    email = core.email
+    if email is None:
+        raise Locked
+    descriptor = derive.bare_descriptor(email) if core.bare else _opened(core)[1]
+    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
+    yield from core.session.ask_or_done(requests.delete_account(keys.password))
+    core.device.forget_account(email)
+    core.lock()
+
+
+def _descriptor(core: Core, email: str) -> Steps[Descriptor]:
+    seen = core.device.account(email)
+    try:
+        told = yield from core.session.ask(requests.prelogin(email))
+    except (NotFound, MethodNotAllowed):
+        raise Tampered(_BARE) from None
+    return Descriptor.read(bytes(told.kdf), derive.FLOOR if seen is None else seen.floor)
+
+
+def _begin(core: Core, email: str, opened: SignedIn) -> None:
+    try:
+        theirs = derive.normal_email(opened.user.email)
+    except Invalid:
+        theirs = ""
+    if theirs != email:
+        raise Tampered("The server opened a session of another account.")
+    core.session.begin(opened)
+    core.email = email
+
+
+def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Steps[None]:
+    stored = yield from core.session.ask(requests.get_keyring())
+    ring = open_(stored.keyring)
+    if ring.version != stored.version:
+        raise Tampered(_MISNAMED)
+    _take(core, email, ring, stored.keyring, descriptor)
+
+
+def _take(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+    core.device.saw_account(email, ring, sealed, descriptor)
+    core.ring, core.keys, core.descriptor, core.sealed = ring, ring.keys, descriptor, sealed
+
+
+def _same(stored: StoredKeyring, sealed: str, version: int) -> None:
+    if stored.keyring != sealed or stored.version != version:
+        raise Tampered("The server did not keep the keyring that it was given.")
+
+
+def _opened(core: Core) -> tuple[str, Descriptor]:
+    if core.bare:
+        raise Locked(_NO_KEYRING)
+    if core.email is None or core.descriptor is None:
+        raise Locked
+    return core.email, core.descriptor

@@ -1,0 +1,69 @@
+"""What the operations of one client share: the session, the keys, what the device has seen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from strongroom.client.errors import Locked
+from strongroom.client.net import requests
+from strongroom.client.net.session import Session
+from strongroom.client.operations.device import Device
+
+if TYPE_CHECKING:
+    from strongroom.client.format.derive import Descriptor, PasswordKeys
+    from strongroom.client.format.keyring import Keyring
+    from strongroom.client.format.keys import AccountKey
+    from strongroom.client.format.tokens import Token
+    from strongroom.client.net.effects import Steps
+
+
+def now() -> int:
+    """The time of this machine; nothing but the order of new uids depends on it."""
+    return time.time_ns() // 1_000_000
+
+
+class Core:
+    """One client. `bare`: the server is one of the bare specification, which keeps neither descriptors nor keyrings."""
+
+    def __init__(self, session: Session, device: Device, *, bare: bool, clock: Callable[[], int] = now) -> None:
+        self.session = session
+        self.device = device
+        self.clock = clock
+        self.bare = bare
+        self.email: str | None = None
+        self.keys: AccountKey | None = None
+        self.ring: Keyring | None = None
+        self.descriptor: Descriptor | None = None
+        self.sealed: str | None = None
+        self.token: Token | None = None
+        self.batches = not bare
+        self.takes_uids = not bare
+
+    def account_key(self) -> AccountKey:
+        """The account key, if somebody has logged in."""
+        if self.keys is None:
+            raise Locked
+        return self.keys
+
+    def unlock(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor, keys: PasswordKeys) -> None:
+        """Go on with keys that were opened without a server; log in when one is needed."""
+        self.lock()
+        self.email, self.ring, self.keys = email, ring, ring.keys
+        self.sealed, self.descriptor = sealed, descriptor
+        self.device.saw_account(email, ring, sealed, descriptor)
+
+        def log_in() -> Steps[None]:
+            opened = yield from self.session.ask(requests.login(email, keys.password))
+            self.session.begin(opened)
+
+        self.session.log_in = log_in
+
+    def lock(self) -> None:
+        """Forget every key."""
+        self.session.end()
+        self.email = self.keys = self.ring = self.descriptor = self.sealed = self.token = None
+
+    def __repr__(self) -> str:
+        return "Core(...)"

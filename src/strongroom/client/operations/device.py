@@ -1,0 +1,140 @@
+"""What this device has seen: a server that shows something older, or leaves out what was there, is not believed.
+
+Requests overlap. What was seen before a request was sent binds its answer; what was seen after it was sent may be newer
+than the answer, and honestly so. Hence the marks: a request takes one before it is sent.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from strongroom.client.errors import RolledBack, Tampered
+from strongroom.client.operations import memory
+from strongroom.client.operations.memory import SeenAccount, SeenRow
+
+if TYPE_CHECKING:
+    from strongroom.client.format.derive import Descriptor
+    from strongroom.client.format.keyring import Keyring
+    from strongroom.client.net.responses import Vault
+    from strongroom.model import Document
+
+_TIMES: Final = "The server changed the time of something that it showed before."
+
+
+class Known(Struct, frozen=True):
+    """A document as this device knows it. `order` is when it came to know that."""
+
+    row: SeenRow
+    collection: str
+    created_at: int
+    updated_at: int
+    deleted: bool
+    order: int
+
+
+class KnownVault(Struct, frozen=True):
+    """A vault as this device knows it."""
+
+    version: int
+    clock: int
+    blob: str | None
+    order: int
+
+
+class Device:
+    """The memory of one device, in the memory of one process."""
+
+    def __init__(self, *, exact: bool = True) -> None:
+        self._exact = exact  # the server promises that times are kept and rise
+        self._accounts: dict[str, SeenAccount] = {}
+        self._vaults: dict[str, KnownVault] = {}
+        self._rows: dict[str, dict[str, Known]] = {}
+        self._order = 0
+
+    def mark(self) -> int:
+        """Take this before a request is sent."""
+        return self._order
+
+    # Accounts
+
+    def account(self, email: str) -> SeenAccount | None:
+        """What was seen of an account."""
+        return self._accounts.get(email)
+
+    def saw_account(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+        """Remember a keyring that was opened, or refuse it."""
+        self._accounts[email] = memory.next_account(self._accounts.get(email), ring, sealed, descriptor)
+
+    def forget_account(self, email: str) -> None:
+        """An account that was deleted here, or is made anew."""
+        self._accounts.pop(email, None)
+
+    # Vaults
+
+    def knows_vault(self, uid: str) -> bool:
+        """Whether this vault was seen."""
+        return uid in self._vaults
+
+    def saw_vault(self, vault: Vault, mark: int) -> None:
+        """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
+        known = self._vaults.get(vault.uid)
+        if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
+            if known.order <= mark:
+                raise RolledBack("The server shows a vault as it was before this device saw it last.")
+            return
+        blob = memory.digest(vault.data)
+        if known is not None and self._exact:
+            memory.check_blob(known.version, known.blob, vault.version, blob)
+        self._order += 1
+        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
+
+    def forget_vault(self, uid: str) -> None:
+        """A vault that was deleted here."""
+        self._vaults.pop(uid, None)
+        self._rows.pop(uid, None)
+
+    # Documents
+
+    def known(self, vault: str, uid: str) -> Known | None:
+        """What was seen of a document."""
+        return self._rows.get(vault, {}).get(uid)
+
+    def live(self, vault: str, collection: str | None) -> dict[str, Known]:
+        """The documents that were alive when they were last seen."""
+        return {
+            uid: known
+            for uid, known in self._rows.get(vault, {}).items()
+            if not known.deleted and collection in {None, known.collection}
+        }
+
+    def after(self, vault: str, collection: str | None, moment: int) -> dict[str, Known]:
+        """The documents that were last seen with a later moment than this, deleted or not."""
+        return {
+            uid: known
+            for uid, known in self._rows.get(vault, {}).items()
+            if known.updated_at > moment and collection in {None, known.collection}
+        }
+
+    def saw(self, row: Document, mark: int, *, deleted: bool) -> bool:
+        """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
+        rows = self._rows.setdefault(row.vault_uid, {})
+        known = rows.get(row.uid)
+        if known is not None:
+            if row.version < known.row.version and known.order > mark:
+                return False
+            memory.next_row(known.row, row)
+            same = row.version == known.row.version
+            if not self._exact:
+                pass
+            elif (
+                (row.created_at and row.created_at != known.created_at)
+                or (same and row.updated_at != known.updated_at)
+                or (not same and row.updated_at <= known.updated_at)
+            ):
+                raise Tampered(_TIMES)
+        self._order += 1
+        seen = SeenRow(row.version, row.hmac or "")
+        rows[row.uid] = Known(seen, row.collection, row.created_at, row.updated_at, deleted, self._order)
+        return True

@@ -1,0 +1,300 @@
+"""Documents: sealed before they leave, believed only where a key holder made them for this place and version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from strongroom import identifiers, model
+from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.format import names, seal
+from strongroom.client.format.content import to_content
+from strongroom.client.format.encoding import checked_uid
+from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.net import requests
+from strongroom.client.operations import bare
+from strongroom.errors import (
+    BatchConflict,
+    DocumentConflict,
+    DocumentNotFound,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    VaultNotFound,
+)
+
+if TYPE_CHECKING:
+    from strongroom.client.format.seal import Opened, Sealed
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.core import Core
+
+OTHER: Final = "The server answered with another document than the one that was asked for."
+WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
+_KEPT: Final = "The server did not keep the document that it was given."
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A document, opened. `deleted` is a key holder's word; of a deletion, `value` is the last value if it is kept.
+
+    `collection` is what people call it, `wire` what the server calls it. `proof` tells one content from another.
+    """
+
+    uid: str
+    vault: str
+    collection: str
+    wire: str
+    value: Any
+    version: int
+    created_at: int
+    updated_at: int
+    deleted: bool = False
+    proof: str = ""
+
+    def __repr__(self) -> str:
+        return f"Document(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where documents lie: one collection of a vault (`one`), or all that the key opens.
+
+    `whole` is the vault's key; without it only the one collection can be opened.
+    """
+
+    vault: str
+    whole: VaultKey | None
+    one: CollectionKey | None
+    name: str = ""
+    cache: dict[str, tuple[CollectionKey, str]] = {}
+
+    def key(self, wire: str) -> tuple[CollectionKey, str]:
+        """The key of a collection, called as on the wire, and what people call it."""
+        if self.one is not None and wire == self.one.collection:
+            return self.one, self.name
+        found = self.cache.get(wire)
+        if found is None:
+            if self.whole is None:
+                raise Tampered(OTHER)
+            name = names.open_collection_name(self.whole, wire) if names.is_sealed(wire) else wire
+            try:
+                found = self.cache[wire] = self.whole.collection(wire), name
+            except Invalid:
+                raise Tampered(OTHER) from None
+        return found
+
+    def writing(self) -> CollectionKey:
+        """The key to write with."""
+        if self.one is None:
+            raise Locked("Say which collection to write in.")
+        return self.one
+
+    def __repr__(self) -> str:
+        return f"Place(vault={self.vault!r})"
+
+
+def place(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, name: str = "") -> Place:
+    """Where documents lie, by the keys that open them."""
+    if isinstance(keys, CollectionKey):
+        return Place(vault=vault, whole=None, one=keys, name=name, cache={})
+    one = None if wire is None else keys.collection(wire)
+    return Place(vault=vault, whole=keys, one=one, name=name, cache={})
+
+
+def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document]:
+    """A new document. Its uid is made here, so that sending it twice does not make two."""
+    if not core.takes_uids:
+        return (yield from _create_bare(core, at, value))
+    keys = at.writing()
+    uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
+    sealed = seal.seal_document(keys, uid, 1, value)
+    mark = core.device.mark()
+    row = yield from core.session.ask_or_done(requests.create_document(at.vault, uid, keys.collection, sealed))
+    if row is None:  # it was made by a sending whose answer was lost, and changed since
+        return (yield from get(core, at, uid, deleted=True))
+    kept(row, sealed, uid, 1)
+    return believe(core, at, row, mark)
+
+
+def _create_bare(core: Core, at: Place, value: Any) -> Steps[Document]:
+    """A new document where the server makes the uids: a reservation, then the document. See bare.py."""
+    keys = at.writing()
+    hint = identifiers.new_uid(core.clock())
+    sealed = bare.reservation(keys)
+    row = yield from core.session.ask(requests.create_document(at.vault, hint, keys.collection, sealed))
+    kept(row, sealed, row.uid, 1)
+    try:
+        uid = checked_uid(row.uid)
+    except Invalid:
+        raise Tampered from None
+    if row.uid != uid or row.vault_uid != at.vault or row.collection != keys.collection:
+        raise Tampered(OTHER)
+    core.takes_uids = uid == hint  # then one step is enough from now on
+    mark = core.device.mark()
+    sealed = seal.seal_document(keys, uid, 2, value)
+    row = yield from core.session.ask(requests.put_document(at.vault, uid, sealed, 1))
+    kept(row, sealed, uid, 2)
+    return believe(core, at, row, mark)
+
+
+def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Document]:
+    """One document; a deleted one only where it is asked for."""
+    uid = checked_uid(uid)
+    for _ in range(10):
+        mark = core.device.mark()
+        try:
+            row = yield from core.session.ask(requests.get_document(at.vault, uid))
+        except DocumentNotFound:
+            if core.bare or core.device.known(at.vault, uid) is None:
+                raise  # a server of the bare specification may hide what is deleted
+            raise RolledBack(WITHHELD) from None
+        if row.uid != uid:
+            raise Tampered(OTHER)
+        found = judge(core, at, row, mark)
+        if found is None:
+            continue  # something newer was seen while this answer was under way
+        if (found.deleted and not deleted) or (at.one is not None and row.collection != at.one.collection):
+            raise DocumentNotFound
+        return found
+    raise Tampered
+
+
+def replace(core: Core, at: Place, document: Document, value: Any) -> Steps[Document]:
+    """Another value in the place of the one that was seen."""
+    keys, _ = at.key(wire_of(at, document))
+    sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
+    return (yield from put(core, at, document, sealed))
+
+
+def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
+    """A notice that the document is deleted, and then the server's own deletion, which keeps the notice."""
+    keys, _ = at.key(wire_of(at, document))
+    noticed = document.version + 1
+    sealed = seal.seal_deletion(keys, document.uid, noticed, to_content(document.value))
+    if core.bare:
+        notice = yield from put(core, at, document, sealed)
+        yield from core.session.ask_or_done(bare.delete_call(at.vault, document.uid, noticed))
+        return notice
+    if core.batches:
+        done = yield from _delete_at_once(core, at, document, sealed)
+        if done is not None:
+            return done
+    yield from put(core, at, document, sealed)
+    mark = core.device.mark()
+    row = yield from core.session.ask_or_done(requests.delete_document(at.vault, document.uid, noticed))
+    if row is None:
+        return (yield from get(core, at, document.uid, deleted=True))
+    row = with_sealed(row, sealed)
+    kept(row, sealed, document.uid, noticed + 1, deleted=True)
+    return believe(core, at, row, mark)
+
+
+def _delete_at_once(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document | None]:
+    """Both in one batch; None where the server knows no batches."""
+    operations = [
+        requests.put_operation(document.uid, sealed, document.version),
+        requests.delete_operation(document.uid, document.version + 1),
+    ]
+    mark = core.device.mark()
+    try:
+        found = yield from core.session.ask(requests.batch(at.vault, operations))
+    except BatchConflict as refused:
+        return (yield from _why_not(core, at, document, sealed, refused))
+    except (NotFound, MethodNotAllowed) as refused:
+        if isinstance(refused, VaultNotFound):
+            raise
+        core.batches = False
+        return None
+    if len(found.results) != 2:
+        raise Tampered(_KEPT)
+    kept(found.results[0], sealed, document.uid, document.version + 1)
+    row = with_sealed(found.results[1], sealed)
+    kept(row, sealed, document.uid, document.version + 2, deleted=True)
+    return believe(core, at, row, mark)
+
+
+def _why_not(
+    core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict
+) -> Steps[Document | None]:
+    """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
+    now = yield from get(core, at, document.uid, deleted=True)
+    known = core.device.known(at.vault, document.uid)
+    if now.deleted and now.version == document.version + 2 and known is not None and known.row.proof == sealed.hmac:
+        return now
+    if now.version == document.version:
+        raise refused
+    raise DocumentConflict(now.version, now.updated_at) from None
+
+
+def put(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document]:
+    """What was sealed for the next version of a document, in its place."""
+    mark = core.device.mark()
+    row = yield from core.session.ask(requests.put_document(at.vault, document.uid, sealed, document.version))
+    kept(row, sealed, document.uid, document.version + 1)
+    return believe(core, at, row, mark)
+
+
+def wire_of(at: Place, document: Document) -> str:
+    """The collection of a document on the wire, if it lies in this place."""
+    if document.vault != at.vault or (at.one is not None and document.wire != at.one.collection):
+        raise DocumentNotFound
+    return document.wire
+
+
+def with_sealed(row: model.Document, sealed: Sealed) -> model.Document:
+    """A tombstone with the notice that it keeps, also where it was answered without it."""
+    if row.data or row.hmac is not None:
+        return row
+    return model.Document(
+        row.uid,
+        row.vault_uid,
+        row.collection,
+        sealed.data,
+        sealed.hmac,
+        row.version,
+        row.created_at,
+        row.updated_at,
+        row.deleted_at,
+    )
+
+
+def kept(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
+    """Refuse an answer to a write that does not say exactly what was written."""
+    if row.uid != uid or row.version != version or (row.deleted_at is not None) != deleted:
+        raise Tampered(_KEPT)
+    if row.data != sealed.data or row.hmac != sealed.hmac:
+        raise Tampered(_KEPT)
+
+
+def judge(core: Core, at: Place, row: model.Document, mark: int) -> Document | None:
+    """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
+    if row.vault_uid != at.vault:
+        raise Tampered(OTHER)
+    keys, name = at.key(row.collection)
+    made = bare.open_document(keys, row) if core.bare else seal.open_document(keys, row)
+    if not core.device.saw(row, mark, deleted=made.deleted):
+        return None
+    return opened(row, made, name)
+
+
+def believe(core: Core, at: Place, row: model.Document, mark: int) -> Document:
+    """What was just written, as a document."""
+    keys, name = at.key(row.collection)
+    made = seal.open_document(keys, row)
+    core.device.saw(row, mark, deleted=made.deleted)
+    return opened(row, made, name)
+
+
+def opened(row: model.Document, made: Opened, name: str) -> Document:
+    """A row that was believed, as a document."""
+    return Document(
+        uid=row.uid,
+        vault=row.vault_uid,
+        collection=name,
+        wire=row.collection,
+        value=made.value,
+        version=row.version,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        deleted=made.deleted,
+        proof=row.hmac or "",
+    )

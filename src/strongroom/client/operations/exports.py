@@ -1,0 +1,71 @@
+"""Everything of an account in the clear, as lines of JSON, for its owner.
+
+    {"vault": "personal", "uid": "…", "blob": …}     a vault, with its blob if it has one
+    {"vault": "personal", "collection": "notes", "uid": "…", "version": 3, "value": …}     a document
+
+Bytes stand as {"base64": "…"} under `bytes`, in the place of `value` or `blob`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from strongroom.client.format.encoding import to_base64
+from strongroom.client.operations import documents, vaults
+from strongroom.client.operations.listing import Listing
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.core import Core
+
+_encode = msgspec.json.Encoder().encode
+
+
+def export(core: Core, write: Callable[[bytes], object]) -> Steps[int]:
+    """Write every vault and every living document; give how many documents there were."""
+    count = 0
+    for vault in (yield from vaults.list_vaults(core)):
+        blob = yield from vaults.get_blob(core, vault)
+        line: dict[str, Any] = {"vault": vault.name, "uid": vault.uid}
+        write(_encode(line | ({} if blob is None else _shown("blob", blob.value))) + b"\n")
+        listing = Listing(core, documents.place(vault.uid, vault.keys), None)
+        while listing.more:
+            for document in (yield from listing.page()):
+                line = {
+                    "vault": vault.name,
+                    "collection": document.collection,
+                    "uid": document.uid,
+                    "version": document.version,
+                }
+                write(_encode(line | _shown("value", document.value)) + b"\n")
+                count += 1
+    return count
+
+
+def _shown(name: str, value: Any) -> dict[str, Any]:
+    return {"bytes": {"base64": to_base64(value)}} if isinstance(value, bytes) else {name: value}
+
+
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes], object]]:
+    """A file for its owner's eyes, which has its name only when it is whole."""
+    target = Path(path)
+    part = target.with_name(f"{target.name}.part")
+    made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        with os.fdopen(made, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            yield file.write
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise

@@ -1,0 +1,112 @@
+"""What an account keeps in order: sessions, API keys, tokens, and which vault a token opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from strongroom.client.errors import Locked, Tampered
+from strongroom.client.format import names, tokens
+from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.net import requests
+from strongroom.client.operations import documents, vaults
+from strongroom.client.operations.vaults import OpenVault
+from strongroom.errors import Invalid, VaultNotFound
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.core import Core
+    from strongroom.client.operations.documents import Place
+    from strongroom.model import ApiKey
+    from strongroom.wire import ListedSession
+
+_NO_KEY: Final = "The server gave an API key that no token can carry."
+_NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
+_NARROW: Final = "This token opens one collection; use collection()."
+
+
+def sessions(core: Core) -> Steps[list[ListedSession]]:
+    """The open sessions."""
+    return (yield from core.session.ask(requests.sessions())).sessions
+
+
+def end_session(core: Core, sid: str) -> Steps[None]:
+    """The end of one session."""
+    yield from core.session.ask_or_done(requests.end_session(sid))
+
+
+def api_keys(core: Core) -> Steps[list[ApiKey]]:
+    """The API keys."""
+    return (yield from core.session.ask(requests.list_keys())).keys
+
+
+def revoke_key(core: Core, uid: str) -> Steps[None]:
+    """The end of an API key."""
+    yield from core.session.ask_or_done(requests.revoke_key(uid))
+
+
+def make_token(
+    core: Core,
+    name: str,
+    keys: VaultKey | CollectionKey,
+    called: str,
+    permissions: Sequence[str] | None,
+    expires_at: int | None,
+    *,
+    sealed: bool,
+) -> Steps[str]:
+    """An API key that reaches a vault or a collection, together with the key that opens it."""
+    core.account_key()
+    scopes: dict[str, Any] = {"vaultUids": [keys.vault]}
+    if isinstance(keys, CollectionKey):
+        scopes["collections"] = [keys.collection]
+    if permissions is not None:
+        scopes["permissions"] = list(permissions)
+    if expires_at is not None:
+        scopes["expiresAt"] = expires_at
+    made = yield from core.session.ask(requests.make_key(name, scopes))
+    token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
+    try:
+        return token.spelled()
+    except Invalid:
+        raise Tampered(_NO_KEY) from None
+
+
+def use_token(core: Core, spelled: str) -> None:
+    """Go on with a token, and nothing else."""
+    token = tokens.read(spelled)
+    core.lock()
+    core.token = token
+    core.session.use_key(token.api_key)
+
+
+def token_place(core: Core) -> Place:
+    """The collection that a token opens."""
+    token = core.token
+    if token is None or not isinstance(token.keys, CollectionKey):
+        raise Locked("Only a token that was made for one collection opens one; open its vault first.")
+    return documents.place(token.vault, token.keys, name=token.name)
+
+
+def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Steps[OpenVault]:
+    """A vault by its name, or the one that a token opens."""
+    token = core.token
+    if token is None:
+        if name is None:
+            raise Invalid({"name": "is required"})
+        return (yield from vaults.open_vault(core, name, create=create, sealed=sealed))
+    if not isinstance(token.keys, VaultKey):
+        raise Locked(_NARROW)
+    if name not in {None, token.name}:
+        raise VaultNotFound("This token opens another vault.")
+    mark = core.device.mark()
+    row = yield from core.session.ask(requests.get_vault(token.vault))
+    opened = token_vault(token, token.keys, row.name)
+    return vaults.seen(core, opened, row, mark)
+
+
+def token_vault(token: tokens.Token, keys: VaultKey, wire: str) -> OpenVault:
+    """The vault that a token opens. Whether its names are sealed is the token's word, not the server's."""
+    if names.is_sealed(wire) != token.sealed:
+        raise Tampered(_NAMED)
+    return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys)

@@ -1,0 +1,246 @@
+"""Vaults: found by the directory in the keyring, not by what the server calls them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from strongroom import identifiers
+from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.format import content, names, seal
+from strongroom.client.format.keys import VaultKey
+from strongroom.client.net import requests
+from strongroom.client.operations import accounts, bare
+from strongroom.errors import Invalid, VaultAlreadyExists, VaultNotFound
+
+if TYPE_CHECKING:
+    from strongroom.client.format.keyring import Keyring, VaultEntry
+    from strongroom.client.net import responses
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.core import Core
+
+_OTHER: Final = "The server answered with another vault than the one that was asked for."
+_GONE: Final = "Your directory has this vault, and the server says that there is none."
+
+
+class OpenVault(Struct, frozen=True, kw_only=True):
+    """A vault with its key. `name` is what people call it, `wire` what the server calls it."""
+
+    uid: str
+    name: str
+    wire: str
+    sealed: bool
+    keys: VaultKey
+
+    def collection_wire(self, name: str) -> str:
+        """What the server calls a collection."""
+        return names.seal_collection_name(self.keys, name) if self.sealed else names.plain(name, "collection")
+
+    def __repr__(self) -> str:
+        return f"OpenVault(uid={self.uid!r})"
+
+
+class Blob(Struct, frozen=True):
+    """A vault's blob. `version` is the vault's."""
+
+    value: Any
+    version: int
+
+    def __repr__(self) -> str:
+        return f"Blob(version={self.version}, ...)"
+
+
+def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[OpenVault]:
+    """The vault that people call by this name."""
+    names.plain(name)
+    if core.token is not None:
+        raise Locked("A token opens what it was made for, and nothing else.")
+    if core.bare:
+        return (yield from _open_bare(core, name, create=create, sealed=sealed))
+    entry = _entry(core, name)
+    if entry is None:
+        yield from accounts.reload(core)
+        entry = _entry(core, name)
+    if entry is None:
+        if not create:
+            raise VaultNotFound
+        entry = yield from _enter(core, name, sealed=sealed)
+    return (yield from _fetch(core, entry, create=create))
+
+
+def list_vaults(core: Core) -> Steps[list[OpenVault]]:
+    """Every vault of the directory. One that the server hides is missed."""
+    mark = core.device.mark()
+    found = yield from list_with_rows(core)
+    if not core.bare and core.ring is not None:
+        shown = {vault.uid for vault, _ in found}
+        if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
+            raise RolledBack(_GONE)  # one that nobody has seen is entered into the directory, and not made yet
+    return [seen(core, vault, row, mark) for vault, row in found]
+
+
+def list_with_rows(core: Core) -> Steps[list[tuple[OpenVault, responses.Vault]]]:
+    """Every vault of the directory that the server shows, and how it shows it."""
+    core.account_key()
+    found = yield from core.session.ask(requests.list_vaults())
+    rows = {row.uid: row for row in found.vaults}
+    if len(rows) != len(found.vaults):
+        raise Tampered("The server lists a vault twice.")
+    if core.bare:
+        return [(_bare(core, row), row) for row in found.vaults]
+    yield from accounts.reload(core)
+    entries = () if core.ring is None else core.ring.vaults
+    opened = [(opened_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
+    if any(row.name != vault.wire for vault, row in opened):
+        raise Tampered(_OTHER)
+    return opened
+
+
+def make_again(core: Core, uid: str) -> Steps[tuple[OpenVault, responses.Vault]]:
+    """A vault of the directory that the server has forgotten."""
+    entries = () if core.ring is None else core.ring.vaults
+    entry = next((entry for entry in entries if entry.uid == uid), None)
+    if entry is None:
+        raise VaultNotFound
+    vault = opened_entry(core, entry)
+    row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, None))
+    if row.uid != vault.uid or row.name != vault.wire:
+        raise Tampered(_OTHER)
+    return vault, row
+
+
+def delete_vault(core: Core, vault: OpenVault) -> Steps[None]:
+    """The end of a vault and of everything in it."""
+    yield from core.session.ask_or_done(requests.delete_vault(vault.uid))
+    core.device.forget_vault(vault.uid)
+    if core.ring is not None:
+        yield from accounts.change_ring(core, lambda ring: ring.without_vault(vault.uid))
+
+
+def get_blob(core: Core, vault: OpenVault) -> Steps[Blob | None]:
+    """The vault's blob, if it carries one."""
+    row = yield from _row(core, vault)
+    if row.data is None or (core.bare and bare.is_reserved(core.account_key(), vault.keys, row)):
+        return None
+    return Blob(content.to_value(seal.open_blob(vault.keys, row)), row.version)
+
+
+def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Steps[Blob]:
+    """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
+    if version is None:
+        version = (yield from _row(core, vault)).version
+    sealed = seal.seal_blob(vault.keys, vault.wire, version + 1, value)
+    mark = core.device.mark()
+    row = yield from core.session.ask(requests.put_blob(vault.uid, sealed, version))
+    seen(core, vault, row, mark)
+    if core.bare and row.version > version + 1:  # it does not compare versions, and somebody else was there first
+        return (yield from put_blob(core, vault, value, row.version))
+    if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
+        raise Tampered("The server did not keep the blob that it was given.")
+    return Blob(value, row.version)
+
+
+def _row(core: Core, vault: OpenVault) -> Steps[responses.Vault]:
+    mark = core.device.mark()
+    row = yield from core.session.ask(requests.get_vault(vault.uid))
+    seen(core, vault, row, mark)
+    return row
+
+
+def _entry(core: Core, name: str) -> VaultEntry | None:
+    return None if core.ring is None else core.ring.vault(name)
+
+
+def _enter(core: Core, name: str, *, sealed: bool) -> Steps[VaultEntry]:
+    """Enter a new vault into the directory: first there, then on the server, so that it is never there unknown."""
+    uid = identifiers.new_uid(core.clock())
+
+    def enter(ring: Keyring) -> Keyring | None:
+        return None if ring.vault(name) else ring.with_vault(uid, name, sealed=sealed)
+
+    yield from accounts.change_ring(core, enter)
+    entry = _entry(core, name)
+    if entry is None:
+        raise VaultNotFound
+    return entry
+
+
+def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
+    vault = opened_entry(core, entry)
+    try:
+        yield from _row(core, vault)
+    except VaultNotFound:
+        if core.device.knows_vault(entry.uid):
+            raise RolledBack(_GONE) from None
+        if not create:
+            raise
+        yield from _make(core, vault)
+    return vault
+
+
+def _make(core: Core, vault: OpenVault) -> Steps[responses.Vault]:
+    mark = core.device.mark()
+    try:
+        row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, None))
+    except Invalid:  # a server of blobs takes no vault without one
+        blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
+        row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, blob))
+    seen(core, vault, row, mark)
+    return row
+
+
+def opened_entry(core: Core, entry: VaultEntry) -> OpenVault:
+    """A vault of the directory, with its key."""
+    keys = core.account_key()
+    wire = names.seal_vault_name(keys, entry.name) if entry.sealed else entry.name
+    return OpenVault(uid=entry.uid, name=entry.name, wire=wire, sealed=entry.sealed, keys=keys.vault(entry.uid))
+
+
+def seen(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenVault:
+    """The vault, if the server answered with it and nothing that this device knows speaks against it."""
+    if row.uid != vault.uid or row.name != vault.wire:
+        raise Tampered(_OTHER)
+    core.device.saw_vault(row, mark)
+    return vault
+
+
+# A server of the bare specification keeps no directory: there, a vault is found by the name on the wire.
+
+
+def _open_bare(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[OpenVault]:
+    keys = core.account_key()
+    wire = names.seal_vault_name(keys, name) if sealed else name
+    mark = core.device.mark()
+    row = yield from _find_bare(core, wire)
+    if row is None and create:
+        row = yield from _make_bare(core, wire)
+    if row is None:
+        raise VaultNotFound
+    return seen(core, _bare(core, row), row, mark)
+
+
+def _find_bare(core: Core, wire: str) -> Steps[responses.Vault | None]:
+    found = yield from core.session.ask(requests.list_vaults())
+    return next((row for row in found.vaults if row.name == wire), None)
+
+
+def _make_bare(core: Core, wire: str) -> Steps[responses.Vault | None]:
+    uid = identifiers.new_uid(core.clock())
+    try:
+        row = yield from core.session.ask(requests.create_vault(uid, wire, None))
+    except Invalid:
+        blob = bare.reserved_blob(core.account_key(), wire)
+        row = yield from core.session.ask(requests.create_vault(uid, wire, blob))
+    except VaultAlreadyExists:  # an answer that was lost cannot be told from another device's vault
+        return (yield from _find_bare(core, wire))
+    if row.name != wire:
+        raise Tampered(_OTHER)
+    return row
+
+
+def _bare(core: Core, row: responses.Vault) -> OpenVault:
+    keys = core.account_key()
+    sealed = names.is_sealed(row.name)
+    name = names.open_vault_name(keys, row.name) if sealed else row.name
+    return OpenVault(uid=row.uid, name=name, wire=row.name, sealed=sealed, keys=keys.vault(row.uid))

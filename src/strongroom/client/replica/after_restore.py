@@ -1,0 +1,156 @@
+"""The server's database is another than it was: restored from a backup, it has forgotten. This device has not.
+
+Everything is asked for anew. What the server has forgotten is queued to be sent again, above every version that this
+device has seen, so that no other device takes it for something older. Where both went on, that is a conflict.
+Nothing that is here is dropped because it is not there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from strongroom.client.format import seal
+from strongroom.client.format.content import EMPTY
+from strongroom.client.net import effects, requests
+from strongroom.client.operations import listing
+from strongroom.client.replica import incoming
+from strongroom.client.replica.conflicts import start_anew
+from strongroom.client.replica.file import DELETE, PUT, Entry
+from strongroom.errors import NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.client.net import responses
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.documents import Place
+    from strongroom.client.replica.file import KeptVault
+    from strongroom.client.replica.local import Local
+    from strongroom.model import Document
+
+DIVERGED = -1  # the base of a change that follows on nothing that the server has
+
+
+class Reconciling:
+    """One vault, whose server has another epoch than this device knows."""
+
+    def __init__(self, local: Local, at: Place, kept: KeptVault) -> None:
+        self._local = local
+        self._core = local.core
+        self._file = local.file
+        self._at = at
+        self._kept = kept
+
+    def run(self) -> Steps[int]:
+        """Compare everything; give how many rows came in. The new epoch is believed only at the end."""
+        cursor = came = 0
+        limit = listing.FIRST
+        seen: set[str] = set()
+        more = True
+        while more:
+            page = yield from self._core.session.ask(incoming.list_call(self._at, cursor, limit, deleted=True))
+            cursor = listing.check_page(page, self._at, cursor, limit, deleted=True)
+            limit = listing.next_limit(page, limit)
+            seen.update(row.uid for row in page.documents)
+            grown = yield from self._grown(page)
+            stored = yield from incoming.stored_before(self._core, self._file, self._at, page.documents)
+            came += yield from effects.work(self._store(page, grown, stored))
+            more = page.has_more is True
+        with self._file.change():
+            for uid in self._file.uids(self._at.vault) - seen:
+                self._forgotten(uid)
+            self._file.put_vault(msgspec.structs.replace(self._kept, cursor=max(cursor, self._kept.clock), start=None))
+        return came
+
+    def _grown(self, page: responses.Page) -> Steps[set[str]]:
+        """The uids of rows that came after the one that is here, as the server's own history proves."""
+        grown = set()
+        heads = self._file.heads(self._at.vault, [row.uid for row in page.documents])
+        for row in page.documents:
+            version, hmac = heads.get(row.uid, (0, None))[:2]
+            if 0 < version < row.version:
+                try:
+                    then = yield from self._core.session.ask(requests.get_version(self._at.vault, row.uid, version))
+                except NotFound:
+                    continue
+                if then.version == version and then.hmac == hmac:
+                    grown.add(row.uid)
+        return grown
+
+    def _store(self, page: responses.Page, grown: set[str], stored: dict[str, Document]) -> Callable[[], int]:
+        def store() -> int:
+            with self._file.change():
+                return sum(self._meet(row, stored.get(row.uid), grown=row.uid in grown) for row in page.documents)
+
+        return store
+
+    def _meet(self, row: Document, stored: Document | None, *, grown: bool) -> bool:
+        """Lay a row of the server beside the one that is here."""
+        made = seal.open_document(self._at.key(row.collection)[0], row)
+        local = self._file.row(self._at.vault, row.uid)
+        if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
+            return False
+        older = self._file.was_earlier(row)
+        self._file.put_rows([(row, made.deleted)])
+        if local is None or grown:
+            incoming.meet(self._file, row, stored, deleted=made.deleted)
+            return True
+        here = seal.open_document(self._at.key(local.collection)[0], local)
+        alike = here.deleted == made.deleted and (here.deleted or here.content == made.content)
+        if alike and row.version > local.version:
+            incoming.meet(self._file, row, stored, deleted=made.deleted)
+            return True
+        base = row.version if alike or older else DIVERGED
+        self._queue(local, here, base, row)
+        return True
+
+    def _forgotten(self, uid: str) -> None:
+        """A document that is here and not there. That it was deleted stays known; anything else is sent again."""
+        local = self._file.row(self._at.vault, uid)
+        if local is None:
+            return
+        here = seal.open_document(self._at.key(local.collection)[0], local)
+        if here.deleted:
+            entry = self._file.entry(self._at.vault, uid)
+            if entry is None or entry.kind != PUT:
+                return
+        self._file.drop_row(self._at.vault, uid)
+        self._queue(local, here, 0, None)
+
+    def _queue(self, local: Document, here: seal.Opened, base: int, before: Document | None) -> None:
+        """Queue what is here; a change that was made from it, and waits already, carries it along.
+
+        A change that was made from something else is an undecided conflict: this device may be the last one that holds
+        the other side, so both are kept, and the change becomes a document of its own.
+        """
+        entry = self._file.entry(self._at.vault, local.uid)
+        if entry is not None and entry.base != local.version and not here.deleted:
+            start_anew(self._local, self._at, entry)
+            entry = None
+        if entry is not None:
+            floor = max(entry.floor, local.version)
+            self._file.put_entry(msgspec.structs.replace(entry, base=base, floor=floor))
+            return
+        keys, _ = self._at.key(local.collection)
+        data, hmac, version = local.data, local.hmac or "", local.version
+        if local.deleted_at is not None:
+            version -= 1  # the notice's
+            if not data:
+                data = seal.seal_deletion(keys, local.uid, version, EMPTY).data
+        self._file.put_entry(
+            Entry(
+                vault=local.vault_uid,
+                uid=local.uid,
+                collection=local.collection,
+                kind=DELETE if here.deleted else PUT,
+                data=data,
+                hmac=hmac,
+                version=version,
+                base=base,
+                floor=local.version,
+                before=before,
+                made_at=local.updated_at,
+            )
+        )

@@ -1,0 +1,89 @@
+"""The replica whose sync is awaited: AsyncReplica. Reading and writing on this device need no waiting."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Self
+
+from strongroom.client.net import effects
+from strongroom.client.replica import unlocking
+from strongroom.client.replica.conflicts import Conflict, Resolver, undecided
+from strongroom.client.replica.replica import ReplicaCollection, ReplicaVault
+from strongroom.client.replica.sync import Progress, Report, Syncing
+from strongroom.client.replica.watch import Watching
+from strongroom.errors import Unavailable
+
+if TYPE_CHECKING:
+    from strongroom.client.net.drivers import AsyncDriver
+    from strongroom.client.replica.local import Local
+
+
+class AsyncReplica:
+    """A copy of an account, or of what a token opens, on this device. Only `sync` and `watch` need the server."""
+
+    def __init__(self, local: Local, driver: AsyncDriver) -> None:
+        self._local = local
+        self._driver = driver
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return "Replica(...)"
+
+    def close(self) -> None:
+        """Let go of the file. What waits to be sent stays in it."""
+        self._local.file.close()
+
+    async def sync(
+        self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None
+    ) -> Report:
+        """Pull what is new and push what waits. Without a resolver, conflicts are left for you to decide."""
+        run = Syncing(self._local, resolver, progress).run()
+        return await self._driver.run(effects.under("sync", run))
+
+    async def watch(self, resolver: Resolver | None = None, *, every: float = 15.0) -> AsyncIterator[Report]:
+        """Sync whenever something changes, as long as you take the reports; each is of a sync that changed something.
+
+        It follows the server's events. Where there are none it asks again, at the latest after `every` seconds, and it
+        outlives a server that is away.
+        """
+        watching = Watching(self._local, every)
+        try:
+            while True:
+                try:
+                    report = await self.sync(resolver)
+                except Unavailable:
+                    await self._driver.run(watching.away())
+                    continue
+                if report.changed:
+                    yield report
+                await self._driver.run(watching.wait())
+        finally:
+            stream = watching.leave()
+            if stream is not None:
+                await stream.close()
+
+    def conflicts(self) -> list[Conflict]:
+        """What was changed here and there, and is not decided."""
+        return undecided(self._local, unlocking.places(self._local))
+
+    @property
+    def pending(self) -> int:
+        """How many changes wait to be sent."""
+        return self._local.file.queued()
+
+    def vault(self, name: str | None = None) -> ReplicaVault:
+        """The vault of this name, as it was when this device last saw it. With a token, the name may be left out."""
+        return ReplicaVault(self._local, unlocking.vault(self._local, name))
+
+    def vaults(self) -> list[ReplicaVault]:
+        """All vaults."""
+        return [ReplicaVault(self._local, opened) for opened in unlocking.vaults(self._local)]
+
+    def collection(self) -> ReplicaCollection:
+        """The collection that this client's token opens."""
+        return ReplicaCollection(self._local, unlocking.collection(self._local))

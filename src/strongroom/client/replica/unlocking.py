@@ -1,0 +1,153 @@
+"""Opening a replica: whose it is, what keys there are without a server, and which vaults are in it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from strongroom import model
+from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.format import content, derive, keyring, seal
+from strongroom.client.format.derive import Descriptor, Floor
+from strongroom.client.format.encoding import to_url
+from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.net import effects
+from strongroom.client.operations import documents
+from strongroom.client.operations.sessions_and_keys import token_vault
+from strongroom.client.operations.vaults import OpenVault, opened_entry
+from strongroom.client.replica.file import File, KeptVault
+from strongroom.client.replica.local import Local
+from strongroom.errors import Invalid, InvalidCredentials, VaultNotFound
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.operations.core import Core
+    from strongroom.client.operations.documents import Place
+
+_OTHERS: Final = {"path": "is the replica of another account, or of another token"}
+
+
+def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
+    """The replica at this path, made if there is none; it must be of the account or token that is open."""
+    owner = _owner(core)
+    file = File(path)
+    try:
+        with file.change():
+            _claim(file, owner)
+            keep_keys(core, file)
+    except BaseException:
+        file.close()
+        raise
+    return Local(core, file)
+
+
+def _claim(file: File, owner: str) -> None:
+    known = file.fact("owner")
+    if known is None:
+        file.set_fact("owner", owner)
+    elif known != owner:
+        raise Invalid(_OTHERS)
+
+
+def _owner(core: Core) -> str:
+    token = core.token
+    if token is None:
+        return f"account {to_url(core.account_key().account)}"
+    scope = token.keys.collection if isinstance(token.keys, CollectionKey) else ""
+    return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
+
+
+def keep_keys(core: Core, file: File) -> None:
+    """Keep what opens the account without a server: its descriptor and its keyring, as the server has them."""
+    if core.sealed is None or core.descriptor is None or core.email is None or core.sealed == file.fact("keyring"):
+        return
+    kept = file.fact("keyring")
+    if kept is not None and core.ring is not None:
+        version = keyring.reopen(kept, core.ring.keys).version
+        if version > core.ring.version:
+            raise RolledBack("The server sent an older keyring than this device has seen.")
+        if version == core.ring.version:
+            raise Tampered("The server shows two keyrings of one version.")
+    seen = file.fact("descriptor")
+    if seen is not None:
+        old = Descriptor.read(seen)
+        core.descriptor.check(Floor(old.memory, old.passes))
+    with file.change():
+        file.set_fact("email", core.email)
+        file.set_fact("descriptor", msgspec.json.encode(core.descriptor.spelled()).decode())
+        file.set_fact("keyring", core.sealed)
+
+
+def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Steps[None]:
+    """Open the account from its replica, without a server. When one is needed, this client logs in by itself."""
+    file = File(path)
+    try:
+        email, spelled, sealed = file.fact("email"), file.fact("descriptor"), file.fact("keyring")
+    finally:
+        file.close()
+    if email is None or spelled is None or sealed is None:
+        raise Locked("This replica holds no keys: it was never opened by somebody who had logged in.")
+    descriptor = Descriptor.read(spelled)
+    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
+    try:
+        ring = keyring.open_with_password(sealed, keys, descriptor)
+    except Tampered:
+        raise InvalidCredentials("The password is wrong, or the replica was changed.") from None
+    core.unlock(email, ring, sealed, descriptor, keys)
+
+
+def vaults(local: Local) -> list[OpenVault]:
+    """The vaults that are in a replica."""
+    return [opened for opened, _ in _pairs(local)]
+
+
+def vault(local: Local, name: str | None) -> OpenVault:
+    """One vault of a replica."""
+    token = local.core.token
+    if token is not None and not isinstance(token.keys, VaultKey):
+        raise Locked("This token opens one collection; use collection().")
+    if name is None and token is None:
+        raise Invalid({"name": "is required"})
+    for opened in vaults(local):
+        if name is None or opened.name == name:
+            return opened
+    raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
+
+
+def collection(local: Local) -> Place:
+    """The collection that a token opens."""
+    token = local.core.token
+    if token is None or not isinstance(token.keys, CollectionKey):
+        raise Locked("Only a token that was made for one collection opens one; open its vault first.")
+    return documents.place(token.vault, token.keys, name=token.name)
+
+
+def places(local: Local) -> dict[str, Place]:
+    """Where the documents of a replica lie."""
+    token = local.core.token
+    if token is not None:
+        return {token.vault: documents.place(token.vault, token.keys, name=token.name)}
+    return {opened.uid: documents.place(opened.uid, opened.keys) for opened in vaults(local)}
+
+
+def blob(local: Local, opened: OpenVault) -> Any:
+    """The blob of a vault, as it was received."""
+    kept = local.file.vault(opened.uid)
+    if kept is None or kept.data is None:
+        return None
+    row = model.Vault(kept.uid, kept.wire, kept.version, kept.clock, data=kept.data, salt=kept.salt)
+    return content.to_value(seal.open_blob(opened.keys, row))
+
+
+def _pairs(local: Local) -> list[tuple[OpenVault, KeptVault]]:
+    kept = {row.uid: row for row in local.file.vaults()}
+    token = local.core.token
+    if token is not None:
+        if not isinstance(token.keys, VaultKey) or token.vault not in kept:
+            return []
+        return [(token_vault(token, token.keys, kept[token.vault].wire), kept[token.vault])]
+    local.core.account_key()
+    entries = () if local.core.ring is None else local.core.ring.vaults
+    return [(opened_entry(local.core, entry), kept[entry.uid]) for entry in entries if entry.uid in kept]

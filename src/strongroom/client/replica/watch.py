@@ -1,0 +1,116 @@
+"""When to sync next: as soon as the server tells of a change, and otherwise every now and then."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from strongroom.client.errors import Tampered
+from strongroom.client.net import requests
+from strongroom.client.net.effects import Hear, Lost, Pause
+from strongroom.errors import InsufficientScope, MethodNotAllowed, NotFound, Unavailable
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Steps
+    from strongroom.client.replica.local import Local
+
+LONG_POLL: Final = 25  # seconds
+_LONGEST: Final = 1 << 20  # bytes of one event
+
+
+class Events:
+    """Server-sent events, as their bytes come in."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, part: bytes) -> list[tuple[str, int]]:
+        """The events that are whole by now: the name of each, and its moment, 0 where it has none."""
+        self._rest += part
+        *whole, self._rest = self._rest.replace(b"\r\n", b"\n").split(b"\n\n")
+        if len(self._rest) > _LONGEST:
+            raise Tampered("The server tells of a change without an end.")
+        return [event for event in map(_event, whole) if event[0]]
+
+
+def _event(text: bytes) -> tuple[str, int]:
+    name, moment = "", 0
+    for line in text.split(b"\n"):
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"event":
+            name = value[:32].decode("ascii", "replace")
+        elif field == b"id" and value.isdigit() and len(value) < 20:
+            moment = int(value)
+    return name, moment
+
+
+class Watching:
+    """Waits for something new. It listens if the server lets it, polls long if not, and polls otherwise."""
+
+    def __init__(self, local: Local, every: float) -> None:
+        self._local = local
+        self._core = local.core
+        self._every = every
+        self._listens = True
+        self._stream: Any = None
+        self._events = Events()
+        self._failures = 0
+
+    def wait(self) -> Steps[None]:
+        """Until it is worth to sync."""
+        if self._listens:
+            try:
+                yield from self._hear(self._local.moment)
+            except (NotFound, MethodNotAllowed, InsufficientScope):
+                self._listens = False
+            except Unavailable:
+                yield from self.away()
+            else:
+                self._failures = 0
+                return
+        if not self._listens:
+            yield from self._poll()
+
+    def away(self) -> Steps[None]:
+        """Give a server that cannot be reached some time."""
+        self._failures += 1
+        yield Pause(min(self._every, 0.25 * 2.0 ** min(self._failures, 8)))
+
+    def leave(self) -> Any:
+        """Stop listening; gives the stream, for whoever is to close it."""
+        stream, self._stream = self._stream, None
+        return stream
+
+    def _hear(self, moment: int) -> Steps[None]:
+        if self._stream is None:
+            token = self._core.token
+            call = requests.events(None if token is None else token.vault, moment)
+            self._stream = yield from self._core.session.listen(call)
+            self._events = Events()
+        while True:
+            try:
+                part = yield Hear(self._stream)
+            except Lost:
+                part = b""
+            if not part:
+                self._stream = None  # it has ended; go on from the same moment
+                return
+            events = self._events.feed(part)
+            if any(name in {"document", "vault"} and at > moment for name, at in events):
+                return
+            if self._local.file.queued() > len(self._local.file.clashing()):
+                return  # something was written here meanwhile
+
+    def _poll(self) -> Steps[None]:
+        kept = self._local.file.vaults()
+        if len(kept) != 1:
+            yield Pause(self._every)
+            return
+        try:
+            call = requests.list_documents(kept[0].uid, since=kept[0].cursor, limit=1, wait=LONG_POLL)
+            page = yield from self._core.session.ask(call)
+        except Unavailable:
+            yield from self.away()
+            return
+        if not page.documents:
+            yield Pause(min(self._every, 1.0))  # a server that knows no waiting has answered at once

@@ -1,0 +1,1 @@
+"""What the operators' commands do with a service."""

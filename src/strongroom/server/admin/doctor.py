@@ -1,0 +1,225 @@
+"""What is wrong with a server, before its users find out. It looks, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import ssl
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strongroom.model import fault, fine, warning
+from strongroom.server import destinations
+from strongroom.server.admin import doctor_files
+from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
+from strongroom.server.transport import listeners
+from strongroom.store.maintenance import health
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from strongroom.model import Finding
+    from strongroom.server.settings import Settings
+
+_RENEW_DAYS: Final = 21
+_URGENT_DAYS: Final = 2
+_CONTAINER_SECRETS: Final = "/run/secrets"  # which only the processes of one container see, whatever the modes say
+_COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
+
+
+class Origin(NamedTuple):
+    """Where the settings came from."""
+
+    file: Path | None = None  # the settings file
+    holds_secrets: bool = False
+    secret_files: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def personal_files(self) -> list[Path]:
+        """Files with settings that no group shares."""
+        return [self.file] if self.file is not None and self.file.name == ".env" else []
+
+    @property
+    def shared_files(self) -> list[Path]:
+        """Files with secrets that a group of its own may share with the service, as systems do."""
+        system = self.file is not None and self.holds_secrets and not self.personal_files
+        files = [*self.secret_files, *([self.file] if self.file is not None and system else [])]
+        return [path for path in files if not path.is_relative_to(_CONTAINER_SECRETS)]
+
+
+def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # noqa: B008 - it never changes
+    """All that there is to say."""
+    now = time.time_ns() // 1_000_000
+    return [
+        *_origin(origin),
+        *asyncio.run(health.look(settings.where, now)),
+        *doctor_files.room(settings),
+        *doctor_files.permissions(settings, origin.file, origin.personal_files, origin.shared_files),
+        *doctor_files.open_files(settings),
+        _secret(settings),
+        *doctor_files.backups(settings, now),
+        *_sent(settings, now),
+        _proxies(settings),
+        _address(settings),
+        _signups(settings),
+        *_tls(settings),
+        _public_url(settings),
+    ]
+
+
+def _origin(origin: Origin) -> Iterator[Finding]:
+    """What was probably meant as a setting, and is none."""
+    for sentence in origin.warnings:
+        yield warning("settings", sentence, "correct the name, or remove it")
+    if not origin.warnings:
+        read = "There is no settings file." if origin.file is None else f"The settings file is {origin.file}."
+        yield fine("settings", read)
+
+
+def _secret(settings: Settings) -> Finding:
+    secret = settings.jwt_secret
+    todo = "make another with 'strongroom init' in an empty folder; docs/operating.md says how to change it"
+    if not secret:
+        return fault("secret", "JWT_SECRET is not set.", "run 'strongroom init'")
+    if secret.lower().startswith(_COMMON) or len(set(secret)) < 8:
+        return fault("secret", "JWT_SECRET can be guessed.", todo)
+    if len(secret) < WEAK_SECRET_BYTES:
+        return warning("secret", f"JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes.", todo)
+    if settings.jwt_secret_previous:
+        return warning(
+            "secret",
+            "JWT_SECRET_PREVIOUS is still set.",
+            "remove it when JWT_REFRESH_EXPIRY has passed since the change",
+        )
+    return fine("secret", f"JWT_SECRET has {len(secret)} bytes.")
+
+
+def _sent(settings: Settings, now: int) -> Iterator[Finding]:
+    """Whether the place where backups are sent to can be reached, and how old the newest there is."""
+    if not settings.backup_to:
+        return
+    try:
+        place = destinations.destination(settings.backup_to, settings, os.environ)
+        newest = asyncio.run(destinations.newest(place, now))
+    except destinations.CannotSend as error:
+        yield fault("backup sent", str(error), "see BACKUP_TO, and that the place can be reached from here")
+        return
+    if newest is None:
+        yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
+        return
+    age = max(0, now - newest.made_at)
+    says = f"The newest backup in {place.named} is {newest.path.name}, {doctor_files.elapsed(age)} old."
+    if age > 2 * settings.backup_every:
+        yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
+    else:
+        yield fine("backup sent", says)
+
+
+def _proxies(settings: Settings) -> Finding:
+    wide = [
+        str(network)
+        for network in settings.trusted_proxies
+        if not isinstance(network, str) and network.num_addresses > 2**24
+    ]
+    if wide:
+        return fault(
+            "proxy",
+            f"TRUSTED_PROXIES takes the word of {', '.join(wide)}: callers can choose their address.",
+            "name your proxies only",
+        )
+    if settings.public_url and not settings.trusted_proxies and _is_local(settings.host):
+        return warning(
+            "proxy",
+            "There seems to be a proxy, and its X-Forwarded-For does not count: all callers share one address.",
+            "set TRUSTED_PROXIES to the address that the proxy connects from, like 127.0.0.1",
+        )
+    if settings.trusted_proxies:
+        named = ", ".join(str(network) for network in settings.trusted_proxies)
+        return fine("proxy", f"The word of {named} counts about where a caller comes from.")
+    return fine("proxy", "Callers are known by their connection; no header counts.")
+
+
+def _address(settings: Settings) -> Finding:
+    if settings.host.startswith(UNIX):
+        return fine("address", f"The server listens on the socket {settings.host.removeprefix(UNIX)}.")
+    if _is_local(settings.host):
+        return fine("address", f"The server listens on {settings.host}, to this machine only.")
+    if settings.tls_cert_file:
+        return fine("address", f"The server listens on {settings.host}, with TLS.")
+    if settings.public_url.startswith("https://"):
+        return warning(
+            "address",
+            f"The server listens on {settings.host} without TLS, so whoever reaches it can go round your proxy.",
+            "set HOST=127.0.0.1, or let a firewall admit the proxy only",
+        )
+    return fault(
+        "address",
+        f"The server listens on {settings.host} without TLS: passwords can be read on their way.",
+        "set HOST=127.0.0.1 and put a proxy with TLS before it; docs/operating.md shows one",
+    )
+
+
+def _signups(settings: Settings) -> Finding:
+    """Whether strangers may register: whoever reaches the server, which others than this machine's users may."""
+    if not settings.signups:
+        return fine("signups", "Sign-ups are closed: accounts come from the operator alone.")
+    if settings.public_url or not (_is_local(settings.host) or settings.host.startswith(UNIX)):
+        return warning(
+            "signups",
+            "Sign-ups are open: whoever reaches the server may register.",
+            "set SIGNUPS=closed and restart, unless you want that",
+        )
+    return fine("signups", "Sign-ups are open, to this machine only.")
+
+
+def _tls(settings: Settings) -> Iterator[Finding]:
+    """Whether the certificate can be used with its key, and for how long."""
+    if not settings.tls_cert_file:
+        return
+    renew = "renew it, then send the server SIGHUP"
+    try:
+        listeners.tls(settings)
+        shown = ssl._ssl._test_decode_cert(settings.tls_cert_file)  # type: ignore[attr-defined]  # noqa: SLF001
+        begins, ends = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
+    except BadSetting as error:
+        yield fault("tls", str(error), "see TLS_CERT_FILE and TLS_KEY_FILE")
+        return
+    days = (ends - time.time()) / 86_400
+    names = ", ".join(sorted({name for _, name in shown.get("subjectAltName", ())})) or "no name"
+    told = f"The certificate for {names} ({settings.tls_cert_file})"
+    on = time.strftime("%Y-%m-%d", time.gmtime(ends))
+    if days < 0:
+        yield fault("tls", f"{told} has expired on {on}: clients refuse it.", renew)
+    elif begins > time.time():
+        yield fault("tls", f"{told} is not good yet: clients refuse it.", "set the clock, or use another certificate")
+    elif days < _URGENT_DAYS:
+        yield fault("tls", f"{told} expires on {on}, in {24 * days:.0f} hours.", renew)
+    elif days < _RENEW_DAYS:
+        yield warning("tls", f"{told} expires on {on}, in {days:.0f} days.", renew)
+    else:
+        yield fine("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
+
+
+def _public_url(settings: Settings) -> Finding:
+    url = settings.public_url
+    if url.startswith("https://"):
+        return fine("public url", f"People come by {url}.")
+    if url:
+        return fault("public url", f"PUBLIC_URL is {url}, without TLS.", "use https; see docs/operating.md")
+    return warning(
+        "public url",
+        "PUBLIC_URL is not set: browsers are not told to come by HTTPS only.",
+        "set it to the address that people use, unless only this machine does",
+    )
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,122 @@
+"""Who is calling: a bearer that is an access token or an API key; and the password, where that is not enough."""
+
+from __future__ import annotations
+
+import math
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from strongroom import credentials
+from strongroom.actions import accounts, keys, login_throttle, sessions
+from strongroom.errors import InvalidCredentials, StorageFull, Unauthorized, Unavailable
+from strongroom.model import Actor
+from strongroom.rules import MINUTE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from strongroom.server.request import Call
+
+
+def recognised(call: Call, now: int) -> Actor | None:
+    """The one whose token was found good before; that its session is open is proven with what is read or written."""
+    claims = call.room.tokens.remembered(call.given.get(b"authorization", b""), now)
+    return None if claims is None else _to_be_proven(call, claims)
+
+
+def _to_be_proven(call: Call, claims: credentials.Claims) -> Actor:
+    """The one whom a good token names; believed once it is proven that its session is open: see settle."""
+    call.proof = sessions.proof(claims)
+    return Actor(claims.sub, claims.sid, until=math.ceil(claims.exp * 1000))
+
+
+async def authenticate(call: Call) -> Actor:
+    """The one who presents the bearer; refused if there is none or it is not good."""
+    room, now = call.room, call.room.clock()
+    header = call.given.get(b"authorization", b"")
+    claims = room.tokens.remembered(header, now)
+    if claims is None:
+        token = _bearer(header)
+        if token.startswith(credentials.KEY_PREFIX):
+            return await _by_key(call, token)
+        claims = room.tokens.claims(token, "access", now)
+        if claims is None:
+            raise Unauthorized
+        room.tokens.remember(header, claims)
+    if call.proof is None:
+        return _to_be_proven(call, claims)
+    actor = await room.db.read(sessions.actor, claims)
+    if now - actor.last_used_at >= MINUTE:
+        await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)
+    return actor
+
+
+def is_signed(call: Call) -> bool:
+    """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
+    return call.actor.key is not None or call.room.tokens.signed(_bearer(call.given.get(b"authorization", b"")))
+
+
+async def require_still(call: Call) -> None:
+    """Refuse who has lost the right to go on with what it began."""
+    if not is_signed(call):
+        raise Unauthorized
+    await call.room.db.read(sessions.require_open, call.actor)
+
+
+async def settle(call: Call) -> None:
+    """Prove the one who called, if nothing that was read has done so, and note the use."""
+    proof, actor = call.proof, call.actor
+    if proof is None or actor.session_id is None:
+        return
+    if not proof.judged:
+        await call.room.db.read_if(proof, sessions.proven)
+    if proof.made and call.room.clock() - proof.found >= MINUTE:
+        proof.found = call.room.clock()
+        await _note(call, sessions.touch, actor.user_id, actor.session_id, call.origin)
+
+
+def _bearer(header: bytes) -> str:
+    scheme, _, token = header.decode("latin-1").partition(" ")
+    token = token.strip(" ")  # and not what other alphabets call a space
+    if scheme.lower() != "bearer" or not token:
+        raise Unauthorized
+    return token
+
+
+async def _by_key(call: Call, key: str) -> Actor:
+    """A right key always passes, even from an address that failed too often: 256 bits are not found by guessing."""
+    room = call.room
+    key_hash = credentials.api_key_hash(key) if room.variant.has_documents else None
+    actor = await room.db.read(keys.holder, key_hash) if key_hash is not None else None
+    if actor is None or actor.key is None:
+        await room.db.write(login_throttle.failed_secret, call.counted_address)
+        raise Unauthorized
+    used = actor.key.last_used_at
+    if used is None or room.clock() - used >= MINUTE:
+        await _note(call, keys.touch, actor.user_id, actor.key.uid)
+    return actor
+
+
+async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
+    """Note a use, once a minute at most; that it cannot be noted is no reason to refuse what was asked or is done."""
+    try:
+        await call.room.db.write(touch, *args)
+    except (StorageFull, Unavailable):
+        return
+    except Exception as error:  # noqa: BLE001
+        call.room.log.fault(error, call.request_id)
+
+
+@asynccontextmanager
+async def proven(call: Call, password: str) -> AsyncIterator[str]:
+    """Check the caller's own password, as slowly as at login; the hash that it matched."""
+    address = call.counted_address
+    login = await call.read(accounts.for_proof, call.actor)
+    account = login_throttle.account_label(login.email)
+    async with call.room.gate.attempt(
+        f"{address} {account}", lambda: call.read(login_throttle.room_for, address, account)
+    ):
+        if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
+            await call.write(login_throttle.failed, address, account, login.id, call.origin)
+            raise InvalidCredentials("The password is wrong.")
+        yield login.password_hash

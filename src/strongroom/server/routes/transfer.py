@@ -1,0 +1,108 @@
+"""Moving house: everything of an account as one file, out of here or into here."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from strongroom import errors, identifiers, wire
+from strongroom.actions import exports, imports
+from strongroom.errors import StorageFull, Unavailable
+from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
+from strongroom.server.request import Access, Call, Endpoint
+from strongroom.server.response import CHUNK, Answer, answer, streamed
+from strongroom.server.routes.import_upload import LINES, Intake
+from strongroom.server.snapshots import ExportSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from strongroom.server.response import Chunks
+    from strongroom.store import Tx
+
+
+async def export(call: Call) -> Answer:
+    """Everything of the account, ciphertext as it is stored. The log tells of it."""
+    headers = ((b"content-disposition", b'attachment; filename="strongroom-export.ndjson"'),)
+    if call.method == "HEAD":
+        return Answer(headers=headers, content_type=LINES.encode())
+    with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
+        await call.write(exports.note, call.actor, call.origin)
+    return await streamed(_exported(call), headers=headers, content_type=LINES.encode())
+
+
+async def _exported(call: Call) -> Chunks:
+    """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
+    room, now = call.room, call.room.clock()
+    counts: dict[type[wire.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+    digest = hashlib.sha256()
+    out = bytearray()
+
+    async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.Kept], None]:
+        nonlocal out
+        clock = await exports.clock(tx, call.actor)
+        header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), room.epoch, now, clock)
+        out += wire.encode_lines([header])
+        return exports.pages(tx, call.actor)
+
+    async with ExportSnapshot(call) as snapshot:
+        async for page in await snapshot.read(begin):
+            if page:
+                kind: type[wire.Kept] = type(page[0])
+                counts[kind] += len(page)
+                out += wire.encode_lines(page)
+            if len(out) > CHUNK:
+                digest.update(out)
+                await snapshot.pause(len(out))
+                yield out
+                await snapshot.resume()
+                out = bytearray()
+    digest.update(out)
+    yield out + wire.encode_lines([wire.Trailer(wire.Counts(*counts.values()), digest.hexdigest())])
+
+
+async def import_(call: Call) -> Answer:
+    """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
+    came = await Intake(call).run()
+    return answer(wire.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out))
+
+
+async def give_up(call: Call) -> Answer:
+    """Give up an import that was not finished: what came in is deleted, and the account is as empty as before."""
+    await call.write(imports.give_up, call.actor)
+    while await call.write_long(imports.empty, call.actor):
+        pass
+    await call.truncate_log()
+    return answer(wire.Done())
+
+
+ENDPOINTS: Final = (
+    Endpoint(
+        method="GET",
+        path="/auth/export",
+        handler=export,
+        summary="Everything of the account as one file",
+        access=Access.USER,
+        gives=LINES,
+    ),
+    Endpoint(
+        method="POST",
+        path="/auth/import",
+        handler=import_,
+        summary="Take in such a file, into an account without vaults",
+        access=Access.USER,
+        reads=LINES,
+        answers=wire.Imported,
+        refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/auth/import",
+        handler=give_up,
+        summary="Give up an import that was not finished",
+        access=Access.USER,
+        answers=wire.Done,
+        refusals=(errors.ImportNotFound,),
+    ),
+)

@@ -1,0 +1,1 @@
+"""HTTP connections: sockets, parsing, batching, sending, and the process that runs them."""

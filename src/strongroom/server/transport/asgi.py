@@ -1,0 +1,131 @@
+"""The application as an ASGI one, for those who embed it in a server of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from strongroom.server.request import Call, Gone, joined
+from strongroom.server.response import Answer, Chunk, size_of
+
+if TYPE_CHECKING:
+    from strongroom.server.app import App
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class _Body:
+    """A body that comes in messages."""
+
+    whole: bytes | None = None
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    async def more(self) -> tuple[bytes, bool]:
+        """The next piece, and whether there are more."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        return message.get("body", b""), message.get("more_body", False)
+
+    async def left(self) -> None:
+        """Return once the client has gone."""
+        await _disconnected(self._receive)
+
+
+async def serve(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    """One request, or the life of the application."""
+    if scope["type"] == "lifespan":
+        await _live(app, receive, send)
+    elif scope["type"] == "http":
+        await _answer(app, scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": 1000})
+
+
+async def _live(app: App, receive: Receive, send: Send) -> None:
+    await receive()
+    app.start()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await app.close()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _answer(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+    client = scope.get("client")
+    call = Call(
+        app.room,
+        scope["method"],
+        _raw_path(scope),
+        scope.get("query_string", b""),
+        joined(scope["headers"]),
+        client[0] if client else None,
+    )
+    call.body = _Body(receive)
+    status, size, answer = 499, 0, None
+    try:
+        answer = await app.answer(call)
+        if answer is not None:
+            status = answer.status
+            size = await _send(answer, send, receive)
+    finally:
+        app.note(call, status, size, None if answer is None else answer.ended)
+
+
+async def _send(answer: Answer, send: Send, receive: Receive) -> int:
+    """Send it; how many bytes the body had. A stream stops when nobody is there to take it."""
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.fields()})
+    if answer.chunks is None:
+        await send({"type": "http.response.body", "body": _joined(answer.body)})
+        return answer.size
+    gone = asyncio.ensure_future(_disconnected(receive))
+    sending = asyncio.ensure_future(_chunks(answer, send))
+    try:
+        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
+        return sending.result() if sending.done() else 0
+    finally:
+        gone.cancel()
+        if not sending.done():
+            sending.cancel()
+            await asyncio.wait((sending,))
+
+
+async def _chunks(answer: Answer, send: Send) -> int:
+    """Send piece after piece.
+
+    A server takes a message only when the client has taken most of what was sent before. So the empty one waits for the
+    client, and what is sent next is chosen after that: nothing lies about that is decided already.
+    """
+    assert answer.chunks is not None  # noqa: S101
+    size = 0
+    try:
+        async for chunk in answer.chunks:
+            size += size_of(chunk)
+            await send({"type": "http.response.body", "body": _joined(chunk), "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
+    finally:
+        await answer.chunks.aclose()  # lets go of the database
+    await send({"type": "http.response.body", "body": b""})
+    return size
+
+
+def _joined(chunk: Chunk) -> bytes:
+    return b"".join(chunk) if isinstance(chunk, list) else bytes(chunk)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _raw_path(scope: Scope) -> bytes:
+    """The path as it was sent, without the prefix that an embedding application mounts us under."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    prefix: bytes = scope.get("root_path", "").encode()
+    return raw.removeprefix(prefix) if prefix else raw

@@ -1,0 +1,351 @@
+"""One request and its answer on a connection: the body as it comes in, the answer as it goes out."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from strongroom.errors import Invalid, Refusal
+from strongroom.server.request import NOTHING, Call, Gone
+from strongroom.server.response import Answer, BrokenOff, size_of
+from strongroom.server.timeouts import in_a_task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
+
+    from strongroom.server.app import App
+    from strongroom.server.transport.batching import Desk
+
+HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
+NOT_HTTP: Final = "The request is not valid HTTP/1.1."
+_LINES: Final = {status.value: b"HTTP/1.1 %d %s\r\n" % (status, status.phrase.encode()) for status in HTTPStatus}
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_END: Final = b"\r\n"
+_CLOSE: Final = b"connection: close\r\n\r\n"
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
+
+
+class Wire(Protocol):
+    """The connection of a request, as the request sees it."""
+
+    write: Callable[[bytes | bytearray], None]
+    write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether nothing can be sent any more."""
+
+    def abort(self) -> None:
+        """Cut the connection."""
+
+    def adjust_reading(self) -> None:
+        """Read, unless the client must wait."""
+
+    def awaited(self) -> asyncio.Future[None]:
+        """Something that the server waits for before it ends, as it waits for tasks."""
+
+    def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task, which the server waits for before it ends."""
+
+    async def drained(self) -> None:
+        """Wait until the client has taken enough."""
+
+    def date(self) -> bytes:
+        """The Date header."""
+
+    def answered(self, exchange: Exchange) -> None:
+        """An answer is out: the next request's turn, or the client's."""
+
+
+class Exchange:
+    """A request that has begun to arrive, until its answer is out."""
+
+    __slots__ = (
+        "_answer",
+        "_app",
+        "_begun",
+        "_body",
+        "_connection",
+        "_continue",
+        "_desk",
+        "_ended",
+        "_oldest",
+        "_pieces",
+        "_running",
+        "_sent",
+        "_waiter",
+        "call",
+        "complete",
+        "failed",
+        "gone",
+        "headed",
+        "keep_alive",
+        "more_body",
+        "task",
+        "written",
+    )
+
+    def __init__(
+        self,
+        connection: Wire,
+        app: App,
+        desk: Desk,
+        call: Call,
+        *,
+        keep_alive: bool,
+        oldest: bool,
+        wants_continue: bool,
+    ) -> None:
+        self._connection = connection
+        self._app = app
+        self._desk = desk
+        self._body = b""
+        self._waiter: asyncio.Future[None] | None = None
+        self._continue = wants_continue
+        self._sent = 0
+        self._oldest = oldest  # HTTP/1.0, which knows no chunks
+        self.call = call
+        self.keep_alive = keep_alive
+        self.more_body = True
+        self.complete = False
+        self.failed = False
+        self.gone = False
+        self.headed = False  # its headers are written: they say whether the connection ends
+        self.task: asyncio.Task[None] | None = None
+        self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
+        self._begun = False
+        self._running: Coroutine[Any, Any, None] | None = None
+        self._answer: Answer | None = None
+        self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
+        self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
+
+    # The body
+
+    @property
+    def whole(self) -> bytes | None:
+        """The body, if all of it is here and none of it was taken."""
+        return None if self.more_body or self.gone else self._body
+
+    async def more(self) -> tuple[bytes, bool]:
+        """The next piece of the body, and whether there are more."""
+        if self._continue and not self.gone:
+            self._continue = False
+            self._connection.write(_CONTINUE)
+        while not self._body and self.more_body and not self.gone and not self.failed:
+            self._connection.adjust_reading()
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        if self.gone:
+            raise Gone
+        if self.failed:
+            raise Invalid({}, NOT_HTTP)
+        piece, self._body = self._body, b""
+        return piece, self.more_body
+
+    async def left(self) -> None:
+        """Return once the client has gone."""
+        while not self.gone:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+
+    def feed(self, piece: bytes) -> None:
+        """A piece of the body has arrived."""
+        self._body = self._body + piece if self._body else piece
+        self.wake()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more of the body is here than should wait to be read."""
+        return len(self._body) > HIGH_WATER and not self.complete
+
+    @property
+    def held_bytes(self) -> int:
+        """How many bytes of the body are kept in memory."""
+        return 0 if self.complete else len(self._body) + self.call.buffered
+
+    def fail(self) -> None:
+        """The rest of the body will never come: what did is not HTTP."""
+        self.failed = True
+        self.wake()
+
+    def end(self) -> None:
+        """The body is here to its end."""
+        self.more_body = False
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the one look again who waits for the body."""
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+            self._waiter = None
+
+    def lost(self) -> None:
+        """The client has gone: nobody is there to take the answer."""
+        if self.complete or self.gone:
+            return
+        self.gone = True
+        self.wake()
+        if self.task is not None and self.call.streaming:
+            self.task.cancel()
+        elif self._begun:
+            self._be_awaited()
+
+    # The answer
+
+    def begin(self) -> None:
+        """Answer the request, as far as it goes without waiting.
+
+        Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the request is
+        driven by what it waits for, and becomes a task when it asks to (`in_a_task`). Where the database is always to
+        be waited for, it is one from the beginning.
+        """
+        self._begun = True
+        self.call.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
+        self._running = self.run()
+        if self.gone:
+            self._be_awaited()
+        if self._app.room.db.waits:
+            self._become_a_task()
+        else:
+            self._go_on()
+
+    def _go_on(self, _done: object = None) -> None:
+        assert self._running is not None  # noqa: S101 - it ends when it has been driven to its end
+        try:
+            awaited = self._running.send(None)
+        except (StopIteration, asyncio.CancelledError):
+            return
+        if awaited is None:
+            self._become_a_task()
+        else:
+            awaited._asyncio_future_blocking = False  # noqa: SLF001 - what asyncio asks of those who await by hand
+            awaited.add_done_callback(self._go_on)
+
+    def _be_awaited(self) -> None:
+        """What was begun is finished before the server ends, even if nobody waits for the answer."""
+        if self.task is None and self._running is not None:
+            self._ended = self._connection.awaited()
+
+    def _become_a_task(self) -> None:
+        assert self._running is not None  # noqa: S101
+        self.task = self._connection.task(self._running)
+
+    async def run(self) -> None:
+        """Make the answer: whole, to be sent at the desk, or streamed here."""
+        try:
+            answer = self._answer = await self._app.answer(self.call)
+            if answer is None or self.gone:
+                return
+            if answer.chunks is None:
+                self._sent = answer.size
+                self._pieces = self._whole(answer)
+            else:
+                await self._stream(answer)
+        except (BrokenOff, Refusal) as reason:  # only a cut tells the client that a stream is not whole
+            if self._answer is not None:
+                self._answer.ended = getattr(reason, "code", "cut")
+        except Exception as error:  # noqa: BLE001 - a stream that broke off
+            self._app.room.log.fault(error, self.call.request_id)
+        finally:
+            self._desk.give(self, self._sent)
+
+    def send(self) -> None:
+        """Send the answer, unless that was done or nobody is there any more."""
+        pieces, self._pieces = self._pieces, None
+        if self._connection.is_closing:
+            return
+        if pieces is not None:
+            self.written = self._sent
+            if isinstance(pieces, bytes):
+                self._connection.write(pieces)
+            else:
+                self._connection.write_all(pieces)
+            self._done()
+        if not self.complete:
+            self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
+
+    def break_off(self, error: Exception) -> None:
+        """Something of this request failed that must not: say so, and let its connection go."""
+        self._app.room.log.fault(error, self.call.request_id)
+        self._connection.abort()
+        self._end()
+
+    def note(self) -> None:
+        """Note what became of it."""
+        call, answer, self._answer = self.call, self._answer, None  # which may be large, and is out
+        if answer is None:
+            self._app.note(call, 499, 0)
+        else:
+            self._app.note(call, answer.status, self._sent, answer.ended)
+        call.body = NOTHING  # the two would hold each other until somebody collects them
+        self._end()
+
+    def _end(self) -> None:
+        self.task = self._running = None  # which hold this exchange, and perhaps what was being sent
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(None)
+
+    def _whole(self, answer: Answer) -> bytes | list[Any]:
+        head, body = self._head(answer), answer.body
+        if self.call.method == "HEAD":
+            return b"".join(head)
+        if isinstance(body, list):
+            return [*head, *body]
+        if len(body) > HIGH_WATER:
+            return [*head, body]
+        return b"".join((*head, body))
+
+    async def _stream(self, answer: Answer) -> None:
+        """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
+        assert answer.chunks is not None  # noqa: S101
+        bare = self.call.method == "HEAD"
+        pieces: Sequence[bytes | bytearray | memoryview]
+        await in_a_task()  # which is cancelled when the client goes away
+        if self.gone:
+            await answer.chunks.aclose()
+            return
+        self.call.streaming = True
+        try:
+            if self._oldest:
+                self.keep_alive = False
+            self._connection.write(b"".join(self._head(answer)))
+            if not bare:
+                async for chunk in answer.chunks:
+                    if self.gone:
+                        return
+                    length = size_of(chunk)
+                    self._sent += length
+                    self.written = max(length, answer.prepared)
+                    answer.prepared = max(0, answer.prepared - length)
+                    pieces = chunk if isinstance(chunk, list) else (chunk,)
+                    self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
+                    await self._connection.drained()
+        finally:
+            chunk, pieces = b"", []  # a traceback holds what these hold
+            self.call.streaming = False
+            await answer.chunks.aclose()  # lets go of the database
+        if not bare and not self._oldest:
+            self._connection.write(b"0\r\n\r\n")
+        self._done()
+
+    def _head(self, answer: Answer) -> tuple[bytes, ...]:
+        self.headed = True
+        if answer.closes:
+            self.keep_alive = False
+            end = _END
+        else:
+            given = self.call.given
+            if self.more_body and (b"expect" in given or b"transfer-encoding" in given):
+                self.keep_alive = False  # the body may never come, or turn out malformed after the next request is sent
+            end = _END if self.keep_alive else _CLOSE
+        if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
+            end = _CHUNKED + end
+        return _LINES[answer.status], self._connection.date(), answer.head(), end
+
+    def _done(self) -> None:
+        self.complete = True
+        self._continue = False
+        self._body = b""
+        self._connection.answered(self)

@@ -1,0 +1,1 @@
+"""Backup, restore, copy, health and salvage of a whole database."""

@@ -1,0 +1,301 @@
+"""A whole service, copied from one database into another, whichever engines are behind them.
+
+The source is locked against writing and read once, from the first row to the last. A page of rows is committed on the
+target together with a mark: how many rows of the table are there now, and the sum of their hashes. After a kill the
+source is read from its first row again; what a mark covers must give the mark's sum, and what follows is copied. So no
+row comes twice, and a source that has changed in between is always noticed: then the half copy is emptied and begun
+anew. At the end the target is locked and read back, and must give the same sums as the source.
+
+A sum of hashes does not depend on the order of the rows: two databases may sort the same texts differently.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from contextlib import aclosing, suppress
+from functools import lru_cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import apsw
+import msgspec
+
+from strongroom.store import migrations, open_database
+from strongroom.store.exceptions import CannotOpen
+from strongroom.store.maintenance.copy_endpoints import (
+    CannotCopy,
+    Row,
+    Side,
+    Table,
+    in_words,
+    opened,
+    quoted,
+    side,
+    transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from strongroom.store.migrations import Migration
+
+__all__ = ["LEFT_OUT", "CannotCopy", "Watcher", "copy", "tables"]
+
+# Tables without a key to copy them by, whose rows are forgotten soon in any case.
+LEFT_OUT: Final = {
+    "failures": "wrong passwords, tokens and keys of the last day, counted by address",
+    "signups": "registrations of the last hour, counted by address",
+}
+STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
+LINEAGE: Final = "lineage"
+_OWN: Final = (LINEAGE, "secrets")  # an empty target may have begun its own; the copy goes on with the source's
+MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy is not whole
+
+
+class Watcher(Protocol):
+    """Who is told how the copy goes."""
+
+    def moved(self, doing: str, done: int, total: int) -> None:
+        """So many rows of so many are done."""
+
+    def said(self, sentence: str) -> None:
+        """Something that the operator should know."""
+
+    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
+        """Both sides hold the same rows, so many of each table on either side.
+
+        Told before the commit that makes the target whole: a kill in between lets the next run say it again.
+        """
+
+
+class Tally(NamedTuple):
+    """A number of rows, and the sum of their hashes."""
+
+    rows: int = 0
+    sum: int = 0
+
+    def plus(self, rows: Iterable[Row]) -> Tally:
+        """With these rows as well. MessagePack gives a row one spelling, and no two rows the same."""
+        count, total = self
+        for row in rows:
+            count += 1
+            total += int.from_bytes(hashlib.sha256(msgspec.msgpack.encode(row)).digest())
+        return Tally(count, total % 2**256)
+
+
+class _Changed(Exception):  # noqa: N818 - a reason to begin again
+    """The source does not hold what was copied from it before."""
+
+
+def tables(steps: list[Migration] | None = None) -> list[Table]:
+    """All tables that the migrations make but for those left out; a table comes after those that it refers to."""
+    return list(_tables(tuple(steps or migrations.load())))
+
+
+@lru_cache(maxsize=2)
+def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
+    """The tables of these migrations, which are run in memory to see."""
+    scratch = apsw.Connection(":memory:")
+    migrations.migrate_sqlite(scratch, 0, list(steps))
+    found: dict[str, Table] = {}
+    parents: dict[str, set[str]] = {}
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name"
+    for name in [str(row[0]) for row in scratch.execute(names)]:
+        if name in {STEPS, *LEFT_OUT}:
+            continue
+        columns: list[Any] = scratch.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
+        key = sorted((place, column) for column, _, place in columns if place)
+        if not key:
+            raise LookupError(f"{name} has no primary key to copy it by: give it one, or leave it out with a reason")
+        found[name] = Table(
+            name=name,
+            columns=tuple(column for column, _, _ in columns),
+            texts=tuple(column for column, kind, _ in columns if kind == "TEXT"),
+            key=tuple(column for _, column in key),
+        )
+        references = scratch.execute('SELECT "table" FROM pragma_foreign_key_list(?)', (name,))
+        parents[name] = {str(row[0]) for row in references}
+    scratch.close()
+    return tuple(found[name] for name in TopologicalSorter(parents).static_order() if name in found)
+
+
+async def copy(source: str, target: str, clock: Callable[[], int], watcher: Watcher) -> None:
+    """Copy a whole service, or go on where a copy was interrupted; returns when both sides are known to agree."""
+    old, new = side("source", source), side("target", target)
+    if old.identity == new.identity or _same_file(old, new):
+        raise CannotCopy("The source and the target are the same database.")
+    wanted = tables()
+    async with opened(old):
+        await _refuse_an_older_schema(old)
+        async with transaction(old, old.begin_reading):
+            await old.lock([*(table.name for table in wanted), STEPS])
+            begun = new.exists and await _look(old, new, wanted)
+            if not begun:
+                with in_words(new):
+                    await open_database(target, clock).close()
+            async with opened(new, to_fill=True):
+                if not begun:
+                    await _begin(old, new, wanted, clock())
+                sums = await _fill_from_the_mark(old, new, wanted, watcher)
+                await new.settle(wanted)
+                await _verify(new, wanted, sums, watcher)
+
+
+def _same_file(old: Side, new: Side) -> bool:
+    """Whether two paths lead to one file, through a link for instance."""
+    with suppress(OSError):
+        return Path(old.identity).samefile(new.identity)
+    return False
+
+
+async def schema_of(old: Side) -> list[Migration]:
+    """The steps that a database has taken. One that this program does not know is refused."""
+    if STEPS not in await old.tables():
+        raise CannotCopy(f"{old.named} is not a database of strongroom.")
+    known = migrations.load()
+    applied: dict[int, str] = dict(await old.ask(f"SELECT number, checksum FROM {STEPS}"))
+    try:
+        migrations.check(known, applied)
+    except CannotOpen as error:
+        raise CannotCopy(f"{old.named} cannot be copied: {error}") from None
+    return [step for step in known if step.number in applied]
+
+
+async def _refuse_an_older_schema(old: Side) -> None:
+    """Refuse a source whose schema is not the one of this program. A source is never migrated."""
+    steps, known = await schema_of(old), migrations.load()
+    if len(steps) < len(known):
+        number = steps[-1].number if steps else 0
+        raise CannotCopy(
+            f"{old.named} has schema {number}, this program has {known[-1].number}; "
+            "start the server on it once, which brings it up to date, and copy then."
+        )
+
+
+async def _look(old: Side, new: Side, wanted: Sequence[Table]) -> bool:
+    """Whether the target holds half of a copy from this source. If not, it must be empty; it is not touched here."""
+    async with opened(new):
+        there = await new.tables()
+        if MARKS in there:
+            begun_from = (await new.ask(f"SELECT source FROM {MARKS} LIMIT 1"))[0][0]
+            if begun_from != old.identity:
+                raise CannotCopy(
+                    f"{new.named} holds half of a copy from {begun_from}; name that source, or an empty target."
+                )
+            applied = set(await new.ask(f"SELECT number, checksum FROM {STEPS}"))
+            known = {(step.number, step.checksum) for step in migrations.load()}
+            if applied != known | {(migrations.HALF_COPIED, "")}:
+                raise CannotCopy(
+                    f"{new.named} holds half of a copy that another release of strongroom began; name an empty target."
+                )
+            return True
+        foreign = STEPS not in there
+        for table in wanted:
+            if (
+                table.name not in _OWN
+                and table.name in there
+                and (foreign or await new.ask(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1"))
+            ):
+                raise CannotCopy(f"{new.named} is not empty; name one that is, for nothing is ever written over.")
+        return False
+
+
+async def _begin(old: Side, new: Side, wanted: Sequence[Table], now: int) -> None:
+    """Make the marks, and with them the sign that keeps servers from opening half of a copy."""
+    async with transaction(new):
+        await new.ask(
+            f"CREATE TABLE {MARKS}"
+            " (name TEXT PRIMARY KEY, source TEXT NOT NULL, copied BIGINT NOT NULL, hashes TEXT NOT NULL)"
+        )
+        for name in _OWN:
+            await new.ask(f"DELETE FROM {name}")
+        for table in wanted:
+            await new.ask(f"INSERT INTO {MARKS} VALUES ($1, $2, 0, '0')", table.name, old.identity)
+        await new.ask(f"INSERT INTO {STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
+
+
+async def _fill_from_the_mark(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
+    """Copy what is not there yet. What the source holds altogether, by table."""
+    try:
+        return await _fill(old, new, wanted, watcher)
+    except _Changed:
+        watcher.said("The source has changed since the copy was begun; starting over.")
+        async with transaction(new):
+            await new.empty(wanted)
+            await new.ask(f"UPDATE {MARKS} SET copied = 0, hashes = '0'")
+        return await _fill(old, new, wanted, watcher)
+
+
+async def _fill(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
+    found = await new.ask(f"SELECT name, copied, hashes FROM {MARKS}")
+    marks = {name: Tally(copied, int(hashes, 16)) for name, copied, hashes in found}
+    total = sum([(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0] for table in wanted])
+    done = 0
+    sums: dict[str, Tally] = {}
+    for table in wanted:
+        mark, seen = marks[table.name], Tally()
+        async with aclosing(old.pages(table)) as pages:
+            async for page in pages:
+                known = page[: max(0, mark.rows - seen.rows)]
+                fresh = page[len(known) :]
+                seen = seen.plus(known)
+                if known and seen.rows == mark.rows and seen != mark:
+                    raise _Changed
+                if fresh:
+                    before, seen = seen, seen.plus(fresh)
+                    await _put(new, table, fresh, before, seen)
+                done += len(page)
+                watcher.moved("copying", done, total)
+                await asyncio.sleep(0)  # lets an interrupt in: SQLite alone never waits for anything
+        if seen.rows < mark.rows:
+            raise _Changed
+        sums[table.name] = seen
+    return sums
+
+
+async def _put(new: Side, table: Table, page: Sequence[Row], before: Tally, after: Tally) -> None:
+    """Write a page, and move the mark from where it must be to where it is then, in one transaction."""
+    async with transaction(new):
+        moved = await new.ask(
+            f"UPDATE {MARKS} SET copied = $1, hashes = $2 WHERE name = $3 AND copied = $4 RETURNING copied",
+            after.rows,
+            f"{after.sum:x}",
+            table.name,
+            before.rows,
+        )
+        if not moved:
+            raise CannotCopy(f"{new.named} is being filled by another copy; let that one finish.")
+        await new.add(table, page)
+
+
+async def _verify(new: Side, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
+    """Read the target back. Only if it holds exactly what the source holds does it become a database to be served."""
+    total = sum(tally.rows for tally in sums.values())
+    done = 0
+    back: dict[str, Tally] = {}
+    async with transaction(new):
+        await new.lock(table.name for table in wanted)
+        for table in wanted:
+            seen = Tally()
+            async with aclosing(new.pages(table)) as pages:
+                async for page in pages:
+                    seen = seen.plus(page)
+                    done += len(page)
+                    watcher.moved("verifying", done, total)
+                    await asyncio.sleep(0)
+            back[table.name] = seen
+        wrong = [
+            f"{name} ({sums[name].rows} rows in the source, {back[name].rows} in the target)"
+            for name in sums
+            if sums[name] != back[name]
+        ]
+        if wrong:
+            raise CannotCopy(
+                f"{new.named} does not hold what the source holds of {', '.join(wrong)}; "
+                "something else has written to it, so copy into one that is empty."
+            )
+        watcher.verified({name: (sums[name].rows, back[name].rows) for name in sums})
+        await new.ask(f"DROP TABLE {MARKS}")
+        await new.ask(f"DELETE FROM {STEPS} WHERE number = $1", migrations.HALF_COPIED)

@@ -1,0 +1,256 @@
+"""How a database is, looked at without changing anything: what `strongroom doctor` says of it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from strongroom.model import Verdict, fault, fine, several, warning
+from strongroom.store import locks, migrations
+from strongroom.store.exceptions import CannotOpen
+from strongroom.store.maintenance.copy import STEPS, tables
+from strongroom.store.maintenance.copy_endpoints import CannotCopy, in_words, opened, side, transaction
+from strongroom.store.sqlite import damage, database_file, log_recovery
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from strongroom.model import Finding
+    from strongroom.store.maintenance.copy_endpoints import Side
+
+_RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
+_SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
+_LOOKS: Final = 3  # at a file that changes while it is looked at
+_SHOWN: Final = 20  # rows that are named
+_AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
+
+
+async def look(where: str, now: int) -> list[Finding]:
+    """What there is to say of the database at this path or URL."""
+    try:
+        place = side("database", where)
+        if place.engine == "sqlite" and not place.exists:
+            if interrupted := _interrupted(place):
+                return [interrupted]
+            return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
+        if place.engine != "sqlite":
+            return [*await _findings(place, now), await _postgres_server(place)]
+        path = Path(place.identity)
+        for _ in range(_LOOKS):
+            before = _stamp(path)
+            findings = [*_version(), _server(path), *_log(path), *await _findings(place, now)]
+            if _stamp(path) == before or locks.is_served(path):
+                break  # else somebody came and changed the file while it was read as one that nobody has
+    except (CannotCopy, CannotOpen) as error:
+        return [fault("database", str(error), _SALVAGE if "not a database" in str(error) else "see that it is there")]
+    return findings
+
+
+async def _findings(place: Side, now: int) -> list[Finding]:
+    async with opened(place, even_damaged=True):
+        return [finding async for finding in _asked(place, now)]
+
+
+def _server(path: Path) -> Finding:
+    """Whether anybody has the file open. A command that writes has it open for a moment too."""
+    return _server_finding(is_served=locks.is_served(path))
+
+
+async def _postgres_server(place: Side) -> Finding:
+    """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
+    async with opened(place):
+        held = await place.ask(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " AND (classid::bigint << 32 | objid::bigint) = $1",
+            locks.SERVING,
+        )
+    return _server_finding(is_served=bool(held[0][0]))
+
+
+def _server_finding(*, is_served: bool) -> Finding:
+    if is_served:
+        return fine("server", "A server runs on this database now, or another command works on it.")
+    return fine("server", "No server runs on this database now.")
+
+
+def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
+    """When a file and its log were last changed."""
+    found: list[tuple[int, int, int] | None] = []
+    for name in (path.name, f"{path.name}-wal"):
+        try:
+            told = path.with_name(name).stat()
+            found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+        except OSError:
+            found.append(None)
+    return found
+
+
+def _log(path: Path) -> list[Finding]:
+    """What is left of the write-ahead log; while somebody has the database open, the log is theirs."""
+    if locks.word_of(path):
+        return []  # a restore was interrupted, which says more
+    findings = [
+        warning("log", f"A damaged log is kept: {kept}.", "see whether 'strongroom salvage' brings out more; delete it")
+        for kept in log_recovery.kept_logs(path)
+    ]
+    if locks.is_served(path):
+        return findings
+    try:
+        log = log_recovery.look(path)
+    except OSError as error:
+        return [
+            *findings,
+            fault("log", f"The write-ahead log cannot be read: {error.strerror}.", "see its permissions"),
+        ]
+    if log.damaged:
+        says = f"The write-ahead log is damaged: {log.readable} of {log.frames} frames can be read."
+        return [*findings, fault("log", says, f"{_RESTORE}, or start it, which keeps the log aside and goes on")]
+    if log.frames:
+        unfinished = "" if log.frames == log.readable else f", {log.frames - log.readable} of an unfinished write"
+        return [
+            *findings,
+            fine("log", f"The write-ahead log has {several(log.readable, 'frame')} to recover{unfinished}."),
+        ]
+    return findings
+
+
+def _version() -> list[Finding]:
+    version = apsw.sqlite_lib_version()
+    if database_file.has_wal_fault(version):
+        return [fault("sqlite", f"SQLite {version} can corrupt databases.", "install a newer apsw")]
+    return [fine("sqlite", f"SQLite {version} has no known fault that loses data.")]
+
+
+async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
+    """One check after the other; one that cannot be made is a fault, and the next is made all the same.
+
+    Damage that the first of them has placed is not told again by those that stumble over it.
+    """
+    sqlite = place.engine == "sqlite"
+    checks = {
+        "integrity": _sqlite_pages if sqlite else _postgres_pages,
+        "references": _sqlite_references if sqlite else _postgres_references,
+        "schema": _schema,
+    }
+    damaged = False
+    for name in ("integrity", "references", "schema", "rows"):
+        check = checks.get(name)
+        if check is None:
+            continue
+        try:
+            async with transaction(place, place.begin_snapshot):
+                finding = await check(place)
+        except CannotCopy as error:
+            if damaged:
+                continue
+            finding = fault(name, str(error), _SALVAGE if sqlite else _RESTORE)
+        yield finding
+        damaged = damaged or (name == "integrity" and finding.verdict is Verdict.FAULT)
+        if name == "schema" and finding.verdict is Verdict.OK and sqlite:
+            checks["rows"] = _rows
+    with suppress(CannotCopy):
+        async with transaction(place, place.begin_snapshot):
+            yield await _clock(place, now)
+
+
+async def _sqlite_pages(place: Side) -> Finding:
+    """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
+    with in_words(place):
+        damaged = damage.damaged_parts(Path(place.identity))
+    if damaged:
+        return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
+    return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")
+
+
+def _interrupted(place: Side) -> Finding | None:
+    """Whether a restore has begun here and not finished."""
+    if locks.word_of(Path(place.identity)):
+        return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
+    return None
+
+
+async def _sqlite_references(place: Side) -> Finding:
+    broken = await place.ask("PRAGMA foreign_key_check")
+    if broken:
+        tables = ", ".join(sorted({str(row[0]) for row in broken}))
+        return fault("references", f"{several(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
+    return fine("references", "Every row that refers to another finds it.")
+
+
+async def _rows(place: Side) -> Finding:
+    """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
+    bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
+    if not bad:
+        return fine("rows", "Every row can be read.")
+    shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
+    return fault(
+        "rows",
+        f"{several(len(bad), 'row')} cannot be read, or refer to one that cannot: {shown}.",
+        "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
+    )
+
+
+async def _postgres_pages(place: Side) -> Finding:
+    failures, on = (
+        await place.ask(
+            "SELECT coalesce(checksum_failures, 0), current_setting('data_checksums')"
+            " FROM pg_stat_database WHERE datname = current_database()"
+        )
+    )[0]
+    if failures:
+        return fault("integrity", f"PostgreSQL has met {failures} pages with a wrong checksum.", _RESTORE)
+    if on != "on":
+        return warning(
+            "integrity",
+            "PostgreSQL does not keep checksums of its pages, so damage would go unnoticed.",
+            "stop PostgreSQL and run: pg_checksums --enable",
+        )
+    return fine("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
+
+
+async def _postgres_references(place: Side) -> Finding:
+    loose = await place.ask(
+        "SELECT conname FROM pg_constraint WHERE contype = 'f' AND NOT convalidated"
+        " AND connamespace = current_schema::regnamespace"
+    )
+    if loose:
+        names = ", ".join(sorted(str(row[0]) for row in loose))
+        return warning("references", f"PostgreSQL does not vouch for {names}.", "run ALTER TABLE … VALIDATE CONSTRAINT")
+    return fine("references", "PostgreSQL vouches for every reference.")
+
+
+async def _schema(place: Side) -> Finding:
+    if STEPS not in await place.tables():
+        return fault("schema", f"{place.named} is not a database of strongroom.", "see DB_PATH and DATABASE_URL")
+    known = migrations.load()
+    applied: dict[int, str] = dict(await place.ask(f"SELECT number, checksum FROM {STEPS}"))
+    try:
+        migrations.check(known, applied)
+    except CannotOpen as error:
+        return fault("schema", str(error), "run the release that wrote it, or restore a backup")
+    if len(applied) < len(known):
+        newest = max(applied, default=0)
+        return warning(
+            "schema",
+            f"The database has schema {newest}, this program has {known[-1].number}.",
+            "make a backup, then start the server, which brings it up to date",
+        )
+    return fine("schema", f"The schema is number {known[-1].number}, the one of this program.")
+
+
+async def _clock(place: Side, now: int) -> Finding:
+    """Times are never earlier than what an account has seen, so a clock that was once ahead stays in the data."""
+    newest = (await place.ask("SELECT coalesce(max(clock), 0) FROM ledgers"))[0][0]
+    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now / 1000))
+    if newest > now + _AHEAD:
+        return fault(
+            "clock",
+            f"This machine says {shown}, and an account has times that are {(newest - now) // 1000:,} s later.",
+            "set the clock (timedatectl); if it is right, it was wrong before, and these times pass by themselves",
+        )
+    return fine("clock", f"This machine says {shown}, which is later than anything that is stored.")

@@ -1,0 +1,1 @@
+"""The PostgreSQL engine: its connections, its batches, its transactions."""

@@ -1,0 +1,353 @@
+"""The engine for many nodes: PostgreSQL through asyncpg. Kept connections, prepared statements, nothing ever hangs.
+
+What SQLite gets from its one writer, PostgreSQL gets from row locks: the first statement of a write in a vault updates
+the account's ledger and so holds it until commit. A connection that breaks is replaced and the transaction tried again,
+as long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+import time
+from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import asyncpg
+from asyncpg import Connection
+
+from strongroom.errors import Refusal, StorageFull, Unavailable
+from strongroom.model import Actor
+from strongroom.store import locks, migrations
+from strongroom.store.commit_metrics import Pulse
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
+from strongroom.store.postgres.notify import NotifyNudges
+from strongroom.store.postgres.pool import Pool, connect, location
+from strongroom.store.postgres.read_batches import Gathering, Looks
+from strongroom.store.postgres.transaction import Tx, moment
+from strongroom.store.postgres.write_batches import Apart, Sharing
+from strongroom.store.statement import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+    from strongroom.store.session_check import Proof
+
+R = TypeVar("R")
+PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
+
+# The connection is gone, or leads to a server that does not take writes any more: another one may do.
+_LOST: Final = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.ReadOnlySQLTransactionError,
+    OSError,
+    TimeoutError,
+)
+# PostgreSQL has met pages, or a disk, that it cannot read.
+_DAMAGE: Final = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.PostgresIOError)
+# Two transactions stood in each other's way: one of them is to try again.
+_AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
+
+
+class PostgresDatabase:
+    """One database, as many nodes as there are."""
+
+    waits = True
+    notice: str | None = None
+    is_damaged = False
+
+    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
+        self.describe = location(url)
+        self._url = url
+        self._clock = clock
+        self._size = pool_size
+        self._pool: Pool | None = None
+        self._sharing: Sharing | None = None
+        self._gathering: Gathering | None = None
+        self.nudges = NotifyNudges(lambda: connect(url))
+        self.pulse = Pulse()
+        self.tell: Callable[[str], None] = lambda _sentence: None
+        _elsewhere(partial(self._prepare, migrate))
+
+    def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Run an action on a connection of its own."""
+
+        async def run() -> Any:
+            async with self._opening("ask") as connection:
+                return await self._transact(connection, action, (), {})
+
+        return _elsewhere(run)
+
+    def examine(self) -> None:
+        """PostgreSQL looks after its own pages, and 'strongroom doctor' asks it."""
+
+    def __repr__(self) -> str:
+        return f"PostgresDatabase({self.describe!r})"
+
+    async def _prepare(self, migrate: bool) -> None:  # noqa: FBT001 - passed on
+        """Bring the schema up to date before anyone is served, or see that it is."""
+        async with self._opening("bring up to date") as connection:
+            await migrations.migrate_postgres(connection, self._clock(), may=migrate)
+
+    @asynccontextmanager
+    async def _opening(self, purpose: str) -> AsyncIterator[Connection]:
+        """A patient connection; say in a sentence why it cannot be had, or does not serve its purpose."""
+        try:
+            connection = await connect(self._url, patient=True)
+        except ValueError:  # about the address; what the driver says of it may show a part of the password
+            raise CannotOpen("DATABASE_URL is an address that PostgreSQL does not take.") from None
+        except (*_LOST, asyncpg.PostgresError) as error:
+            kind = CannotReach if isinstance(error, _LOST) and not isinstance(error, ssl.SSLError) else CannotOpen
+            raise kind(f"Cannot reach {self.describe}: {_reason(error)}.") from None
+        try:
+            if not await connection.fetchval(locks.TRY_TOGETHER, locks.SERVING):
+                raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
+            yield connection
+        except (*_LOST, asyncpg.PostgresError) as error:
+            raise CannotOpen(f"Cannot {purpose} {self.describe}: {_reason(error)}.") from None
+        finally:
+            await connection.close()
+
+    def _connections(self) -> Pool:
+        if self._pool is None or self._pool.loop is not asyncio.get_running_loop():
+            self._pool = Pool(self._url, self._size)
+        return self._pool
+
+    async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Look; a connection that broke meanwhile is replaced, and the look repeated."""
+        return await self._attempts(self._look, action, args, keywords)
+
+    async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven: both are asked at once, and with those of others."""
+        looks = self._looks(proof)
+        try:
+            result = await action(looks, *args, **keywords)
+        except Unavailable:
+            raise  # which tells nothing of what is stored, and would only be met again
+        except Exception:
+            await looks.prove()  # whatever came of it, the one who is not proven learns nothing but that
+            raise
+        await looks.prove()
+        return result
+
+    def _looks(self, proof: Proof) -> Looks:
+        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
+            self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
+        return Looks(self._gathering, proof, self._clock(), self.read)
+
+    async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """Run an action in a transaction; when this returns, it is committed."""
+        if args and isinstance(args[0], Actor):
+            if self._sharing is None or self._sharing.loop is not asyncio.get_running_loop():
+                self._sharing = Sharing(partial(self._attempts, self._transact))
+            return await self._sharing.write(args[0].user_id, action, *args, **keywords)
+        return await self._attempts(self._transact, action, args, keywords)
+
+    async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, for one who is still to be proven, which comes first: those who share a transaction are."""
+        if not proof.made:
+            await self._looks(proof).prove()
+        return await self.write(action, *args, **keywords)
+
+    async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+        """The same, in a transaction that is shared with nobody."""
+        return await self._attempts(self._transact, action, args, keywords)
+
+    async def write_long_if(
+        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
+        """The same, for one who is still to be proven, which comes first."""
+        if not proof.made:
+            await self._looks(proof).prove()
+        return await self.write_long(action, *args, **keywords)
+
+    @asynccontextmanager
+    async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
+        """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
+        del release  # PostgreSQL keeps its log apart from what is read
+        pool = self._connections()
+        deadline = time.monotonic() + PATIENCE
+        connection = await self._taken(pool, deadline)
+        good = False
+        try:
+            async with moment(connection) if steady else nullcontext():
+                yield Tx(connection, self._clock())
+            good = not connection.is_in_transaction()
+        except (Refusal, GeneratorExit):
+            good = not connection.is_in_transaction()
+            raise
+        except _LOST:
+            raise Unavailable(1) from None
+        except _DAMAGE as error:
+            raise self._damaged(error) from None
+        finally:
+            pool.give(connection, good=good)
+
+    def _damaged(self, error: BaseException) -> Unavailable:
+        """Not ready from now on. The node goes on: what it can still read is of use, and PostgreSQL guards the rest."""
+        if not self.is_damaged:
+            self.is_damaged = True
+            self.tell(
+                f"{self.describe} reports that it is damaged ({type(error).__name__}); see its own log, restore it, "
+                "and start this node again."
+            )
+        return Unavailable(1)
+
+    async def _taken(self, pool: Pool, deadline: float) -> Connection:
+        while True:
+            try:
+                return await pool.take(deadline)
+            except (*_LOST, asyncpg.PostgresError) as error:
+                self.pulse.lost(_reason(error))
+                if time.monotonic() + 0.1 > deadline:
+                    raise Unavailable(1) from None
+                await asyncio.sleep(0.1)
+
+    async def _attempts(
+        self,
+        way: Callable[..., Awaitable[Any]],
+        action: Callable[..., Awaitable[Any]] | str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Try until it works, is refused, or patience ends."""
+        pool = self._connections()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            connection = await self._taken(pool, deadline)
+            good = False
+            try:
+                result = await way(connection, action, args, keywords)
+                good = True
+            except (Refusal, Duplicate, Orphan, Apart):
+                good = True
+                raise
+            except _AGAIN:
+                good = True
+            except asyncpg.DiskFullError:
+                raise StorageFull from None
+            except _DAMAGE as error:
+                raise self._damaged(error) from None
+            except asyncpg.QueryCanceledError:
+                raise Unavailable(1) from None
+            except _Unknown:
+                raise Unavailable(
+                    1, "The database went away in the middle; ask again to see whether it was done."
+                ) from None
+            except _LOST:
+                if time.monotonic() + 0.1 > deadline:
+                    raise Unavailable(1) from None
+            else:
+                if self.pulse.lost_at is not None:
+                    self.pulse.found()
+                return result
+            finally:
+                pool.give(connection, good=good)
+            if time.monotonic() > deadline:
+                raise Unavailable(1)
+            await asyncio.sleep(0.02)
+
+    async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+        return await action(Tx(connection, self._clock()), *args, **keywords)
+
+    async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+        await connection.execute("BEGIN")
+        tx = Tx(connection, self._clock())
+        try:
+            result = await action(tx, *args, **keywords)
+        except Undo as undo:
+            await connection.execute("ROLLBACK")
+            return undo.result
+        except BaseException:
+            if not connection.is_closed():
+                with suppress(*_LOST, asyncpg.PostgresError):
+                    await connection.execute("ROLLBACK")
+            raise
+        began = time.perf_counter()
+        try:
+            await connection.execute("COMMIT")
+        except _LOST:
+            raise _Unknown from None
+        self.nudges.committed(tx.told)
+        self.pulse.committed(tx.writes, time.perf_counter() - began)
+        return result
+
+    async def fold(self) -> bool:
+        """PostgreSQL keeps its own log, and its own time to forget."""
+        return True
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a connection."""
+        return 0 if self._pool is None else self._pool.waiting
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Unknown: the disk is another machine's."""
+        return None
+
+    def release_memory(self) -> None:
+        """Nothing: the pages are cached by PostgreSQL."""
+
+    async def size(self) -> int:
+        """The bytes of the database, as PostgreSQL counts them."""
+        size: int = await self.read(_size)
+        return size
+
+    async def vacuum(self) -> None:
+        """Let PostgreSQL take back what is dead, and count anew what its plans rest on. Nobody waits for it."""
+        async with self._opening("vacuum") as connection:
+            await connection.execute("SET statement_timeout = 0")
+            await connection.execute("VACUUM (ANALYZE)")
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self.nudges.close()
+        if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
+            await self._pool.close()
+        self._pool = None
+
+
+class _Unknown(Exception):  # noqa: N818 - not an error of ours
+    """COMMIT was sent and no answer came."""
+
+
+async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:
+    return await connection.fetch(text, *values)
+
+
+async def _size(tx: Tx) -> Any:
+    return await tx.value(Sql("SELECT pg_database_size(current_database())"))
+
+
+def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    """Run a coroutine to its end on a thread of its own: works whether or not a loop is running here."""
+    result: list[R] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(asyncio.run(work()))
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="postgres-prepare")
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return result[0]
+
+
+def _reason(error: BaseException) -> str:
+    """Why, in the database's words; they name the user and the database, never the password."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")

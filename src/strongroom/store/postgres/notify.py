@@ -1,0 +1,151 @@
+"""Nudges between nodes on PostgreSQL: LISTEN and NOTIFY, on a connection of its own.
+
+A notification that is part of a transaction makes its commit wait for all others that notify. So it is sent after the
+commit, in a transaction of its own that waits for no disk, and many go together. A node that dies in between loses
+nudges, not changes: every node compares clocks now and then, and after each new connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncpg
+
+from strongroom.store.change_notifications import Nudge, Nudges
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from collections.abc import Set as AbstractSet
+
+    from asyncpg import Connection
+
+CHANNEL: Final = "strongroom"
+MOST: Final = 100  # nudges in one notification: PostgreSQL takes 8,000 bytes
+PACE: Final = 0.005  # seconds between two notifications of one node
+BACK_OFF: Final = 1.0  # seconds before another attempt to connect
+ALIVE_SECONDS: Final = 10.0  # a connection that is silent for so long is asked whether it is there
+_FAILED: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection that is lost while it is made
+    OSError,
+    TimeoutError,
+)
+
+
+class NotifyNudges(Nudges):
+    """Tells the other nodes, and hears them."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+        super().__init__()
+        self._connect = connect
+        self._node = os.urandom(8).hex()
+        self._pending: set[Nudge] = set()
+        self._connection: Connection | None = None
+        self._listens = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._worker: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._closing = asyncio.Event()
+
+    def committed(self, told: AbstractSet[Nudge]) -> None:
+        """Nudge our own first, then the others."""
+        super().committed(told)
+        if told:
+            self._pending |= told
+            self._work()
+
+    def watch(self, *, wanted: bool) -> None:
+        """Listen for as long as somebody wants to know."""
+        super().watch(wanted=wanted)
+        if wanted:
+            self._work()
+
+    def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # the database may be opened on one loop and used on another
+            self._loop, self._connection, self._worker = loop, None, None
+            self._wake, self._closing = asyncio.Event(), asyncio.Event()
+        self._wake.set()
+        if self._worker is None or self._worker.done():
+            self._worker = loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        """Keep a connection, say what there is to say, and hear what is said; however it ends, let go."""
+        try:
+            while not self._closing.is_set():
+                await self._turn()
+            with suppress(*_FAILED):
+                while self._pending and self._connection is not None:
+                    await self._send(self._connection)
+        finally:
+            await self._let_go()
+
+    async def _turn(self) -> None:
+        """Say what is pending, or wait until there is something to say or to hear."""
+        self._wake.clear()
+        try:
+            connection = await self._connected()
+            await self._listen(connection)
+            if self._pending:
+                await self._send(connection)
+                await asyncio.sleep(PACE)
+            elif not await _set_within(self._wake, ALIVE_SECONDS):
+                await connection.execute("SELECT 1", timeout=BACK_OFF)
+        except _FAILED:
+            self._pending.clear()  # the others compare clocks
+            await self._let_go()
+            await _set_within(self._closing, BACK_OFF)
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection, self._listens = await self._connect(), False
+            await self._connection.execute("SET synchronous_commit = off")  # a nudge is worth no disk
+            self._connection.add_termination_listener(lambda _: self._wake.set())
+        return self._connection
+
+    async def _listen(self, connection: Connection) -> None:
+        if self.watching and not self._listens:
+            await connection.add_listener(CHANNEL, self._hear)
+            self._listens = True
+            self.doubt()  # nobody knows what was said before
+        elif self._listens and not self.watching:
+            await connection.remove_listener(CHANNEL, self._hear)
+            self._listens = False
+
+    async def _send(self, connection: Connection) -> None:
+        sending = [self._pending.pop() for _ in range(min(MOST, len(self._pending)))]
+        words = [self._node, *(f"{nudge.user_id}/{nudge.vault_uid or ''}" for nudge in sending)]
+        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, " ".join(words))
+
+    def _hear(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
+        node, *words = payload.split(" ")
+        if node != self._node and self._on_nudge is not None:
+            self._on_nudge({Nudge(user_id, uid or None) for user_id, _, uid in (word.partition("/") for word in words)})
+
+    async def _let_go(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*_FAILED):
+                await connection.close(timeout=BACK_OFF)
+
+    async def close(self) -> None:
+        """Say what is still to be said, then let go."""
+        await super().close()
+        worker, self._worker = self._worker, None
+        if worker is not None and not worker.done() and self._loop is asyncio.get_running_loop():
+            self._closing.set()
+            self._wake.set()
+            await worker
+
+
+async def _set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether it was set in this time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -1,0 +1,160 @@
+"""Connections to PostgreSQL: where they lead, how they are made, and those that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlsplit
+
+from strongroom.errors import Unavailable
+from strongroom.store import locks
+from strongroom.store.exceptions import CannotOpen
+from strongroom.store.postgres import hosts
+
+if TYPE_CHECKING:
+    from asyncpg import Connection
+
+CONNECT_SECONDS: Final = 3.0
+STATEMENT_SECONDS: Final = 15
+
+
+class Pool:
+    """Connections that are kept, as many as allowed; whoever comes when all are out waits, but not for ever."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._url = url
+        self._size = size
+        self._out = 0
+        self._idle: list[Connection] = []
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a connection."""
+        return len(self._waiting)
+
+    async def take(self, deadline: float) -> Connection:
+        """A connection of one's own, until it is given back."""
+        while self._out >= self._size:
+            turn = self.loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await asyncio.wait_for(turn, max(0.0, deadline - time.monotonic()))
+            except BaseException as error:
+                if turn.done() and not turn.cancelled():
+                    self._wake()  # the turn came at the very end of our patience: it is the next one's
+                if isinstance(error, TimeoutError):
+                    raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
+                raise
+        self._out += 1
+        try:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+            return await self._serving()
+        except BaseException:
+            self._back()
+            raise
+
+    async def _serving(self) -> Connection:
+        """A new connection, which keeps a restore away for as long as it lives."""
+        connection = await connect(self._url)
+        try:
+            free = await connection.fetchval(locks.TRY_TOGETHER, locks.SERVING)
+        except BaseException:  # also where whoever asked for it has gone meanwhile
+            connection.terminate()
+            raise
+        if not free:
+            connection.terminate()
+            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
+        return connection
+
+    def give(self, connection: Connection, *, good: bool) -> None:
+        """Give it back; one that is not good is closed for good."""
+        if good and not connection.is_closed() and not self._closed:
+            self._idle.append(connection)
+        else:
+            connection.terminate()
+        self._back()
+
+    def _back(self) -> None:
+        self._out -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    async def close(self) -> None:
+        """Close what is idle now, and what is out when it comes back."""
+        self._closed = True
+        while self._idle:
+            with suppress(Exception):
+                await self._idle.pop().close(timeout=2)
+
+
+def place(url: str) -> tuple[str, str]:
+    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
+
+    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
+    """
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
+        named = parts.netloc.rpartition("@")[2]
+        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in named.split(","))
+        if good and not parts.fragment and "@" not in parts.path + parts.query:
+            where = ":".join(filter(None, (named or query.get("host"), query.get("port"))))
+            databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
+            return where, next(filter(None, databases), "default")
+    raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
+
+
+def location(url: str) -> str:
+    """Hosts and database of an address, for people."""
+    try:
+        where, database = place(url)
+    except ValueError as error:
+        raise CannotOpen(f"DATABASE_URL {error}.") from None
+    return f"PostgreSQL at {where or 'a local socket'}, database {database}"
+
+
+async def connect(url: str, *, patient: bool = False) -> Connection:
+    """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
+    connection = await hosts.reach(
+        url,
+        CONNECT_SECONDS,
+        command_timeout=None if patient else STATEMENT_SECONDS + 5,
+        statement_cache_size=512,
+        server_settings={
+            "application_name": "strongroom",
+            "statement_timeout": str(STATEMENT_SECONDS * 1000),
+            "idle_in_transaction_session_timeout": "300000",
+            "jit": "off",
+        },
+    )
+    try:
+        if await connection.fetchval("SHOW synchronous_commit") == "off":
+            await connection.execute("SET synchronous_commit = on")
+        # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
+        await connection.set_type_codec(
+            "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
+        )
+    except BaseException:  # whoever waited for it has gone: nobody else knows of it
+        connection.terminate()
+        raise
+    return connection
+
+
+def _text(raw: bytes) -> str:
+    return bytes(raw).decode()

@@ -1,0 +1,146 @@
+"""A transaction, or a look, on one connection to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncpg
+from asyncpg import Connection
+
+from strongroom.store.change_notifications import Telling
+from strongroom.store.exceptions import Duplicate, Orphan
+from strongroom.store.statement import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterator, Sequence
+
+PAGE_BYTES: Final = 1280 * 1024
+PAGE_ROWS: Final = 2_048
+
+
+class Tx(Telling):
+    """A transaction, or a look, on one connection."""
+
+    __slots__ = ("_connection", "now", "writes")
+
+    def __init__(self, connection: Connection, now: int) -> None:
+        super().__init__()
+        self._connection = connection
+        self.now = now
+        self.writes = 1  # how many share it
+
+    async def _row(self, sql: Sql, parameters: dict[str, Any]) -> Any:
+        """The first row, or None."""
+        rows = await self._rows(sql, parameters)
+        return rows[0] if rows else None
+
+    async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
+        with _in_words():
+            rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
+        return rows
+
+    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
+        """The row that the statement gives, or None."""
+        row = await self._row(sql, parameters)
+        return None if row is None else kind(*row)
+
+    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        """All rows."""
+        return [kind(*row) for row in await self._rows(sql, parameters)]
+
+    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+        row = await self._row(sql, parameters)
+        return None if row is None else row[0]
+
+    async def run(self, sql: Sql, /, **parameters: Any) -> int:
+        """How many rows the statement changed."""
+        arguments = [parameters[name] for name in sql.names]
+        with _in_words():
+            done = await self._connection.execute(sql.postgres, *arguments)
+        count = done.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
+        """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
+        if not rows:
+            return []
+        arguments = [[parameters[name] for name in sql.names] for parameters in rows]
+        with _in_words():
+            changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {', '.join(by)}", arguments)
+        told = deque(tuple(row) for row in changed)
+        outcomes = []
+        for parameters in rows:
+            key = tuple(parameters[name] for name in by)
+            outcomes.append(bool(told) and told[0] == key)
+            while told and told[0] == key:
+                told.popleft()
+        return outcomes
+
+    async def pages(
+        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
+    ) -> AsyncGenerator[list[Any], None]:
+        """Pages by key. One that holds everything is one statement; more than one are read in one snapshot."""
+        page = await self._page(kind, sql, by, parameters)
+        if not _full(page, parameters["limit"]):
+            yield page
+            return
+        async with moment(self._connection):
+            while True:
+                page = await self._page(kind, sql, by, parameters)
+                yield page
+                if not page:
+                    return
+                parameters = {
+                    **parameters,
+                    after: getattr(page[-1], by),
+                    "limit": parameters["limit"] - len(page),
+                }
+                if parameters["limit"] <= 0:
+                    return
+
+    async def _page(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any]) -> list[Any]:
+        """Rows up to a number of bytes: the running sum of sizes is PostgreSQL's work, so a page is never larger."""
+        arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
+        rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
+        return [kind(*row) for row in rows]
+
+
+def moment(connection: Connection) -> Any:
+    """A transaction in which all that is read is of one moment; within another such one, a part of that."""
+    return connection.transaction(isolation="repeatable_read", readonly=True)
+
+
+@contextmanager
+def _in_words() -> Iterator[None]:
+    """Say in the store's words what a statement met."""
+    try:
+        yield
+    except asyncpg.UniqueViolationError as error:
+        raise Duplicate(error.constraint_name or "") from None
+    except asyncpg.ForeignKeyViolationError as error:
+        raise Orphan(error.constraint_name or "") from None
+
+
+def _full(page: list[Any], limit: int) -> bool:
+    """Whether there may be more rows than this page has."""
+    if len(page) >= limit:
+        return False
+    return len(page) >= PAGE_ROWS or sum(len((row.data or "").encode()) for row in page) >= PAGE_BYTES
+
+
+_statements: dict[tuple[type[Any], str], str] = {}
+
+
+def _bounded(kind: type[Any], sql: Sql, by: str) -> str:
+    statement = _statements.get((kind, sql.postgres))
+    if statement is None:
+        fields = ", ".join(kind.__struct_fields__)
+        statement = _statements[kind, sql.postgres] = (
+            f"SELECT {fields} FROM (SELECT *, sum(coalesce(octet_length(data), 0)) OVER (ORDER BY {by}"
+            f" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM ({sql.postgres}) AS listed) AS weighed"
+            f" WHERE before IS NULL OR before < {PAGE_BYTES} ORDER BY {by}"
+        )
+    return statement

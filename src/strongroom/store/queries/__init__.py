@@ -1,0 +1,1 @@
+"""SQL statements and the functions that run them, one file a noun."""

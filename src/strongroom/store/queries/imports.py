@@ -1,0 +1,216 @@
+"""Imports: how far one came, and the rows that it brings, with all that they carry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.store.queries.ledgers import Drawn
+from strongroom.store.statement import Sql, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strongroom.store.database import Tx
+
+Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
+OPEN, EMPTYING, DONE = "open", "emptying", "done"
+
+
+class Import(Struct, frozen=True):
+    """The last import into an account."""
+
+    id: str
+    state: str
+    lines: int
+    digest: str
+    vaults: int
+    documents: int
+    versions: int
+    blob_versions: int
+    left_out: int
+
+    @property
+    def mark(self) -> Mark:
+        """How far it came."""
+        return Mark(self.lines, self.digest, Tally(self.vaults, self.documents, self.versions, self.blob_versions))
+
+
+_GET = Sql(f"SELECT {columns(Import)} FROM imports WHERE user_id = :user_id")
+_HAS_VAULTS = Sql("SELECT 1 FROM vaults WHERE user_id = :user_id LIMIT 1")
+_BEGIN = Sql("""
+    INSERT INTO imports
+           (user_id, id, state, lines, digest, vaults, documents, versions, blob_versions, left_out, began_at)
+    VALUES (:user_id, :id, 'open', :lines, :digest, 0, 0, 0, 0, 0, :now)
+    ON CONFLICT (user_id) DO UPDATE
+       SET id = :id, state = 'open', lines = :lines, digest = :digest,
+           vaults = 0, documents = 0, versions = 0, blob_versions = 0, left_out = 0, began_at = :now
+""")
+_ADVANCE = Sql("""
+    UPDATE imports
+       SET lines = :lines, digest = :digest,
+           vaults = :vaults, documents = :documents, versions = :versions, blob_versions = :blob_versions
+     WHERE user_id = :user_id AND id = :id AND state = 'open' AND lines = :before
+""")
+_LEAVE_OUT = Sql("UPDATE imports SET left_out = left_out + :count WHERE user_id = :user_id")
+_TURN = Sql("UPDATE imports SET state = :state WHERE user_id = :user_id AND state IN ('open', 'emptying')")
+_FORGET = Sql("DELETE FROM imports WHERE user_id = :user_id")
+
+# The account's ledger: locked, set, and counted on, but never drawn from while the import is unfinished.
+_CLAIM = Sql("""
+    INSERT INTO ledgers (user_id, clock, documents, bytes, importing) VALUES (:user_id, 0, 0, 0, 0)
+    ON CONFLICT (user_id) DO UPDATE SET importing = ledgers.importing
+""")
+_SET = Sql("UPDATE ledgers SET importing = :importing WHERE user_id = :user_id")
+_BOOK = Sql(f"""
+    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes
+     WHERE user_id = :user_id AND importing = 1
+ RETURNING {columns(Drawn)}
+""")
+_RELEASE = Sql("UPDATE ledgers SET importing = 0, clock = :clock WHERE user_id = :user_id AND importing = 1")
+_CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0 WHERE user_id = :user_id")
+_TELL = Sql("""
+    INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
+    SELECT user_id, :clock + row_number() OVER (ORDER BY uid), uid, 'created', name, version
+      FROM vaults WHERE user_id = :user_id
+""")
+
+# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far. Of what
+# was replaced, as much is kept as a server keeps that saw the changes happen.
+_VAULT = Sql("""
+    INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
+    SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, 0
+     WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
+    ON CONFLICT DO NOTHING
+""")
+_DOCUMENT = Sql(f"""
+    INSERT INTO documents (user_id, {columns(KeptDocument)})
+    SELECT :user_id, :uid, :vault_uid, :collection, :version, :created_at, :updated_at,
+           :data, :hmac, :deleted_at, :purged_at
+     WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
+    ON CONFLICT DO NOTHING
+""")
+_VERSION = Sql(f"""
+    INSERT INTO versions (user_id, {columns(KeptVersion)})
+    SELECT user_id, uid, vault_uid, :collection, :version, :created_at, :updated_at, :replaced_at,
+           :data, :hmac, :deleted_at
+      FROM documents
+     WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND purged_at IS NULL
+       AND version > :version AND version - :version <= :most
+    ON CONFLICT DO NOTHING
+""")
+_BLOB = Sql(f"""
+    INSERT INTO blob_versions (user_id, {columns(KeptBlob)})
+    SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
+      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version AND version - :version <= :most
+    ON CONFLICT DO NOTHING
+""")
+
+# How each kind is added, and the columns that tell one from another within the account.
+_ADD: Final[dict[type[Kept], tuple[Sql, tuple[str, ...]]]] = {
+    KeptVault: (_VAULT, ("uid",)),
+    KeptDocument: (_DOCUMENT, ("uid",)),
+    KeptVersion: (_VERSION, ("uid", "version")),
+    KeptBlob: (_BLOB, ("uid", "version")),
+}
+
+_EMPTY_DOCUMENTS = Sql("""
+    DELETE FROM documents WHERE user_id = :user_id AND uid IN (
+        SELECT uid FROM documents WHERE user_id = :user_id LIMIT :most)
+""")
+_EMPTY_VAULTS = Sql("""
+    DELETE FROM vaults WHERE user_id = :user_id AND uid IN (
+        SELECT uid FROM vaults WHERE user_id = :user_id LIMIT :most)
+""")
+
+
+async def get(tx: Tx, user_id: str) -> Import | None:
+    """The last import into this account, finished or not."""
+    return await tx.one(Import, _GET, user_id=user_id)
+
+
+async def has_vaults(tx: Tx, user_id: str) -> bool:
+    """Whether the account has any vault."""
+    return await tx.value(_HAS_VAULTS, user_id=user_id) is not None
+
+
+async def claim(tx: Tx, user_id: str) -> None:
+    """Take the account's lock until commit, also where nothing was ever written."""
+    await tx.run(_CLAIM, user_id=user_id)
+
+
+async def begin(tx: Tx, user_id: str, file_id: str, mark: Mark) -> None:
+    """From now on, nothing but this import writes in the account."""
+    await tx.run(_BEGIN, user_id=user_id, id=file_id, lines=mark.lines, digest=mark.digest, now=tx.now)
+    await tx.run(_SET, user_id=user_id, importing=1)
+
+
+async def book(tx: Tx, user_id: str, documents: int, size: int) -> Drawn | None:
+    """Take the account's lock, and count what comes in; None if no import is unfinished."""
+    return await tx.one(Drawn, _BOOK, user_id=user_id, documents=documents, bytes=size)
+
+
+async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -> bool:
+    """Move the mark; False if this import is not where we left it."""
+    moved = await tx.run(
+        _ADVANCE,
+        user_id=user_id,
+        id=file_id,
+        before=before,
+        lines=mark.lines,
+        digest=mark.digest,
+        vaults=mark.held.vaults,
+        documents=mark.held.documents,
+        versions=mark.held.versions,
+        blob_versions=mark.held.blob_versions,
+    )
+    return moved > 0
+
+
+async def add(tx: Tx, user_id: str, rows: Sequence[Kept], most: int) -> list[bool]:
+    """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already.
+
+    No more than so many replaced versions of anything have one.
+    """
+    statement, by = _ADD[type(rows[0])]
+    return await tx.each(statement, [{**_fields(row), "user_id": user_id, "most": most} for row in rows], by=by)
+
+
+async def leave_out(tx: Tx, user_id: str, count: int) -> None:
+    """Note that so many lines were left out."""
+    await tx.run(_LEAVE_OUT, user_id=user_id, count=count)
+
+
+def _fields(row: Kept) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: getattr(row, name) for name in row.__struct_fields__}
+    if isinstance(row, KeptDocument):
+        fields["data"] = row.data or ""
+    return fields
+
+
+async def finish(tx: Tx, user_id: str, clock: int) -> None:
+    """Let the account go on: its clock stands after all that came in, and those who follow it learn of the vaults."""
+    told = await tx.run(_TELL, user_id=user_id, clock=clock)
+    await tx.run(_RELEASE, user_id=user_id, clock=clock + told)
+    await tx.run(_TURN, user_id=user_id, state=DONE)
+
+
+async def give_up(tx: Tx, user_id: str) -> bool:
+    """Mark the import as one to be emptied; False if none is unfinished."""
+    return await tx.run(_TURN, user_id=user_id, state=EMPTYING) > 0
+
+
+async def empty(tx: Tx, user_id: str, most: int) -> bool:
+    """Delete some of what came in; whether there was any left."""
+    return (
+        await tx.run(_EMPTY_DOCUMENTS, user_id=user_id, most=most) > 0
+        or await tx.run(_EMPTY_VAULTS, user_id=user_id, most=most) > 0
+    )
+
+
+async def forget(tx: Tx, user_id: str) -> None:
+    """The account is as empty as before."""
+    await tx.run(_CLEAR, user_id=user_id)
+    await tx.run(_FORGET, user_id=user_id)

@@ -1,0 +1,164 @@
+"""Sessions and their refresh tokens. A session that has ended is a row that is gone, and its tokens go with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom.model import Origin, RefreshToken, Session
+from strongroom.store.queries.accounts import of_open_accounts
+from strongroom.store.session_check import Proof
+from strongroom.store.statement import ALL, Sql, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.store.database import Tx
+
+
+# The password hash that was checked must still be the stored one: a login cannot outrun a password change.
+_OPENED = """
+    INSERT INTO sessions (user_id, id, generation, created_at, last_used_at, expires_at, address, user_agent)
+    SELECT id, :id, 0, :now, :now, :expires_at, :address, :user_agent
+      FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
+"""
+_OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
+# The oldest unused ends first.
+_TRIM = Sql("""
+    DELETE FROM sessions WHERE user_id = :user_id AND id IN (
+        SELECT id FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC LIMIT :all OFFSET :keep)
+""")
+_LIST = Sql(f"SELECT {columns(Session)} FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC")
+_TOUCH = Sql("""
+    UPDATE sessions SET last_used_at = :now, address = :address, user_agent = :user_agent
+     WHERE user_id = :user_id AND id = :id AND last_used_at < :now
+""")
+_END_ALL = Sql("DELETE FROM sessions WHERE user_id = :user_id")
+_END_OTHERS = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id <> :id")
+_ADD_TOKEN = Sql("""
+    INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
+    VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
+""")
+# Asked on every request: two searches by key, the second in the index of the accounts that are shut.
+_USE = of_open_accounts(
+    "SELECT COALESCE(-{shut}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
+)
+_TOKEN = Sql(f"""
+    SELECT {columns(RefreshToken)} FROM refresh_tokens
+     WHERE user_id = :user_id AND jti = :jti AND session_id = :session_id
+""")
+# Presenting a token of generation n makes n the oldest that lives. Nothing happens if n is dead already.
+_PRESENT = Sql("""
+    UPDATE sessions
+       SET generation = :generation,
+           expires_at = CASE WHEN expires_at < :expires_at THEN :expires_at ELSE expires_at END
+     WHERE user_id = :user_id AND id = :id AND generation <= :generation
+ RETURNING id
+""")
+_SUPERSEDE = Sql("""
+    UPDATE refresh_tokens SET superseded_at = :now
+     WHERE user_id = :user_id AND session_id = :session_id AND generation < :generation AND superseded_at IS NULL
+""")
+_END = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id = :id")
+_PURGE_TOKENS = Sql("DELETE FROM refresh_tokens WHERE expires_at <= :now")
+_PURGE_SESSIONS = Sql("DELETE FROM sessions WHERE expires_at <= :now")
+
+
+async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expires_at: int, origin: Origin) -> bool:
+    """Open a session; False if the account or its password has changed since it was checked."""
+    opened = await tx.value(
+        _OPEN,
+        user_id=user_id,
+        id=session_id,
+        password_hash=password_hash,
+        now=tx.now,
+        expires_at=expires_at,
+        address=origin.address,
+        user_agent=origin.user_agent,
+    )
+    return opened is not None
+
+
+async def trim(tx: Tx, user_id: str, keep: int) -> int:
+    """End the sessions that are too many; how many those were."""
+    ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    if ended:
+        tx.tell(user_id, None)
+    return ended
+
+
+async def of_user(tx: Tx, user_id: str) -> list[Session]:
+    """The sessions of an account, the one used last first."""
+    return await tx.all(Session, _LIST, user_id=user_id)
+
+
+async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
+    """Note that a session was used."""
+    await tx.run(
+        _TOUCH,
+        user_id=user_id,
+        id=session_id,
+        now=tx.now,
+        address=origin.address,
+        user_agent=origin.user_agent,
+    )
+
+
+async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation: int, expires_at: int) -> None:
+    """Record a refresh token."""
+    await tx.run(
+        _ADD_TOKEN,
+        user_id=user_id,
+        jti=jti,
+        session_id=session_id,
+        generation=generation,
+        now=tx.now,
+        expires_at=expires_at,
+    )
+
+
+async def use(tx: Tx, user_id: str, session_id: str) -> int | None:
+    """When this session was last used; below zero if its account is shut, None if it has ended, for then it is gone."""
+    used: int | None = await tx.value(_USE, user_id=user_id, id=session_id)
+    return used
+
+
+def proof(user_id: str, session_id: str, judge: Callable[[int | None], int]) -> Proof:
+    """That this session is open: what is found is judged as what `use` tells."""
+    return Proof(_USE, judge, user_id=user_id, id=session_id)
+
+
+async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
+    """The record of a refresh token; None if it is unknown or its session has ended."""
+    return await tx.one(RefreshToken, _TOKEN, user_id=user_id, jti=jti, session_id=session_id)
+
+
+async def present(tx: Tx, user_id: str, session_id: str, generation: int, expires_at: int) -> bool:
+    """Make this generation the oldest that lives, and lock the session; False if it is dead."""
+    alive = await tx.value(_PRESENT, user_id=user_id, id=session_id, generation=generation, expires_at=expires_at)
+    if alive is None:
+        return False
+    await tx.run(_SUPERSEDE, user_id=user_id, session_id=session_id, generation=generation, now=tx.now)
+    return True
+
+
+async def end(tx: Tx, user_id: str, session_id: str) -> bool:
+    """End a session; False if there is none."""
+    tx.tell(user_id, None)
+    return await tx.run(_END, user_id=user_id, id=session_id) > 0
+
+
+async def end_all(tx: Tx, user_id: str) -> int:
+    """End all sessions of an account; how many those were."""
+    return await tx.run(_END_ALL, user_id=user_id)
+
+
+async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
+    """End all sessions of an account but this one; how many those were."""
+    tx.tell(user_id, None)
+    return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
+
+
+async def purge(tx: Tx) -> None:
+    """Forget what has expired: its signature is refused before it would be looked up."""
+    await tx.run(_PURGE_TOKENS, now=tx.now)
+    await tx.run(_PURGE_SESSIONS, now=tx.now)

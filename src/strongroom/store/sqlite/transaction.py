@@ -1,0 +1,306 @@
+"""Transactions on one SQLite connection. A statement has run before the loop gets its turn again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import starmap, takewhile
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Protocol, Union, get_args, get_type_hints
+
+import apsw
+from msgspec import Struct, ValidationError, convert
+
+from strongroom.errors import InternalError
+from strongroom.store.change_notifications import Telling
+from strongroom.store.exceptions import Duplicate, Orphan
+from strongroom.store.session_check import together
+from strongroom.store.sqlite.database_file import DAMAGE
+from strongroom.store.statement import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
+
+    from strongroom.errors import Refusal
+    from strongroom.store.session_check import Proof
+
+_NAMES: Final[tuple[str, ...]] = (
+    "user_id",
+    "vault_uid",
+    "collection",
+    "uid",
+)  # what tells a row from others, and nothing of its content
+PAGE_BYTES: Final = 128 * 1024  # a page of a list: small enough to be read between two requests
+
+
+_DAMAGED: Final = (
+    "What is stored here is damaged and cannot be read; the server's log names it to the operator. A client that has "
+    "it may write it again."
+)
+
+
+_seen: dict[Any, set[tuple[type, ...]]] = {}  # the types of values that rows of a kind had, and may have
+
+
+@lru_cache
+def _rows_of(kind: Any, count: int) -> Any:
+    """What msgspec takes for a list of such rows of so many columns: text is text, a number is a whole one."""
+    if not issubclass(kind, Struct):
+        return Any
+    columns = []
+    for hint in list(get_type_hints(kind).values())[:count]:
+        parts = {int if part is bool else part for part in get_args(hint) or (hint,)}
+        columns.append(Union[*parts] if parts <= {str, int, NoneType} else Any)
+    return list[tuple[*columns]]  # type: ignore[valid-type]
+
+
+def _fits(rows: Sequence[tuple[Any, ...]], kind: Any) -> bool:
+    """Whether the values of these rows are of the right types. Damage alone brings others: a table takes no others."""
+    try:
+        convert(rows, _rows_of(kind, len(rows[0])) if rows else Any)
+    except ValidationError:
+        return False
+    return True
+
+
+def _fits_one(row: tuple[Any, ...], kind: Any) -> bool:
+    """The same for one row, which is quicker where its types were met before."""
+    types = tuple(map(type, row))
+    seen = _seen.setdefault(kind, set())
+    if types in seen:
+        return True
+    if not _fits([row], kind):
+        return False
+    seen.add(types)
+    return True
+
+
+def at_once(awaitable: Awaitable[Any]) -> Any:
+    """The result of an action that awaits nothing but its transaction, and so never suspends."""
+    coroutine: Coroutine[Any, Any, Any] = awaitable  # type: ignore[assignment]
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError("an action awaited something other than its transaction")
+
+
+class Faults(Protocol):
+    """Who is told when a file turns out to be damaged."""
+
+    def damaged(self, error: apsw.Error) -> Refusal:
+        """Pages cannot be read; what the one who asked is answered."""
+
+    def unreadable(self, names: dict[str, str]) -> None:
+        """One row, of these names, holds what no row may hold."""
+
+
+class Tx(Telling):
+    """A transaction on one connection. Every method runs its statement before it returns to the loop."""
+
+    __slots__ = ("_connection", "_execute", "_faults", "_open", "now")
+
+    def __init__(self, connection: apsw.Connection, now: int, faults: Faults) -> None:
+        super().__init__()
+        self._connection = connection
+        self._faults = faults
+        self._execute = connection.cursor().execute
+        self._open: list[apsw.Cursor] = []
+        self.now = now
+
+    def close(self) -> None:
+        """End what is still being read: an open statement would keep its moment alive for whoever comes next."""
+        for cursor in self._open:
+            cursor.close(force=True)
+
+    def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        try:
+            return self._execute(sql.numbered, sql.values(parameters)).fetchall()
+        except apsw.ConstraintError as error:
+            why = getattr(error, "extendedresult", 0)
+            if why == apsw.SQLITE_CONSTRAINT_DATATYPE:  # of a value that is there: those that we write fit
+                raise self._unreadable(parameters) from None
+            raise (Orphan if why == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else Duplicate)(str(error)) from None
+        except DAMAGE as error:
+            raise self._faults.damaged(error) from None
+
+    def _unreadable(self, parameters: dict[str, Any]) -> InternalError:
+        """Name a row that cannot be read to the operator; what the one who asked for it is answered."""
+        self._faults.unreadable({name: parameters[name] for name in _NAMES if name in parameters})
+        return InternalError(_DAMAGED)
+
+    def _row(self, sql: Sql, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+        try:
+            rows = self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            raise self._unreadable(parameters) from None
+        return rows[0] if rows else None
+
+    def prove(self, proof: Proof) -> None:
+        """Look for what must be there, and refuse if it is not."""
+        row = self._row(proof.sql, proof.parameters)
+        proof.make(None if row is None else row[0])
+
+    async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
+        """The row that the statement gives, or None."""
+        row = self._row(sql, parameters)
+        if row is None:
+            return None
+        if not _fits_one(row, kind):
+            raise self._unreadable(parameters)
+        return kind(*row)
+
+    async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        """All rows; one whose text cannot be read is left out, and told of."""
+        try:
+            rows = self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            if not sql.sqlite.startswith("SELECT"):
+                raise
+            self._unreadable(parameters)
+            rows = self._readable(sql, parameters)
+        good = [row for row in rows if _fits_one(row, kind)]
+        if len(good) < len(rows):
+            self._unreadable(parameters)
+        return list(starmap(kind, good))
+
+    def _readable(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows whose text is text. After one that is not, the same cursor goes on with the next."""
+        cursor = self._connection.cursor().execute(sql.numbered, sql.values(parameters))
+        rows: list[tuple[Any, ...]] = []
+        while True:
+            try:
+                rows.extend(cursor)
+            except UnicodeDecodeError:
+                continue
+            return rows
+
+    async def value(self, sql: Sql, /, **parameters: Any) -> Any:
+        """The first column of the first row, or None."""
+        row = self._row(sql, parameters)
+        return None if row is None else row[0]
+
+    async def run(self, sql: Sql, /, **parameters: Any) -> int:
+        """How many rows the statement changed."""
+        try:
+            self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            raise self._unreadable(parameters) from None
+        return self._connection.changes()
+
+    async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
+        """Whether the statement changed anything, for each of these rows of parameters."""
+        del by
+        run, changes = self._rows, self._connection.changes
+        outcomes = []
+        for parameters in rows:
+            run(sql, parameters)
+            outcomes.append(changes() > 0)
+        return outcomes
+
+    async def pages(
+        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
+    ) -> AsyncGenerator[list[Any], None]:
+        """Pages of one open statement: it shows one moment by itself, and needs no key to go on.
+
+        A row that cannot be read is told of and left out: another statement goes on behind it.
+        """
+        heavy = kind.__struct_fields__.index("data")
+        while True:
+            cursor = self._connection.cursor()
+            self._open.append(cursor)
+            seen, is_bad = 0, False
+            try:
+                cursor.execute(sql.numbered, sql.values(parameters))
+                while not is_bad:
+                    rows: list[tuple[Any, ...]] = []
+                    size, is_last = 0, False
+                    try:
+                        for row in cursor:
+                            rows.append(row)
+                            data = row[heavy]
+                            size += 200 + (len(data) if data.__class__ is str else 0)
+                            if size >= PAGE_BYTES:
+                                break
+                        else:
+                            is_last = True
+                    except UnicodeDecodeError:
+                        is_bad = True
+                    if rows and not _fits(rows, kind):
+                        is_bad = True
+                        rows = list(takewhile(lambda row: _fits_one(row, kind), rows))
+                    seen += len(rows)
+                    yield list(starmap(kind, rows))
+                    if is_last and not is_bad:
+                        return
+            except DAMAGE as error:
+                raise self._faults.damaged(error) from None
+            finally:
+                cursor.close(force=True)  # else it would raise again what its last step met
+            beyond = self._beyond_bad_row(kind, sql, by, parameters, seen)
+            parameters = {**parameters, after: beyond, "limit": parameters["limit"] - seen}
+
+    def _beyond_bad_row(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any], place: int) -> Any:
+        """Name the row at this place of a list; the key behind which the list goes on."""
+        shown = [name for name in _NAMES if name in kind.__struct_fields__ and name not in parameters]
+        casts = "".join(f", CAST({name} AS BLOB)" for name in shown)
+        found: list[Any] = self._execute(
+            f"SELECT {by}{casts} FROM ({sql.numbered}) LIMIT 1 OFFSET {place}", sql.values(parameters)
+        ).fetchall()
+        [(key, *names)] = found
+        told = {name: parameters[name] for name in _NAMES if name in parameters}
+        told |= {name: bytes(raw or b"").decode("utf-8", "replace") for name, raw in zip(shown, names, strict=True)}
+        self._faults.unreadable(told)
+        return key
+
+
+class Look(Tx):
+    """What short reads share: nothing of it lasts from one to the next."""
+
+    __slots__ = ("_clock", "_proof")
+
+    def __init__(self, connection: apsw.Connection, clock: Callable[[], int], faults: Faults) -> None:
+        super().__init__(connection, 0, faults)
+        self._clock = clock
+        self._proof: Proof | None = None
+
+    @property
+    def now(self) -> int:
+        """The moment, asked for when it matters."""
+        return self._clock()
+
+    @now.setter
+    def now(self, _moment: int) -> None:
+        pass
+
+    def run_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], args: Any, keywords: Any) -> Any:
+        """Run an action for one who is still to be proven: its first statement asks for the proof as well."""
+        self._proof = proof
+        try:
+            return at_once(action(self, *args, **keywords))
+        finally:
+            self._prove_alone()  # whatever came of it, the one who is not proven learns nothing but that
+
+    def _prove_alone(self) -> None:
+        proof, self._proof = self._proof, None
+        if proof is not None:
+            self.prove(proof)
+
+    def _row(self, sql: Sql, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
+        proof = self._proof
+        if proof is None:
+            return super()._row(sql, parameters)
+        self._proof = None
+        values = proof.sql.values(proof.parameters) + sql.values(parameters)
+        try:
+            row = self._execute(together(proof.sql, sql).sqlite, values).fetchall()[0]
+        except DAMAGE as error:
+            raise self._faults.damaged(error) from None
+        except UnicodeDecodeError:
+            raise self._unreadable(parameters) from None
+        proof.make(row[0])
+        return row[2:] if row[1] else None
+
+    def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        self._prove_alone()
+        return super()._rows(sql, parameters)

@@ -1,0 +1,200 @@
+"""The lines of an export, as an import reads them: their fields keep to the rules of single requests."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from strongroom import rules
+from strongroom.errors import Invalid
+from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Tally
+from strongroom.wire.decode import decode
+from strongroom.wire.requests import Blob, Body, Ciphertext, Hmac, Name, Salt, Text, Uid, _blob_whole, _is_uid, _meta
+
+FORMAT: Final = "strongroom-export"
+FORMAT_VERSION: Final = 1
+
+Moment = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.LATEST)]
+Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.LATEST)]
+Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.LATEST)]
+Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
+
+
+class Header(Body, frozen=True, tag="header", tag_field="kind"):
+    """The first line: what the file is. `id` tells one export from another; `clock` is the account's."""
+
+    format: Text
+    version: Ordinal
+    id: Uid
+    epoch: Text
+    exported_at: Moment
+    clock: Moment
+    checks = {"id": _is_uid}
+
+
+class Counts(Struct, frozen=True, rename="camel"):
+    """How many lines of each kind there are."""
+
+    vaults: Number
+    documents: Number
+    versions: Number
+    blob_versions: Number
+
+
+class Trailer(Body, frozen=True, tag="trailer", tag_field="kind"):
+    """The last line: how many of each kind there were, and the SHA-256 of every byte before this line."""
+
+    counts: Annotated[Counts, _meta("must be the number of vaults, documents, versions and blobVersions")]
+    sha256: Text
+
+    @property
+    def tally(self) -> Tally:
+        """The counts, to be compared."""
+        return Tally(self.counts.vaults, self.counts.documents, self.counts.versions, self.counts.blob_versions)
+
+
+def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
+    """Of moments that follow each other, the first that does not."""
+    told = [name for name in names if isinstance(given.get(name), int)]
+    return {
+        later: f"must not be before {earlier}" for earlier, later in pairwise(told) if given[later] < given[earlier]
+    }
+
+
+class _Line(Body, frozen=True):
+    """A line that is stored. `becomes` has the same fields in the same order."""
+
+    becomes: ClassVar[type[Kept]]
+
+
+class VaultLine(_Line, frozen=True, tag="vault", tag_field="kind"):
+    """A vault."""
+
+    uid: Uid
+    name: Name
+    version: Ordinal
+    created_at: Moment
+    updated_at: Moment
+    data: Blob | None = None
+    salt: Salt | None = None
+    checks = {"uid": _is_uid, "salt": rules.is_base64}
+    becomes = KeptVault
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:
+        """A blob is whole; a vault is made before it is changed."""
+        return _blob_whole(given) | _in_order(given, "createdAt", "updatedAt")
+
+
+class DocumentLine(_Line, frozen=True, tag="document", tag_field="kind"):
+    """A document, deleted or not."""
+
+    uid: Uid
+    vault_uid: Uid
+    collection: Name
+    version: Ordinal
+    created_at: Moment
+    updated_at: Moment
+    data: Ciphertext | None = None
+    hmac: Hmac | None = None
+    deleted_at: Moment | None = None
+    purged_at: Moment | None = None
+    checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
+    becomes = KeptDocument
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:
+        """Only what was deleted can have been thrown away, and only that has no data."""
+        bad = _in_order(given, "createdAt", "deletedAt", "updatedAt") | _in_order(given, "deletedAt", "purgedAt")
+        purged = given.get("purgedAt") is not None
+        if purged and given.get("deletedAt") is None:
+            bad["purgedAt"] = "is only for a document that is deleted"
+        if purged == (given.get("data") is not None):
+            bad["data"] = "must be absent where purgedAt is given" if purged else "is required"
+        return bad
+
+
+class VersionLine(_Line, frozen=True, tag="version", tag_field="kind"):
+    """What a document was before it was replaced."""
+
+    uid: Uid
+    vault_uid: Uid
+    collection: Name
+    version: Ordinal
+    created_at: Moment
+    updated_at: Moment
+    replaced_at: Moment
+    data: Ciphertext
+    hmac: Hmac | None = None
+    deleted_at: Moment | None = None
+    checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
+    becomes = KeptVersion
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:
+        """Its times follow each other."""
+        return _in_order(given, "createdAt", "deletedAt", "updatedAt", "replacedAt")
+
+
+class BlobLine(_Line, frozen=True, tag="blobVersion", tag_field="kind"):
+    """What a vault's blob was before it was replaced."""
+
+    uid: Uid
+    version: Ordinal
+    updated_at: Moment
+    replaced_at: Moment
+    data: Blob
+    salt: Salt
+    checks = {"uid": _is_uid, "salt": rules.is_base64}
+    becomes = KeptBlob
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:
+        """Its times follow each other."""
+        return _in_order(given, "updatedAt", "replacedAt")
+
+
+class _Kind(Struct, frozen=True):
+    kind: str
+
+
+_KINDS: Final[dict[str, type[Header | Trailer | _Line]]] = {
+    "header": Header,
+    "vault": VaultLine,
+    "document": DocumentLine,
+    "version": VersionLine,
+    "blobVersion": BlobLine,
+    "trailer": Trailer,
+}
+_kind = msgspec.json.Decoder(_Kind).decode
+
+
+def read_line(raw: bytes) -> Header | Trailer | Kept:
+    """One line, checked by itself; uids in their one spelling."""
+    try:
+        shape = _KINDS.get(_kind(raw).kind)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        shape = None
+    if shape is None:
+        decode(Body, raw.strip() or b"0")  # says what is wrong with it if it is no JSON object at all
+        raise Invalid({"kind": f"must be one of {', '.join(_KINDS)}"})
+    line = decode(shape, raw)
+    if not isinstance(line, _Line):
+        return line
+    values = {name: getattr(line, name) for name in line.__struct_fields__}
+    return line.becomes(**{name: value.lower() if name in _UIDS else value for name, value in values.items()})
+
+
+_UIDS: Final = {"uid", "vault_uid"}
+
+
+def bad_line(number: int, fields: dict[str, str]) -> Invalid:
+    """The refusal of a file for one of its lines."""
+    told = "; ".join(f"{name} {sentence}" for name, sentence in fields.items())
+    refusal = Invalid(fields, f"Line {number} of the file is not valid: {told}.")
+    assert refusal.details is not None  # noqa: S101 - it holds the fields
+    refusal.details["line"] = number
+    return refusal
