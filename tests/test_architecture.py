@@ -124,7 +124,7 @@ def test_imports_point_inward(path: Path) -> None:
         ("archive", "import pyrage"),
         ("store", "from strongroom.actions import documents"),
         ("model", "from strongroom import wire"),
-        ("wire", "from strongroom.server import http"),
+        ("wire", "from strongroom.server import request"),
         ("actions", "import apsw"),
         ("server", "from apsw import Connection"),
         ("store", "import sqlite3"),

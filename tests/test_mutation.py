@@ -142,5 +142,5 @@ def test_tests_are_chosen_by_what_they_ran(tmp_path: Path) -> None:
         f"{uids}::test_a_new_uid_is_a_uuid_of_version_7_and_carries_its_time",
         f"{uids}::test_uids_differ_and_sort_by_time",
     }
-    assert chosen("store/documents.py", "sql condition dropped", "user_id") == set()
+    assert chosen("store/queries/documents.py", "sql condition dropped", "user_id") == set()
     assert "| wire |" in table(tmp_path, ROOT / "src" / "strongroom" / "wire")

@@ -1,4 +1,4 @@
-"""The nouns: frozen structs that every layer shares. Field order is column order (see store/db.py)."""
+"""The nouns: frozen structs that every layer shares. Field order is column order (see store/statement.py)."""
 
 from __future__ import annotations
 

@@ -189,18 +189,18 @@ def test_a_kill_in_the_middle_comes_to_the_same_end(service: Service, step: str)
     code = f"""
 import os, signal, sys
 from pathlib import Path
-from strongroom.store import disk, recovery
+from strongroom.store.sqlite import database_file, log_recovery
 def die(*_args, **_more): os.kill(os.getpid(), signal.SIGKILL)
-if {step!r} == "copied": recovery._sound_state = die
+if {step!r} == "copied": log_recovery._sound_state = die
 if {step!r} == "opened":
-    connect = disk.connect
+    connect = database_file.connect
     def opened(path):
         connection = connect(path)
         connection.execute("SELECT count(*) FROM users").fetchall()
         die()
-    disk.connect = opened
-if {step!r} == "committed": recovery.disk.sync_folder = lambda folder, n=[]: n.append(1) or len(n) > 1 and die()
-recovery.recover(Path({str(service.database)!r}), 1_700_000_000_000)
+    database_file.connect = opened
+if {step!r} == "committed": log_recovery.database_file.sync_folder = lambda folder, n=[]: n.append(1) or len(n) > 1 and die()
+log_recovery.recover(Path({str(service.database)!r}), 1_700_000_000_000)
 """
     ended = subprocess.run([sys.executable, "-c", code], check=False)
     assert ended.returncode == -signal.SIGKILL

@@ -269,9 +269,9 @@ def test_frames_of_an_earlier_round_behind_a_torn_commit_are_no_damage(service: 
 _KILLED_RECOVERY = """
 import os, signal, sys
 from pathlib import Path
-from strongroom.store import recovery
-recovery._sound_state = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-recovery.recover(Path(sys.argv[1]), 1_700_000_000_000)
+from strongroom.store.sqlite import log_recovery
+log_recovery._sound_state = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+log_recovery.recover(Path(sys.argv[1]), 1_700_000_000_000)
 """
 
 

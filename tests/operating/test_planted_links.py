@@ -20,16 +20,16 @@ SWAPPED = """
 import os, sys
 from pathlib import Path
 from strongroom.cli import main
-from strongroom.store import migrations, owners
+from strongroom.store import file_owners, migrations
 ending, victim = sys.argv.pop(1), sys.argv.pop(1)
-real = owners.make_file
+real = file_owners.make_file
 def make_file(path, like=None):
     descriptor = real(path, like)
     if path.name.endswith(ending):
         path.unlink()
         path.symlink_to(victim)
     return descriptor
-owners.make_file = make_file
+file_owners.make_file = make_file
 sys.exit(main(sys.argv[1:]))
 """
 

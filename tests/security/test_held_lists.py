@@ -264,7 +264,7 @@ async def slowly(h: House, person: Person, path: str, query: str = "") -> AsyncI
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots that live shortly, and lists of small chunks."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.05)
-    for route in ("documents", "vaults", "moving"):
+    for route in ("documents", "vaults", "transfer"):
         monkeypatch.setattr(f"{ROUTES}.{route}.CHUNK", 4_000)
     monkeypatch.setattr("strongroom.store.sqlite.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction.PAGE_BYTES", 2_000)

@@ -126,8 +126,8 @@ def test_unasked_it_is_not_even_loaded_and_uninstalled_it_is_missed() -> None:
     """Without the variable nothing of it is imported; without the extra, a sentence says what to install."""
     script = """
 import os, sys
-from strongroom.server import tracing
-from strongroom.server.observe import Log
+from strongroom.server.monitoring import tracing
+from strongroom.server.monitoring.log import Log
 assert tracing.begin(Log(1)) is None
 assert not any(name.startswith("opentelemetry") for name in sys.modules)
 os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:9"
