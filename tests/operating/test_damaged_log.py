@@ -199,7 +199,8 @@ if {step!r} == "opened":
         connection.execute("SELECT count(*) FROM users").fetchall()
         die()
     database_file.connect = opened
-if {step!r} == "committed": log_recovery.database_file.sync_folder = lambda folder, n=[]: n.append(1) or len(n) > 1 and die()
+if {step!r} == "committed":
+    log_recovery.database_file.sync_folder = lambda folder, n=[]: n.append(1) or len(n) > 1 and die()
 log_recovery.recover(Path({str(service.database)!r}), 1_700_000_000_000)
 """
     ended = subprocess.run([sys.executable, "-c", code], check=False)
