@@ -52,7 +52,7 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
             writers = [Writer(url, token, vault) for _ in range(WRITERS)]
             alive = True
             work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))  # noqa: B023
-            wanted = random.randint(50, 1_000)  # noqa: S311
+            wanted = random.randint(50, rounds(200, 1_000))  # noqa: S311
             while sum(len(writer.acknowledged) for writer in writers) < wanted:
                 assert server.process.poll() is None
                 await asyncio.sleep(0.01)
