@@ -8,7 +8,7 @@
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies;
 #                 unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
-#                 installed. `make -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
+#                 installed. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-security, soak-server, soak-proxies, soak-operating, soak-upgrade,
 #                 soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
