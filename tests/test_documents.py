@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom import wire
+from strongroom import __version__, wire
 from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
@@ -435,6 +435,11 @@ def tree(drawing: str) -> set[str]:
             else:
                 break
     return found
+
+
+def test_what_is_built_has_the_version_that_runs() -> None:
+    """A wheel is named after one of them, and a server tells the other."""
+    assert tomllib.loads(text_of("pyproject.toml"))["project"]["version"] == __version__
 
 
 def test_the_house_is_drawn_as_it_stands() -> None:

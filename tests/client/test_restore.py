@@ -12,7 +12,7 @@ import pytest
 
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
-from strongroom.client.replica.file import EARLIER
+from strongroom.client.replica.file import EARLIER_VERSIONS
 from tests.client.devices import Devices
 from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
@@ -287,9 +287,9 @@ def test_every_earlier_version_is_known_as_one(devices: Devices) -> None:
     uid = here.create("0").uid
     devices.here.replica.sync()
     devices.place.backup()
-    for number in range(1, EARLIER + 1):
+    for number in range(1, EARLIER_VERSIONS + 1):
         here.replace(here.get(uid), str(number))
         devices.here.replica.sync()
     devices.place.restore()
     assert devices.here.replica.sync().conflicts == []
-    assert devices.values() == [[str(EARLIER)]] * 3
+    assert devices.values() == [[str(EARLIER_VERSIONS)]] * 3

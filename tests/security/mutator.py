@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from strongroom.model import Variant
 from strongroom.server import routes
-from strongroom.server.api_docs.openapi import Description
+from strongroom.server.api_docs.openapi import ApiDescription
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "PROPFIND", "LINK")
 TYPES = ("application/json", "application/json; charset=utf-8", "text/plain", "application/json;", "", "x", "*/*")
@@ -77,7 +77,7 @@ class Mutator:
         self.chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self.known: list[str] = []  # ids of things that exist
         self.bearers: list[str] = []
-        described = Description(routes.table(Variant.BOTH).endpoints, Variant.BOTH).document
+        described = ApiDescription(routes.table(Variant.BOTH).endpoints, Variant.BOTH).document
         self._operations = [
             (method.upper(), path, operation)
             for path, item in described["paths"].items()

@@ -11,14 +11,14 @@ from strongroom import wire
 from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.api_docs import examples, html
-from strongroom.server.api_docs.openapi import Description
+from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.response import STATUS
 from tests.conftest import Open, runs
 
 
-def described(variant: Variant) -> Description:
+def described(variant: Variant) -> ApiDescription:
     """The description of all routes of a variant."""
-    return Description(routes.table(variant).endpoints, variant)
+    return ApiDescription(routes.table(variant).endpoints, variant)
 
 
 @pytest.mark.parametrize("variant", Variant)

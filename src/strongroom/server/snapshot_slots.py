@@ -12,7 +12,7 @@ RECLAIM_SECONDS: Final = 0.25  # a list whose client takes nothing for so long g
 PLACES_EACH: Final = 4  # snapshots that the lists of one account hold at the same time
 
 
-class Holder(Protocol):
+class SlotHolder(Protocol):
     """What holds a place."""
 
     def gives_way(self) -> bool:
@@ -28,8 +28,8 @@ class SnapshotSlots:
     def __init__(self, places: int, each: int) -> None:
         self._places = places
         self._each = each
-        self._held: dict[Holder, str] = {}  # in the order in which they came
-        self._waiting: dict[asyncio.Future[None], tuple[str, Holder]] = {}
+        self._held: dict[SlotHolder, str] = {}  # in the order in which they came
+        self._waiting: dict[asyncio.Future[None], tuple[str, SlotHolder]] = {}
 
     @property
     def waiting(self) -> int:
@@ -41,14 +41,14 @@ class SnapshotSlots:
         """How many places are taken."""
         return len(self._held)
 
-    async def take(self, owner: str, snapshot: Holder) -> None:
+    async def take(self, owner: str, snapshot: SlotHolder) -> None:
         """Take a place for this snapshot, or refuse when none is free for too long."""
         if self._free(owner):
             self._held[snapshot] = owner
         else:
             await self._wait(owner, snapshot)
 
-    def leave(self, snapshot: Holder) -> None:
+    def leave(self, snapshot: SlotHolder) -> None:
         """Give the place to the one who waits whose account holds the fewest; of those, to the first."""
         self._held.pop(snapshot, None)
         if not self._waiting:
@@ -67,7 +67,7 @@ class SnapshotSlots:
         held = len(self._held)
         return held < self._places and (held < self._each or self._of(owner) < self._each)
 
-    async def _wait(self, owner: str, snapshot: Holder) -> None:
+    async def _wait(self, owner: str, snapshot: SlotHolder) -> None:
         """Wait for a place, and let those give way who may. A place that is granted is taken in the same moment."""
         loop = asyncio.get_running_loop()
         turn, deadline = loop.create_future(), loop.time() + PATIENCE

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from strongroom.server.transport.listeners import Doors
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
-_OBEYED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Workers:
@@ -72,7 +72,7 @@ class _Workers:
 
     def run(self) -> int:
         """Start them, keep their number, end when told to; the exit code."""
-        for number in _OBEYED:
+        for number in _SIGNALS:
             signal.signal(number, lambda number, _: self._received.add(number))  # the watch obeys, never amid a fork
         signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes the watch
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -86,7 +86,7 @@ class _Workers:
             readable, _, _ = select.select([self._ready_read, self._wake_read], [], [], self._notifier.every or None)
             if self._wake_read in readable:
                 os.read(self._wake_read, 4096)
-            self._obey()
+            self._handle_signals()
             if self._ready_read in readable:
                 self._note_ready(os.read(self._ready_read, 4096))
             for pid, status in self._ended():
@@ -105,7 +105,7 @@ class _Workers:
             self._give_sign_of_life()
         return code
 
-    def _obey(self) -> None:
+    def _handle_signals(self) -> None:
         """Do what signals ask for. Every worker that was started is known by now, and so is told of it."""
         received, self._received = self._received, set()
         if signal.SIGHUP in received:
@@ -161,17 +161,17 @@ class _Workers:
 
     def _fork(self, place: int) -> None:
         self._board.beat(place, math.inf)  # it is starting
-        signal.pthread_sigmask(signal.SIG_BLOCK, _OBEYED)  # until the new process knows what to do about one
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the new process knows what to do about one
         pid = os.fork()
         if pid:
             self._started[pid] = time.monotonic(), place
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _OBEYED)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGHUP, self._note_hang_up)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _OBEYED)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         code = 1
         try:
             self._serve(place)

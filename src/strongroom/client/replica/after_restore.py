@@ -92,7 +92,7 @@ class Reconciling:
         local = self._file.row(self._at.vault, row.uid)
         if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
             return False
-        older = self._file.was_earlier(row)
+        older = self._file.had_version(row)
         self._file.put_rows([(row, made.deleted)])
         if local is None or grown:
             incoming.meet(self._file, row, stored, deleted=made.deleted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from strongroom.client.net import effects
 from strongroom.client.replica import unlocking
-from strongroom.client.replica.conflicts import Conflict, Resolver, undecided
+from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
 from strongroom.client.replica.replica import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.sync import Progress, Report, Syncing
 from strongroom.client.replica.watch import Watching
@@ -69,7 +69,7 @@ class AsyncReplica:
 
     def conflicts(self) -> list[Conflict]:
         """What was changed here and there, and is not decided."""
-        return undecided(self._local, unlocking.places(self._local))
+        return undecided_conflicts(self._local, unlocking.places(self._local))
 
     @property
     def pending(self) -> int:

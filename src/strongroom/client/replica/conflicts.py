@@ -78,7 +78,7 @@ class Conflict:
 Resolver: TypeAlias = Callable[[Conflict], Resolution]
 
 
-def undecided(local: Local, places: Mapping[str, Place]) -> list[Conflict]:
+def undecided_conflicts(local: Local, places: Mapping[str, Place]) -> list[Conflict]:
     """What was changed here and there, and is not decided."""
     found = []
     for vault, uid in local.file.clashing():

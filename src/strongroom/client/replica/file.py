@@ -21,7 +21,7 @@ from strongroom.errors import Invalid
 from strongroom.model import Document
 
 FORMAT: Final = "strongroom replica 2"
-EARLIER: Final = 50  # of a document, versions that are known to be earlier ones
+EARLIER_VERSIONS: Final = 50  # of a document, versions that are known to be earlier ones
 _SCHEMA: Final = f"""
     CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE vaults (
@@ -60,7 +60,7 @@ _SCHEMA: Final = f"""
     CREATE TRIGGER keep_earlier AFTER UPDATE ON documents WHEN OLD.hmac IS NOT NULL BEGIN
         INSERT INTO earlier (vault, uid, version, hmac) VALUES (OLD.vault, OLD.uid, OLD.version, OLD.hmac)
             ON CONFLICT DO NOTHING;
-        DELETE FROM earlier WHERE vault = OLD.vault AND uid = OLD.uid AND version <= OLD.version - {EARLIER};
+        DELETE FROM earlier WHERE vault = OLD.vault AND uid = OLD.uid AND version <= OLD.version - {EARLIER_VERSIONS};
     END;
     CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -288,7 +288,7 @@ class File:
         """Forget a document: the server of another epoch does not have it."""
         self._run("DELETE FROM documents WHERE vault = ? AND uid = ?", vault, uid)
 
-    def was_earlier(self, row: Document) -> bool:
+    def had_version(self, row: Document) -> bool:
         """Whether this device had a version of a document before the one that it has now."""
         statement = "SELECT 1 FROM earlier WHERE vault = ? AND uid = ? AND version = ? AND hmac = ?"
         return bool(self._all(statement, row.vault_uid, row.uid, row.version, row.hmac))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from strongroom.client.net import effects
 from strongroom.client.operations import documents
 from strongroom.client.replica import unlocking
-from strongroom.client.replica.conflicts import Conflict, Resolver, undecided
+from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
 from strongroom.client.replica.sync import Progress, Report, Syncing
 from strongroom.client.replica.watch import Watching
 from strongroom.errors import Unavailable
@@ -69,7 +69,7 @@ class Replica:
 
     def conflicts(self) -> list[Conflict]:
         """What was changed here and there, and is not decided."""
-        return undecided(self._local, unlocking.places(self._local))
+        return undecided_conflicts(self._local, unlocking.places(self._local))
 
     @property
     def pending(self) -> int:

@@ -16,7 +16,7 @@ from strongroom.client.operations import accounts, documents, listing, memory, v
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.replica import incoming, outgoing, unlocking
 from strongroom.client.replica.after_restore import Reconciling
-from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew, undecided
+from strongroom.client.replica.conflicts import Conflict, Resolver, start_anew, undecided_conflicts
 from strongroom.client.replica.file import KeptVault
 from strongroom.client.replica.outgoing import Pushed
 from strongroom.errors import DocumentNotFound
@@ -90,7 +90,7 @@ class Syncing:
             if stuck == pushed.stale and not pushed.done:
                 raise Tampered(_STUCK)
             stuck = pushed.stale
-        self.report.conflicts = undecided(self.local, self._places)
+        self.report.conflicts = undecided_conflicts(self.local, self._places)
         return self.report
 
     # Pulling
@@ -233,7 +233,7 @@ class Syncing:
 
     def _decide(self) -> None:
         if self._resolver is not None:
-            for conflict in undecided(self.local, self._places):
+            for conflict in undecided_conflicts(self.local, self._places):
                 conflict.resolve(self._resolver)
 
     def _push(self, at: Place, pushed: Pushed) -> Steps[None]:

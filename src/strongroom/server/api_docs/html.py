@@ -9,11 +9,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from strongroom.server.api_docs.openapi import Description
+    from strongroom.server.api_docs.openapi import ApiDescription
 
 
 @lru_cache
-def documentation(description: Description) -> bytes:
+def documentation(description: ApiDescription) -> bytes:
     """The whole page."""
     api = description.document
     groups: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}

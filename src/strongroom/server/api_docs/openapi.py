@@ -33,7 +33,7 @@ _SAYS: Final = {
 }
 
 
-class Description:
+class ApiDescription:
     """The description of these endpoints, made when it is first asked for."""
 
     def __init__(self, endpoints: Sequence[Endpoint], variant: Variant) -> None:

@@ -32,7 +32,7 @@ LONGEST: Final = 1.0
 AGAIN: Final = 0.5  # seconds, when the database is away
 
 
-class Subscriber(Protocol):
+class FollowerProtocol(Protocol):
     """One follower, as its channel sees it."""
 
     actor: Actor
@@ -67,11 +67,11 @@ class Channel:
     ) -> None:
         self.source = source
         self.fault = fault
-        self.present: set[Subscriber] = set()  # all of them, those who are behind too
+        self.present: set[FollowerProtocol] = set()  # all of them, those who are behind too
         self.pokes = 0  # how often something may have changed
         self.doubts = 0  # how often it became doubtful who may follow
         self.held = False  # nothing is handed out until that is known
-        self._joined: set[Subscriber] = set()
+        self._joined: set[FollowerProtocol] = set()
         self._cursor = 0  # those who have joined have all up to here
         self._db = db
         self._user_id = user_id
@@ -96,7 +96,7 @@ class Channel:
         self._hurry.set()
         self.poke()
 
-    def join(self, follower: Subscriber, reached: int, pokes: int) -> bool:
+    def join(self, follower: FollowerProtocol, reached: int, pokes: int) -> bool:
         """Take in a follower who has all up to `reached`, as of so many pokes; False if it is behind the others.
 
         It has just proven that it may follow, so the first one to join has nothing to be held back.
@@ -110,7 +110,7 @@ class Channel:
             self.poke()
         return True
 
-    def part(self, follower: Subscriber) -> None:
+    def part(self, follower: FollowerProtocol) -> None:
         """Let a follower go on by itself."""
         self._joined.discard(follower)
 

@@ -107,10 +107,10 @@ class Meters:
         found: Samples = {
             "strongroom_requests_total": {},
             "strongroom_request_seconds": {},
-            "strongroom_logins_total": dict.fromkeys((label_text(result=result) for result in _LOGINS.values()), 0),
-            "strongroom_refusals_total": {label_text(code=code): count for code, count in self.refusals.items()},
+            "strongroom_logins_total": dict.fromkeys((format_labels(result=result) for result in _LOGINS.values()), 0),
+            "strongroom_refusals_total": {format_labels(code=code): count for code, count in self.refusals.items()},
             "strongroom_connection_refusals_total": {
-                label_text(status=status): count for status, count in self.turned_away.items()
+                format_labels(status=status): count for status, count in self.turned_away.items()
             },
             "strongroom_commit_writes": _histogram(db.pulse.writes),
             "strongroom_commit_seconds": _histogram(db.pulse.seconds),
@@ -118,22 +118,22 @@ class Meters:
             "strongroom_buffered_bytes": {"": buffers.held},
             "strongroom_buffer_cuts_total": {"": buffers.cut},
             "strongroom_event_streams": {"": streams},
-            "strongroom_queue_depth": {label_text(queue=name): count for name, count in waiting.items()},
+            "strongroom_queue_depth": {format_labels(queue=name): count for name, count in waiting.items()},
             "strongroom_processes": {"": 1},
             "strongroom_backup_failures_total": {"": self.backup_failures},
             **{name: {"": value} for name, value in process.figures().items()},
         }
         for cell in self._cells.values():
             for status, count in cell.statuses.items():
-                labels = label_text(method=cell.method, route=cell.route, status=status)
+                labels = format_labels(method=cell.method, route=cell.route, status=status)
                 found["strongroom_requests_total"][labels] = count
                 if cell.route == "/auth/email/login" and status in _LOGINS:
-                    found["strongroom_logins_total"][label_text(result=_LOGINS[status])] = count
+                    found["strongroom_logins_total"][format_labels(result=_LOGINS[status])] = count
             found["strongroom_request_seconds"] |= _histogram(cell.latency, method=cell.method, route=cell.route)
-        return add_up([self._before, found])
+        return sum_samples([self._before, found])
 
 
-def text(samples: Samples) -> str:
+def exposition_text(samples: Samples) -> str:
     """The figures as Prometheus reads them."""
     lines: list[str] = []
     for name, kind, meaning in FAMILIES:
@@ -144,7 +144,7 @@ def text(samples: Samples) -> str:
     return "\n".join(lines) + "\n"
 
 
-def label_text(**labels: object) -> str:
+def format_labels(**labels: object) -> str:
     """Labels as they are written. Every value is of our own making, so nothing needs escaping."""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
@@ -155,14 +155,14 @@ def _histogram(histogram: Histogram, **labels: object) -> dict[str, float]:
     running = 0
     for bound, count in zip((*histogram.bounds, None), list(histogram.counts), strict=True):
         running += count
-        found["_bucket" + label_text(**labels, le="+Inf" if bound is None else f"{bound:g}")] = running
-    mine = label_text(**labels) if labels else ""
+        found["_bucket" + format_labels(**labels, le="+Inf" if bound is None else f"{bound:g}")] = running
+    mine = format_labels(**labels) if labels else ""
     found["_sum" + mine] = histogram.total
     found["_count" + mine] = running
     return found
 
 
-def add_up(parts: Iterable[Samples]) -> Samples:
+def sum_samples(parts: Iterable[Samples]) -> Samples:
     """The sums of several processes' figures."""
     total: Samples = {}
     for samples in parts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from strongroom.server.api_docs.openapi import Description
+from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.routes import (
     accounts,
     batches,
@@ -38,7 +38,7 @@ def table(variant: Variant) -> Table:
     if variant.has_blobs:
         endpoints += versions.OF_BLOBS
     endpoints += [*system.ENDPOINTS, metrics.METRICS]
-    endpoints += system.documented(Description(endpoints, variant))
+    endpoints += system.documentation_endpoints(ApiDescription(endpoints, variant))
     return Table(endpoints)
 
 

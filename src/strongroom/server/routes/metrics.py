@@ -48,11 +48,13 @@ def _lowered(header: bytes) -> bytes:
 
 async def _exposition(room: Room) -> bytes:
     """The figures of all processes of this node, and of its database, as Prometheus reads them."""
-    samples = metrics.add_up([room.samples(), *([] if room.place is None else room.place.others())])
+    samples = metrics.sum_samples([room.samples(), *([] if room.place is None else room.place.others())])
     checks = await room.readiness.checks()
     samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
     engine = "postgresql" if room.settings.database_url else "sqlite"
-    labels = metrics.label_text(version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value)
+    labels = metrics.format_labels(
+        version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value
+    )
     samples["strongroom_info"] = {labels: 1}
     started = process.started_at(os.getpid() if room.place is None else os.getppid())
     if started is not None:
@@ -71,7 +73,7 @@ async def _exposition(room: Room) -> bytes:
     if backup is not None:
         samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
         samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}
-    return metrics.text(samples).encode()
+    return metrics.exposition_text(samples).encode()
 
 
 METRICS: Final = Endpoint(

@@ -13,7 +13,7 @@ from strongroom.server.response import Answer, answer
 from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
-    from strongroom.server.api_docs.openapi import Description
+    from strongroom.server.api_docs.openapi import ApiDescription
 
 
 async def health(call: Call) -> Answer:
@@ -57,7 +57,7 @@ ENDPOINTS: Final = (
 )
 
 
-def documented(description: Description) -> tuple[Endpoint, ...]:
+def documentation_endpoints(description: ApiDescription) -> tuple[Endpoint, ...]:
     """The endpoints that show a description of the API."""
 
     async def api(_call: Call) -> Answer:

@@ -26,7 +26,7 @@ _CLOSE: Final = b"connection: close\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 
-class Wire(Protocol):
+class ExchangeConnection(Protocol):
     """The connection of a request, as the request sees it."""
 
     write: Callable[[bytes | bytearray], None]
@@ -88,7 +88,7 @@ class Exchange:
 
     def __init__(
         self,
-        connection: Wire,
+        connection: ExchangeConnection,
         app: App,
         desk: Desk,
         call: Call,

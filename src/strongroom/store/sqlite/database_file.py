@@ -88,7 +88,7 @@ def connect(path: Path) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_MS)
     # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    _use_wal(connection)
+    _enable_wal(connection)
     for pragma in (
         "synchronous = FULL",
         "foreign_keys = ON",
@@ -104,7 +104,7 @@ def connect(path: Path) -> apsw.Connection:
     return connection
 
 
-def _use_wal(connection: apsw.Connection) -> None:
+def _enable_wal(connection: apsw.Connection) -> None:
     """Turn the write-ahead log on. SQLite does not wait here for others that open or close the file, so this does."""
     deadline = time.monotonic() + BUSY_MS / 1000
     while True:
