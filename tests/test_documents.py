@@ -32,7 +32,7 @@ SOURCE = ROOT / "src" / "strongroom"
 URL = "http://127.0.0.1:3000"  # where the documents say that a server listens
 A_TIME = 10**12  # a larger integer in an answer is a time
 PATIENCE = 60  # seconds after which a process that says nothing is ended
-ENDPOINTS = routes.table(Variant.BOTH).endpoints
+ENDPOINTS = routes.router(Variant.BOTH).endpoints
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")

@@ -103,7 +103,7 @@ async def staged(place: dict[str, Any], clock: Clock, variant: str = "both") -> 
 
 def rowless(variant: str) -> set[str]:
     """Routes that the table does not know, and rows for routes that are not there."""
-    served = {f"{endpoint.method} {endpoint.path}" for endpoint in routes.table(Variant(variant)).endpoints}
+    served = {f"{endpoint.method} {endpoint.path}" for endpoint in routes.router(Variant(variant)).endpoints}
     return served ^ {row.route for row in ROWS if variant in row.only}
 
 
@@ -115,7 +115,7 @@ class Matrix:
         self.variant = variant
         self.brief = brief
         self.cells = 0
-        table = routes.table(Variant.BOTH)
+        table = routes.router(Variant.BOTH)
         self._endpoints = {f"{endpoint.method} {endpoint.path}": endpoint for endpoint in table.endpoints}
         self._hidden: dict[str, set[str]] = {}
 
@@ -134,7 +134,7 @@ class Matrix:
 
     def _rows(self) -> Iterator[Row]:
         """The rows of this variant, and those of routes that it must not have."""
-        served = {f"{endpoint.method} {endpoint.path}" for endpoint in routes.table(Variant(self.variant)).endpoints}
+        served = {f"{endpoint.method} {endpoint.path}" for endpoint in routes.router(Variant(self.variant)).endpoints}
         return (row for row in ROWS if self.variant in row.only or row.route not in served)
 
     def _targets(self, row: Row, principal: Principal, number: int) -> list[Target]:

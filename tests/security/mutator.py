@@ -77,7 +77,7 @@ class Mutator:
         self.chance = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
         self.known: list[str] = []  # ids of things that exist
         self.bearers: list[str] = []
-        described = ApiDescription(routes.table(Variant.BOTH).endpoints, Variant.BOTH).document
+        described = ApiDescription(routes.router(Variant.BOTH).endpoints, Variant.BOTH).document
         self._operations = [
             (method.upper(), path, operation)
             for path, item in described["paths"].items()

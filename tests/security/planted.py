@@ -14,8 +14,8 @@ from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
 from strongroom.server import app, authentication
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.routing import Table
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.routing import Router
 from strongroom.store.statement import Sql
 from tests.security.stage import Stage
 
@@ -60,7 +60,7 @@ def rerouted(method: str, path: str, **changes: Any) -> Plant:
                 else endpoint
             )
 
-        table = Table([changed(endpoint) for endpoint in stage.app._app._table.endpoints])
+        table = Router([changed(endpoint) for endpoint in stage.app._app._table.endpoints])
         patch.setattr(stage.app._app, "_table", table)
 
     return plant
@@ -131,11 +131,11 @@ def as_named(_actor: Actor, named: str | None) -> Any:
     return None if named is None else (named,)
 
 
-async def from_the_query(call: Call) -> Actor:
+async def from_the_query(request: Request) -> Actor:
     """Take a token from the address too, where logs and histories keep it."""
-    if b"authorization" not in call.given and "access_token" in call.query():
-        call.given[b"authorization"] = f"Bearer {call.query()['access_token']}".encode()
-    return await _authenticate(call)
+    if b"authorization" not in request.headers and "access_token" in request.query():
+        request.headers[b"authorization"] = f"Bearer {request.query()['access_token']}".encode()
+    return await _authenticate(request)
 
 
 def last_in_scope(actor: Actor, vault_uid: str) -> None:

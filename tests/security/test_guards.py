@@ -11,7 +11,7 @@ from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
 from strongroom.model import Actor, ApiKey, Origin
 from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
-from strongroom.server.response import Answer
+from strongroom.server.response import Response
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import Open, runs
 
@@ -128,7 +128,7 @@ async def test_what_is_not_text_in_a_query_is_refused(house: Open) -> None:
 @pytest.mark.parametrize("value", ["a\nb: c", "a\r\nb: c", "a\rb\nc"])
 def test_no_header_of_an_answer_breaks_its_line(value: str) -> None:
     """Whatever it is made of: a line feed alone, or a whole line more."""
-    made = Answer(headers=[(b"x", value.encode())])
+    made = Response(headers=[(b"x", value.encode())])
     with pytest.raises(ValueError, match="break the line"):
         made.head()
 

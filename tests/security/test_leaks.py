@@ -23,7 +23,7 @@ from tests.contract.people import unique_email
 from tests.sampling import LONG, some
 from tests.support.raw_http import Response, refusal
 
-ENDPOINTS = routes.table(Variant.BOTH).endpoints
+ENDPOINTS = routes.router(Variant.BOTH).endpoints
 SECRETS = ("password", "new password", "access token", "refresh token", "API key")
 
 

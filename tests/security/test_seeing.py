@@ -197,7 +197,7 @@ async def test_every_route_of_keys_is_tried(house: Open) -> None:
         tried = {(one.method, one.route) for way in ways(at) for one in way}
         open_to_keys = {
             (endpoint.method, endpoint.path)
-            for endpoint in routes.table(Variant.BOTH).endpoints
+            for endpoint in routes.router(Variant.BOTH).endpoints
             if endpoint.access is Access.ANY
         }
         assert open_to_keys == tried

@@ -25,9 +25,9 @@ from strongroom import Server, create_server
 from strongroom.server import routes
 from strongroom.server.app import App
 from strongroom.server.context import Room
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import Answer, Chunks
-from strongroom.server.routing import Table
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import Response, Chunks
+from strongroom.server.routing import Router
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET
 from tests.support.internals import context_of
@@ -283,51 +283,51 @@ class _RecordingApp(App):
             for path, handler in own.items()
             for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
         ]
-        super().__init__(room, Table([*routes.table(room.variant).endpoints, *beside]))
+        super().__init__(room, Router([*routes.router(room.variant).endpoints, *beside]))
         self.carried_out: list[tuple[str, str, str]] = []
         self.had_body: set[str] = set()
 
-    async def answer(self, call: Call) -> Answer | None:
-        target = call.path + (b"?" + call.query_string if call.query_string else b"")
-        self.carried_out.append((call.method, target.decode("latin-1"), call.request_id))
-        return await super().answer(call)
+    async def handle(self, request: Request) -> Response | None:
+        target = request.path + (b"?" + request.query_string if request.query_string else b"")
+        self.carried_out.append((request.method, target.decode("latin-1"), request.request_id))
+        return await super().handle(request)
 
-    async def _body(self, call: Call) -> bytes:
-        gathered = call.body.whole
+    async def _body(self, request: Request) -> bytes:
+        gathered = request.body.whole
         more = gathered is None
         gathered = gathered or b""
         while more:
-            piece, more = await call.body.more()
+            piece, more = await request.body.more()
             gathered += piece
-        self.had_body.add(call.request_id)
+        self.had_body.add(request.request_id)
         return gathered
 
-    async def _echo(self, call: Call) -> Answer:
+    async def _echo(self, request: Request) -> Response:
         """Read the body to its end and show it."""
-        return Answer(_echoed(await self._body(call)))
+        return Response(_echoed(await self._body(request)))
 
-    async def _early(self, call: Call) -> Answer:
-        """Answer without a look at the body."""
-        self.had_body.add(call.request_id)
-        return Answer(b'{"early": true}', 403)
+    async def _early(self, request: Request) -> Response:
+        """Response without a look at the body."""
+        self.had_body.add(request.request_id)
+        return Response(b'{"early": true}', 403)
 
-    async def _slow(self, call: Call) -> Answer:
+    async def _slow(self, request: Request) -> Response:
         """Read the body, and take a few turns of the loop."""
-        body = await self._body(call)
+        body = await self._body(request)
         for _ in range(_TURNS):
             await asyncio.sleep(0)
-        return Answer(_echoed(body))
+        return Response(_echoed(body))
 
-    async def _stream(self, call: Call) -> Answer:
-        """Answer in chunks, with turns of the loop between them."""
-        self.had_body.add(call.request_id)
+    async def _stream(self, request: Request) -> Response:
+        """Response in chunks, with turns of the loop between them."""
+        self.had_body.add(request.request_id)
 
         async def chunks() -> Chunks:
             for _ in range(_TURNS):
                 yield b'{"chunk": true}\n'
                 await asyncio.sleep(0)
 
-        return Answer(chunks=chunks())
+        return Response(chunks=chunks())
 
 
 class Layer:

@@ -18,7 +18,7 @@ import pytest
 import strongroom
 from strongroom import store
 from strongroom.server.live import follower
-from strongroom.server.response import Answer
+from strongroom.server.response import Response
 from strongroom.server.transport.exchange import Exchange
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
@@ -144,7 +144,7 @@ def test_an_answer_that_is_out_is_not_kept(port: int) -> None:
 
 
 def _is_answer(thing: object, request_id: str) -> bool:
-    return isinstance(thing, Answer) and thing.request_id == request_id
+    return isinstance(thing, Response) and thing.request_id == request_id
 
 
 def test_requests_that_were_never_begun_are_freed_when_their_connection_ends(

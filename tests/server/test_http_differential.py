@@ -198,7 +198,7 @@ def _expectations_go_on(kind: type[Any]) -> type[Any]:
     class Planted(kind):  # type: ignore[misc]
         def on_headers_complete(self) -> None:
             super().on_headers_complete()
-            self._exchange.call.given.pop(b"expect", None)
+            self._exchange.request.headers.pop(b"expect", None)
             self._exchange._continue = False
 
     return Planted

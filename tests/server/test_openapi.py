@@ -18,14 +18,14 @@ from tests.conftest import Open, runs
 
 def described(variant: Variant) -> ApiDescription:
     """The description of all routes of a variant."""
-    return ApiDescription(routes.table(variant).endpoints, variant)
+    return ApiDescription(routes.router(variant).endpoints, variant)
 
 
 @pytest.mark.parametrize("variant", Variant)
 def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -> None:
     """Nothing is served that is not said."""
     api = described(variant).document
-    for endpoint in routes.table(variant).endpoints:
+    for endpoint in routes.router(variant).endpoints:
         operation = api["paths"][endpoint.path.replace("*}", "}")][endpoint.method.lower()]
         assert operation["summary"]
         assert "500" in operation["responses"]

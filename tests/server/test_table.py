@@ -6,7 +6,7 @@ import pytest
 
 from strongroom.errors import MethodNotAllowed, NotFound
 from strongroom.model import Variant
-from strongroom.server.routes import table
+from strongroom.server.routes import router
 
 U = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 

@@ -42,7 +42,7 @@ class Server:
         self._runner: Runner | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as an ASGI application."""
+        """Response as an ASGI application."""
         await asgi.serve(self._app, scope, receive, send)
 
     def listen(

@@ -22,9 +22,9 @@ from strongroom.server.authentication import authenticate, recognised, settle
 from strongroom.server.backup_schedule import Schedule
 from strongroom.server.cors import Cors
 from strongroom.server.monitoring import tracing
-from strongroom.server.request import NOBODY, Access, Call, Endpoint, Gone
-from strongroom.server.response import Answer, Header, refusal_answer
-from strongroom.server.routing import Table
+from strongroom.server.request import NOBODY, Access, Request, Endpoint, ClientDisconnected
+from strongroom.server.response import Response, Header, refusal_response
+from strongroom.server.routing import Router
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _TELL_FULL_SECONDS: Final = 60.0
 class App:
     """The application, whoever carries its requests."""
 
-    def __init__(self, room: Room, table: Table | None = None) -> None:
+    def __init__(self, room: Room, router: Router | None = None) -> None:
         self.room = room
-        self._table = table or routes.table(room.variant)
+        self._router = router or routes.router(room.variant)
         self._cors = Cors(room.settings.cors_origins)
         https = room.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
@@ -99,93 +99,93 @@ class App:
             place.write(self.room.samples())
             await asyncio.sleep(_TELL_SECONDS)
 
-    async def answer(self, call: Call) -> Answer | None:
+    async def handle(self, request: Request) -> Response | None:
         """The answer to a request, whatever happens; None if the client has gone meanwhile."""
         try:
-            endpoint, call.parts = self._table.find(call.method, call.path)
-            call.endpoint = endpoint
+            endpoint, request.parts = self._router.find(request.method, request.path)
+            request.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
                 now = self.room.clock()
-                actor = call.actor = recognised(call, now) or await authenticate(call)
-                call.recheck = authenticate
+                actor = request.actor = recognised(request, now) or await authenticate(request)
+                request.recheck = authenticate
                 self.room.meter.count(actor.user_id, now)
                 if actor.key is not None:
                     _require(actor.key, endpoint)
-            answer = await self._handled(call, endpoint)
+            response = await self._handled(request, endpoint)
         except MethodNotAllowed as refusal:
-            answer = self._options(call, refusal) if call.method == "OPTIONS" else self._refuse(refusal, call)
+            response = self._options(request, refusal) if request.method == "OPTIONS" else self._refuse(refusal, request)
         except Refusal as refusal:
-            answer = self._refuse(refusal, call)
+            response = self._refuse(refusal, request)
         except Orphan:  # the account was deleted while this was under way
-            answer = self._refuse(Unauthorized(), call)
-        except Gone:
+            response = self._refuse(Unauthorized(), request)
+        except ClientDisconnected:
             return None
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
-            self.room.log.fault(error, call.request_id)
-            answer = self._refuse(InternalError(), call)
-        answer.request_id = call.request_id
-        if self._always or b"origin" in call.given:
-            self._add_headers(answer, call)
-        return answer
+            self.room.log.fault(error, request.request_id)
+            response = self._refuse(InternalError(), request)
+        response.request_id = request.request_id
+        if self._always or b"origin" in request.headers:
+            self._add_headers(response, request)
+        return response
 
-    async def _handled(self, call: Call, endpoint: Endpoint) -> Answer:
+    async def _handled(self, request: Request, endpoint: Endpoint) -> Response:
         """What the endpoint answers. Who was not proven on the way is proven before he learns anything."""
-        if call.proof is None:
-            return await endpoint.handler(call)
+        if request.proof is None:
+            return await endpoint.handler(request)
         try:
-            answer = await endpoint.handler(call)
+            response = await endpoint.handler(request)
         except Unavailable:
             raise  # which tells nothing of what is stored, and would only be met again
         except Refusal:
-            await settle(call)
+            await settle(request)
             raise
-        await settle(call)
-        return answer
+        await settle(request)
+        return response
 
-    def _refuse(self, refusal: Refusal, call: Call) -> Answer:
+    def _refuse(self, refusal: Refusal, request: Request) -> Response:
         self.room.meters.refusal(refusal.code)
         if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
             self._told_full = time.monotonic()
             self.room.log.say("error", "The disk of the database is full: writes are refused until there is room.")
-        return refusal_answer(refusal, call.request_id)
+        return refusal_response(refusal, request.request_id)
 
-    def _add_headers(self, answer: Answer, call: Call) -> None:
+    def _add_headers(self, response: Response, request: Request) -> None:
         """What depends on where the server stands, and on where a browser comes from."""
-        headers = [*answer.headers, *self._always]
-        origin = call.given.get(b"origin")
+        headers = [*response.headers, *self._always]
+        origin = request.headers.get(b"origin")
         if origin is not None:
             have = {name for name, _ in headers}
             headers += [header for header in self._cors.headers(origin) if header[0] not in have]
-        answer.headers = headers
+        response.headers = headers
 
-    def _options(self, call: Call, refusal: MethodNotAllowed) -> Answer:
+    def _options(self, request: Request, refusal: MethodNotAllowed) -> Response:
         """Which methods there are; for a browser, whether it may use them."""
         headers = [(b"allow", ", ".join(refusal.allowed).encode())]
-        origin = call.given.get(b"origin")
-        return Answer(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
+        origin = request.headers.get(b"origin")
+        return Response(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def note(self, call: Call, status: int, size: int, ended: str | None = None) -> None:
+    def note(self, request: Request, status: int, size: int, ended: str | None = None) -> None:
         """A line in the log, once the answer is out; and one more in the count."""
-        seconds = time.perf_counter() - call.started
-        route = "-" if call.endpoint is None else call.endpoint.path
-        method = "-" if call.endpoint is None else call.endpoint.method
+        seconds = time.perf_counter() - request.started
+        route = "-" if request.endpoint is None else request.endpoint.path
+        method = "-" if request.endpoint is None else request.endpoint.method
         self.room.meters.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
-            known = call.endpoint is not None
+            known = request.endpoint is not None
             parent = (
-                call.header(b"traceparent") if call.is_from_a_proxy else None
+                request.header(b"traceparent") if request.is_from_a_proxy else None
             )  # what others write counts for nothing
             self._traces.request(method if known else "_OTHER", route if known else None, status, seconds, parent)
         self.room.log.request(
-            call.method,
+            request.method,
             route,
             status,
             seconds,
             size,
-            call.request_id,
-            None if call.actor is NOBODY else call.actor.user_id,
+            request.request_id,
+            None if request.actor is NOBODY else request.actor.user_id,
             ended,
-            known=call.actor is not NOBODY and status != 401,
+            known=request.actor is not NOBODY and status != 401,
         )
 
 

@@ -15,64 +15,64 @@ from strongroom.rules import MINUTE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from strongroom.server.request import Call
+    from strongroom.server.request import Request
 
 
-def recognised(call: Call, now: int) -> Actor | None:
+def recognised(request: Request, now: int) -> Actor | None:
     """The one whose token was found good before; that its session is open is proven with what is read or written."""
-    claims = call.room.tokens.remembered(call.given.get(b"authorization", b""), now)
-    return None if claims is None else _to_be_proven(call, claims)
+    claims = request.room.tokens.remembered(request.headers.get(b"authorization", b""), now)
+    return None if claims is None else _to_be_proven(request, claims)
 
 
-def _to_be_proven(call: Call, claims: credentials.Claims) -> Actor:
+def _to_be_proven(request: Request, claims: credentials.Claims) -> Actor:
     """The one whom a good token names; believed once it is proven that its session is open: see settle."""
-    call.proof = sessions.proof(claims)
+    request.proof = sessions.proof(claims)
     return Actor(claims.sub, claims.sid, until=math.ceil(claims.exp * 1000))
 
 
-async def authenticate(call: Call) -> Actor:
+async def authenticate(request: Request) -> Actor:
     """The one who presents the bearer; refused if there is none or it is not good."""
-    room, now = call.room, call.room.clock()
-    header = call.given.get(b"authorization", b"")
+    room, now = request.room, request.room.clock()
+    header = request.headers.get(b"authorization", b"")
     claims = room.tokens.remembered(header, now)
     if claims is None:
         token = _bearer(header)
         if token.startswith(credentials.KEY_PREFIX):
-            return await _by_key(call, token)
+            return await _by_key(request, token)
         claims = room.tokens.claims(token, "access", now)
         if claims is None:
             raise Unauthorized
         room.tokens.remember(header, claims)
-    if call.proof is None:
-        return _to_be_proven(call, claims)
+    if request.proof is None:
+        return _to_be_proven(request, claims)
     actor = await room.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
-        await _note(call, sessions.touch, actor.user_id, claims.sid, call.origin)
+        await _note(request, sessions.touch, actor.user_id, claims.sid, request.origin)
     return actor
 
 
-def is_signed(call: Call) -> bool:
+def is_signed(request: Request) -> bool:
     """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
-    return call.actor.key is not None or call.room.tokens.signed(_bearer(call.given.get(b"authorization", b"")))
+    return request.actor.key is not None or request.room.tokens.signed(_bearer(request.headers.get(b"authorization", b"")))
 
 
-async def require_still(call: Call) -> None:
+async def require_still(request: Request) -> None:
     """Refuse who has lost the right to go on with what it began."""
-    if not is_signed(call):
+    if not is_signed(request):
         raise Unauthorized
-    await call.room.db.read(sessions.require_open, call.actor)
+    await request.room.db.read(sessions.require_open, request.actor)
 
 
-async def settle(call: Call) -> None:
+async def settle(request: Request) -> None:
     """Prove the one who called, if nothing that was read has done so, and note the use."""
-    proof, actor = call.proof, call.actor
+    proof, actor = request.proof, request.actor
     if proof is None or actor.session_id is None:
         return
     if not proof.judged:
-        await call.room.db.read_if(proof, sessions.proven)
-    if proof.made and call.room.clock() - proof.found >= MINUTE:
-        proof.found = call.room.clock()
-        await _note(call, sessions.touch, actor.user_id, actor.session_id, call.origin)
+        await request.room.db.read_if(proof, sessions.proven)
+    if proof.made and request.room.clock() - proof.found >= MINUTE:
+        proof.found = request.room.clock()
+        await _note(request, sessions.touch, actor.user_id, actor.session_id, request.origin)
 
 
 def _bearer(header: bytes) -> str:
@@ -83,40 +83,40 @@ def _bearer(header: bytes) -> str:
     return token
 
 
-async def _by_key(call: Call, key: str) -> Actor:
+async def _by_key(request: Request, key: str) -> Actor:
     """A right key always passes, even from an address that failed too often: 256 bits are not found by guessing."""
-    room = call.room
+    room = request.room
     key_hash = credentials.api_key_hash(key) if room.variant.has_documents else None
     actor = await room.db.read(keys.holder, key_hash) if key_hash is not None else None
     if actor is None or actor.key is None:
-        await room.db.write(login_throttle.failed_secret, call.counted_address)
+        await room.db.write(login_throttle.failed_secret, request.counted_address)
         raise Unauthorized
     used = actor.key.last_used_at
     if used is None or room.clock() - used >= MINUTE:
-        await _note(call, keys.touch, actor.user_id, actor.key.uid)
+        await _note(request, keys.touch, actor.user_id, actor.key.uid)
     return actor
 
 
-async def _note(call: Call, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
+async def _note(request: Request, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
     """Note a use, once a minute at most; that it cannot be noted is no reason to refuse what was asked or is done."""
     try:
-        await call.room.db.write(touch, *args)
+        await request.room.db.write(touch, *args)
     except (StorageFull, Unavailable):
         return
     except Exception as error:  # noqa: BLE001
-        call.room.log.fault(error, call.request_id)
+        request.room.log.fault(error, request.request_id)
 
 
 @asynccontextmanager
-async def proven(call: Call, password: str) -> AsyncIterator[str]:
+async def proven(request: Request, password: str) -> AsyncIterator[str]:
     """Check the caller's own password, as slowly as at login; the hash that it matched."""
-    address = call.counted_address
-    login = await call.read(accounts.for_proof, call.actor)
+    address = request.counted_address
+    login = await request.read(accounts.for_proof, request.actor)
     account = login_throttle.account_label(login.email)
-    async with call.room.gate.attempt(
-        f"{address} {account}", lambda: call.read(login_throttle.room_for, address, account)
+    async with request.room.gate.attempt(
+        f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
     ):
-        if login.password_hash is None or not await call.room.password_matches(password, login.password_hash):
-            await call.write(login_throttle.failed, address, account, login.id, call.origin)
+        if login.password_hash is None or not await request.room.password_matches(password, login.password_hash):
+            await request.write(login_throttle.failed, address, account, login.id, request.origin)
             raise InvalidCredentials("The password is wrong.")
         yield login.password_hash

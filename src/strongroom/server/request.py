@@ -26,7 +26,7 @@ from strongroom.errors import (
 from strongroom.model import Actor, Expected, Origin, Permission
 from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.client_address import client_address, counted_address, is_one_of
-from strongroom.server.response import JSON, Answer, Header
+from strongroom.server.response import JSON, Response, Header
 from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-class Gone(Exception):  # noqa: N818 - not an error: people leave
+class ClientDisconnected(Exception):  # noqa: N818 - not an error: people leave
     """The client has gone before its request was whole."""
 
 
@@ -51,13 +51,13 @@ class Body(Protocol):
         """All of it, where it is here already."""
 
     async def more(self) -> tuple[bytes, bool]:
-        """The next piece, and whether there are more; raises Gone."""
+        """The next piece, and whether there are more; raises ClientDisconnected."""
 
     async def left(self) -> None:
         """Return once the client has gone; for a request that is here whole and takes its time."""
 
 
-class Call:
+class Request:
     """One request on its way through: who calls, what for, with which parts of the path."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class Call:
         "buffered",
         "client",
         "endpoint",
-        "given",
+        "headers",
         "method",
         "parts",
         "path",
@@ -81,25 +81,25 @@ class Call:
     )
 
     def __init__(
-        self, room: Room, method: str, path: bytes, query_string: bytes, given: dict[bytes, bytes], client: str | None
+        self, room: Room, method: str, path: bytes, query_string: bytes, headers: dict[bytes, bytes], client: str | None
     ) -> None:
         self.room = room
         self.method = method
         self.path = path  # as it was sent
         self.query_string = query_string
-        self.given = given
+        self.headers = headers
         self.client = client
         self.body: Body = NOTHING
         self.body_size = 0  # bytes, once it is read
         self.buffered = 0  # bytes of the body that were read and are kept
         self.parts: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
-        self.recheck: Callable[[Call], Awaitable[object]] | None = None
+        self.recheck: Callable[[Request], Awaitable[object]] | None = None
         self.actor: Actor = NOBODY
         self.proof: Proof | None = None  # of the actor, where it is made along with what is read
         self.streaming = False
         self.started = time.perf_counter()
-        incoming = given.get(b"x-request-id")
+        incoming = headers.get(b"x-request-id")
         self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
 
     def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
@@ -131,7 +131,7 @@ class Call:
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
-        value = self.given.get(name)
+        value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     @property
@@ -172,9 +172,9 @@ class Call:
     async def read_body(self, kind: type[B]) -> B:
         """The body, checked. Its size is judged before its type, and both before its content."""
         limit = self.body_limit
-        length = self.given.get(b"content-length")
+        length = self.headers.get(b"content-length")
         declared = None if length is None else int(length)
-        chunked = b"transfer-encoding" in self.given
+        chunked = b"transfer-encoding" in self.headers
         if declared is not None and declared > limit:
             raise PayloadTooLarge(limit)
         if declared and not chunked:
@@ -228,7 +228,7 @@ class Call:
             buffers.reserve(added, self.owner)
 
     def _require_json(self) -> None:
-        declared = self.given.get(b"content-type", b"")
+        declared = self.headers.get(b"content-type", b"")
         if declared == JSON:
             return
         kind, *parameters = declared.decode("latin-1").lower().split(";")
@@ -291,7 +291,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     method: str
     path: str  # {name} is one segment, {name*} the rest of the path
-    handler: Callable[[Call], Awaitable[Answer]]
+    handler: Callable[[Request], Awaitable[Response]]
     summary: str
     access: Access = Access.ANY
     permission: Permission | None = None
@@ -299,7 +299,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     takes: type[wire.Body] | None = None
     body_bytes: int | None = None  # a limit of its own for the body
     reads: str = ""  # the media type of a body that is read as it arrives
-    answers: type[Struct] | None = None
+    response_type: type[Struct] | None = None
     streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
     gives: str = ""  # the media type of an answer that is not JSON
     status: int = 200

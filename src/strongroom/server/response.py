@@ -74,7 +74,7 @@ class BrokenOff(Exception):  # noqa: N818 - an outcome, not a fault of ours
     """A streamed answer that cannot be finished: the connection is cut, which tells the client so."""
 
 
-class Answer:
+class Response:
     """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
 
     __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "prepared", "request_id", "status")
@@ -147,9 +147,9 @@ def size_of(chunk: Chunk) -> int:
     return sum(map(len, chunk)) if isinstance(chunk, list) else len(chunk)
 
 
-def answer(value: Any, status: int = 200, *, etag: str | None = None) -> Answer:
+def json_response(value: Any, status: int = 200, *, etag: str | None = None) -> Response:
     """A struct as JSON."""
-    return Answer(wire.encode(value), status, etag=etag)
+    return Response(wire.encode(value), status, etag=etag)
 
 
 def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
@@ -158,15 +158,15 @@ def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
     return (inner,) if first else (b",", inner)
 
 
-async def streamed(chunks: Chunks, **about: Any) -> Answer:
+async def streamed(chunks: Chunks, **about: Any) -> Response:
     """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
     if second is None:
-        return Answer(first, **about)
-    answer = Answer(chunks=_chain((first, second), chunks), **about)
-    answer.prepared = size_of(first) + size_of(second)
-    return answer
+        return Response(first, **about)
+    json_response = Response(chunks=_chain((first, second), chunks), **about)
+    json_response.prepared = size_of(first) + size_of(second)
+    return json_response
 
 
 async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
@@ -179,7 +179,7 @@ async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
         await rest.aclose()  # lets go of the database when the client has gone away
 
 
-def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
+def refusal_response(refusal: Refusal, request_id: str) -> Response:
     """A refusal as JSON, with the headers that belong to its status."""
     status = STATUS[type(refusal)]
     headers: list[Header] = []
@@ -194,4 +194,4 @@ def refusal_answer(refusal: Refusal, request_id: str) -> Answer:
     elif isinstance(refusal, errors.Later):
         headers.append((b"retry-after", b"%d" % refusal.retry_after))
     fault = wire.Fault(refusal.code, refusal.message, request_id, refusal.details)
-    return Answer(wire.encode(wire.Failure(fault)), status, headers=headers)
+    return Response(wire.encode(wire.Failure(fault)), status, headers=headers)

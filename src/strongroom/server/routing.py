@@ -21,7 +21,7 @@ class _Node:
         self.endpoints: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
 
 
-class Table:
+class Router:
     """Finds the endpoint of a path. It reads the path as it was sent: %2F in a name is not a separator."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from strongroom.server.request import Call
+    from strongroom.server.request import Request
     from strongroom.server.snapshot_slots import SnapshotSlots
     from strongroom.store import Tx
 
@@ -47,8 +47,8 @@ class Snapshot:
     _timer: asyncio.TimerHandle | None = None
     _ending: asyncio.Task[None] | None = None
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
+    def __init__(self, request: Request) -> None:
+        self._call = request
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -151,8 +151,8 @@ class ExportSnapshot(Snapshot):
     seconds = 1.0  # between two looks at how fast it is
     steady = True
 
-    def __init__(self, call: Call) -> None:
-        super().__init__(call)
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
         self._began = self._loop.time()
         self._look_at = self._began + self.seconds
         self._taken = self._sent = 0

@@ -46,7 +46,7 @@ class ApiDescription:
         kinds = [
             kind
             for endpoint in self._endpoints
-            for kind in (endpoint.takes, endpoint.answers, *endpoint.streams)
+            for kind in (endpoint.takes, endpoint.response_type, *endpoint.streams)
             if kind is not None
         ]
         _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.Failure], ref_template=_REF)
@@ -140,8 +140,8 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
 
 def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     success: dict[str, Any] = {"description": endpoint.summary}
-    if endpoint.answers is not None:
-        success["content"] = _json(endpoint.answers, variant)
+    if endpoint.response_type is not None:
+        success["content"] = _json(endpoint.response_type, variant)
     elif endpoint.streams:
         success["content"] = _events(endpoint)
     if endpoint.gives:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from strongroom.server.response import Answer
+from strongroom.server.response import Response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -15,12 +15,12 @@ CONTENT_TYPE: Final = b"text/event-stream"
 _HEADERS: Final = ((b"x-accel-buffering", b"no"),)  # nginx passes it on as it comes
 
 
-def headers_only() -> Answer:
+def headers_only() -> Response:
     """The answer to a HEAD: no stream is begun for it."""
-    return Answer(content_type=CONTENT_TYPE, headers=_HEADERS)
+    return Response(content_type=CONTENT_TYPE, headers=_HEADERS)
 
 
-class Stream(Answer):
+class Stream(Response):
     """Server-sent events for as long as somebody takes them.
 
     What is sent next is chosen after the client has taken most of what was sent before: nothing lies about that is

@@ -1,4 +1,4 @@
-"""The endpoints, one file a noun. `table` is every route that a server of this variant has."""
+"""The endpoints, one file a noun. `router` has every route that a server of this variant has."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from strongroom.server.routes import (
     vaults,
     versions,
 )
-from strongroom.server.routing import Table
+from strongroom.server.routing import Router
 
 if TYPE_CHECKING:
     from strongroom.model import Variant
 
 
 @lru_cache
-def table(variant: Variant) -> Table:
+def router(variant: Variant) -> Router:
     """Every route that this variant serves."""
     of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *transfer.ENDPOINTS]
     endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant)]
@@ -39,11 +39,11 @@ def table(variant: Variant) -> Table:
         endpoints += versions.OF_BLOBS
     endpoints += [*system.ENDPOINTS, metrics.METRICS]
     endpoints += system.documentation_endpoints(ApiDescription(endpoints, variant))
-    return Table(endpoints)
+    return Router(endpoints)
 
 
 @lru_cache
-def watching() -> Table:
+def watching() -> Router:
     """The routes of the port that only those who watch over a server reach."""
     figures = structs.replace(metrics.METRICS, handler=metrics.figures)
-    return Table([*(endpoint for endpoint in system.ENDPOINTS if endpoint.path != "/"), figures])
+    return Router([*(endpoint for endpoint in system.ENDPOINTS if endpoint.path != "/"), figures])

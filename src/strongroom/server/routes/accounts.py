@@ -8,76 +8,76 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
 from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Call, Endpoint, integer
-from strongroom.server.response import Answer, answer
+from strongroom.server.request import Access, Request, Endpoint, integer
+from strongroom.server.response import Response, json_response
 
 MOST_EVENTS: Final = 1_000  # in one answer
 
 
-async def register(call: Call) -> Answer:
+async def register(request: Request) -> Response:
     """Make an account and open its first session."""
-    room = call.room
+    room = request.room
     if not room.settings.signups:
         raise SignupsClosed
-    wanted = await call.read_body(wire.Register)
+    wanted = await request.read_body(wire.Register)
     email = rules.normal_email(wanted.email)
-    await call.write(login_throttle.admit_signup, call.counted_address, room.settings.signup_limit)
-    await call.read(accounts.require_free, email)
+    await request.write(login_throttle.admit_signup, request.counted_address, room.settings.signup_limit)
+    await request.read(accounts.require_free, email)
     password_hash = await room.hash_password(wanted.password)
     now = room.clock()
     user_id = identifiers.new_uid(now)
     pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
-    user = await call.write(
+    user = await request.write(
         accounts.register,
         user_id,
         email,
         password_hash,
         pair,
-        call.origin,
+        request.origin,
         wanted,
     )
-    return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
+    return json_response(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
 
 
-async def me(call: Call) -> Answer:
+async def me(request: Request) -> Response:
     """Who is calling, with which key, and what the account uses of what it may."""
-    user, usage = await call.read(accounts.me, call.actor)
-    key, about = call.actor.key, None
+    user, usage = await request.read(accounts.me, request.actor)
+    key, about = request.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    limits = None if usage is None else wire.Limits(call.room.terms.documents, call.room.terms.bytes)
-    return answer(wire.Me(user, about, usage, limits))
+    limits = None if usage is None else wire.Limits(request.room.terms.documents, request.room.terms.bytes)
+    return json_response(wire.Me(user, about, usage, limits))
 
 
-async def change_password(call: Call) -> Answer:
+async def change_password(request: Request) -> Response:
     """Change the password, and what is wrapped under it; every other session ends."""
-    wanted = await call.read_body(wire.ChangePassword)
-    async with proven(call, wanted.current_password) as checked:
-        new_hash = await call.room.hash_password(wanted.new_password)
-        await call.write(accounts.change_password, call.actor, checked, new_hash, call.origin, wanted)
-    return answer(wire.Done())
+    wanted = await request.read_body(wire.ChangePassword)
+    async with proven(request, wanted.current_password) as checked:
+        new_hash = await request.room.hash_password(wanted.new_password)
+        await request.write(accounts.change_password, request.actor, checked, new_hash, request.origin, wanted)
+    return json_response(wire.Done())
 
 
-async def delete(call: Call) -> Answer:
+async def delete(request: Request) -> Response:
     """Delete the account and everything of it, at once and for good."""
-    given = await call.read_body(wire.DeleteAccount)
-    async with proven(call, given.password) as checked:
-        await call.write_long(accounts.delete, call.actor, checked)
-    await call.truncate_log()
-    return answer(wire.Done())
+    given = await request.read_body(wire.DeleteAccount)
+    async with proven(request, given.password) as checked:
+        await request.write_long(accounts.delete, request.actor, checked)
+    await request.truncate_log()
+    return json_response(wire.Done())
 
 
-async def log(call: Call) -> Answer:
+async def log(request: Request) -> Response:
     """The account's log: registration, logins, failed ones, changes of password, keys and sessions."""
-    query = call.query()
+    query = request.query()
     limit = integer(query.get("limit", "100"), 1)
     if limit is None:
         raise Invalid({"limit": "must be an integer from 1"})
     before = query.get("before", "g")  # after every id, in whatever order a database sorts
     if before != "g" and identifiers.canonical(before) is None:
         raise Invalid({"before": "must be the id of an event"})
-    found, more = await call.read(events.list_, call.actor, before.lower(), min(limit, MOST_EVENTS))
-    return answer(wire.Events(found, more))
+    found, more = await request.read(events.list_, request.actor, before.lower(), min(limit, MOST_EVENTS))
+    return json_response(wire.Events(found, more))
 
 
 ENDPOINTS: Final = (
@@ -89,7 +89,7 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         takes=wire.Register,
         body_bytes=512 * 1024,  # it carries a keyring
-        answers=wire.SignedIn,
+        response_type=wire.SignedIn,
         status=201,
         refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
     ),
@@ -98,7 +98,7 @@ ENDPOINTS: Final = (
         path="/auth/me",
         handler=me,
         summary="The current user, the API key if one is presented, and what the account uses",
-        answers=wire.Me,
+        response_type=wire.Me,
     ),
     Endpoint(
         method="DELETE",
@@ -107,7 +107,7 @@ ENDPOINTS: Final = (
         summary="Delete the account and everything of it",
         access=Access.USER,
         takes=wire.DeleteAccount,
-        answers=wire.Done,
+        response_type=wire.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
     Endpoint(
@@ -117,7 +117,7 @@ ENDPOINTS: Final = (
         summary="Change the password; every other session ends",
         access=Access.USER,
         takes=wire.ChangePassword,
-        answers=wire.Done,
+        response_type=wire.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
     ),
     Endpoint(
@@ -126,7 +126,7 @@ ENDPOINTS: Final = (
         handler=log,
         summary="The account's log, newest first",
         access=Access.USER,
-        answers=wire.Events,
+        response_type=wire.Events,
         query=(
             ("limit", "integer", "At most this many lines; 100 if absent"),
             ("before", "string", "Only lines older than the one with this id"),

@@ -11,8 +11,8 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.request import Call, Endpoint, Gone, integer
-from strongroom.server.response import CHUNK, Answer, answer, items, streamed
+from strongroom.server.request import Request, Endpoint, ClientDisconnected, integer
+from strongroom.server.response import CHUNK, Response, json_response, items, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -22,98 +22,98 @@ _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
 
 
-def _answer(call: Call, document: Document, status: int = 200, sent: wire.Body | None = None) -> Answer:
+def _response(request: Request, document: Document, status: int = 200, sent: wire.Body | None = None) -> Response:
     etag = str(document.version)
-    if call.method in {"GET", "HEAD"} and call.unchanged(etag):
-        return Answer(status=304, etag=etag)
-    return answer(rules.seen_by(call.actor, document, sent), status, etag=etag)
+    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+        return Response(status=304, etag=etag)
+    return json_response(rules.seen_by(request.actor, document, sent), status, etag=etag)
 
 
-async def create(call: Call) -> Answer:
+async def create(request: Request) -> Response:
     """Add a document."""
-    wanted = await call.read_body(wire.CreateDocument)
-    document, new = await call.write(documents.create, call.actor, call.room.terms, call.uid("vaultUid"), wanted)
-    return _answer(call, document, 201 if new else 200, wanted)
+    wanted = await request.read_body(wire.CreateDocument)
+    document, new = await request.write(documents.create, request.actor, request.room.terms, request.uid("vaultUid"), wanted)
+    return _response(request, document, 201 if new else 200, wanted)
 
 
-async def get(call: Call) -> Answer:
+async def get(request: Request) -> Response:
     """One document, deleted or not."""
-    document = await call.read(documents.get, call.actor, call.uid("vaultUid"), call.uid("uid"))
-    return _answer(call, document)
+    document = await request.read(documents.get, request.actor, request.uid("vaultUid"), request.uid("uid"))
+    return _response(request, document)
 
 
-async def put(call: Call) -> Answer:
+async def put(request: Request) -> Response:
     """Replace a document at the version that the client saw."""
-    wanted = await call.read_body(wire.PutDocument)
-    expected = call.expected(wanted.version)
+    wanted = await request.read_body(wire.PutDocument)
+    expected = request.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
-    document = await call.write(
-        documents.put, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), wanted, expected
+    document = await request.write(
+        documents.put, request.actor, request.room.terms, request.uid("vaultUid"), request.uid("uid"), wanted, expected
     )
-    return _answer(call, document, sent=wanted)
+    return _response(request, document, sent=wanted)
 
 
-async def delete(call: Call) -> Answer:
+async def delete(request: Request) -> Response:
     """Make a document a tombstone."""
-    wanted = await call.read_body(wire.DeleteDocument)
-    expected = call.expected(wanted.version)
-    tombstone = await call.write(
-        documents.delete, call.actor, call.room.terms, call.uid("vaultUid"), call.uid("uid"), expected
+    wanted = await request.read_body(wire.DeleteDocument)
+    expected = request.expected(wanted.version)
+    tombstone = await request.write(
+        documents.delete, request.actor, request.room.terms, request.uid("vaultUid"), request.uid("uid"), expected
     )
-    tombstone = rules.seen_by(call.actor, tombstone)
+    tombstone = rules.seen_by(request.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
-    return answer(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
+    return json_response(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 
 
-async def list_(call: Call) -> Answer:
+async def list_(request: Request) -> Response:
     """The documents of a vault, all or those that changed after `since`; with `wait`, not before there are any."""
-    wanted = _wanted(call)
-    await _wait(call, wanted)
-    return await _list(call, wanted)
+    wanted = _wanted(request)
+    await _wait(request, wanted)
+    return await _list(request, wanted)
 
 
-async def sync(call: Call) -> Answer:
+async def sync(request: Request) -> Response:
     """The list with `since`, as published clients of this API call it."""
-    wanted = _wanted(call, since=0)
-    await _wait(call, wanted)
-    return await _list(call, wanted, synced=True)
+    wanted = _wanted(request, since=0)
+    await _wait(request, wanted)
+    return await _list(request, wanted, synced=True)
 
 
-async def _wait(call: Call, wanted: Changes) -> None:
+async def _wait(request: Request, wanted: Changes) -> None:
     """Wait for something that this list would show. Nothing is held meanwhile, and the caller is looked at again."""
     if not wanted.wait:
         return
-    uid, looks = call.uid("vaultUid"), count()
+    uid, looks = request.uid("vaultUid"), count()
 
     async def look() -> bool:
-        if next(looks) and call.recheck is not None:
-            await call.recheck(call)
-        return await call.read(documents.anything_new, call.actor, uid, wanted)
+        if next(looks) and request.recheck is not None:
+            await request.recheck(request)
+        return await request.read(documents.anything_new, request.actor, uid, wanted)
 
     if await look():
         return
-    gone = asyncio.ensure_future(call.body.left())
+    gone = asyncio.ensure_future(request.body.left())
     try:
-        await call.room.live.wait(call.actor, uid, wanted.wait, look, gone)
+        await request.room.live.wait(request.actor, uid, wanted.wait, look, gone)
         if gone.done():
-            raise Gone
+            raise ClientDisconnected
     finally:
         gone.cancel()
-    if call.recheck is not None:
-        await call.recheck(call)  # whoever lost the right to look while he waited is told so, whatever there is to see
+    if request.recheck is not None:
+        await request.recheck(request)  # whoever lost the right to look while he waited is told so, whatever there is to see
 
 
-async def _list(call: Call, wanted: Changes, *, synced: bool = False) -> Answer:
+async def _list(request: Request, wanted: Changes, *, synced: bool = False) -> Response:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
-    if wanted.since is not None and await call.read(documents.nothing_new, call.actor, call.uid("vaultUid"), wanted):
-        return Answer(_HEAD + _tail(wanted.since, more=False, synced=synced))
-    return await streamed(_listed(call, wanted, synced=synced))
+    if wanted.since is not None and await request.read(documents.nothing_new, request.actor, request.uid("vaultUid"), wanted):
+        return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
+    return await streamed(_listed(request, wanted, synced=synced))
 
 
-def _wanted(call: Call, since: int | None = None) -> Changes:
+def _wanted(request: Request, since: int | None = None) -> Changes:
     """What the query asks for."""
-    query = call.query()
+    query = request.query()
     bad: dict[str, str] = {}
     limit = collection = tombstones = None
     trash = "deleted" in query
@@ -152,12 +152,12 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _listed(call: Call, wanted: Changes, *, synced: bool = False) -> Chunks:
+async def _listed(request: Request, wanted: Changes, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    found = documents.List(call.actor, call.uid("vaultUid"), wanted)
+    found = documents.List(request.actor, request.uid("vaultUid"), wanted)
     out: Pieces = [_HEAD]
     size = 0
-    async with Snapshot(call) as snapshot:
+    async with Snapshot(request) as snapshot:
         pages = await snapshot.read(found.read)
         while (page := await anext(pages, None)) is not None:
             first = not found.count
@@ -195,7 +195,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List documents in the order of their changes",
         permission=Permission.READ,
-        answers=wire.Documents,
+        response_type=wire.Documents,
         query=_QUERY,
         refusals=(errors.VaultNotFound,),
     ),
@@ -207,7 +207,7 @@ ENDPOINTS: Final = (
         summary="Add a document",
         permission=Permission.WRITE,
         takes=wire.CreateDocument,
-        answers=Document,
+        response_type=Document,
         status=201,
         refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
     ),
@@ -218,7 +218,7 @@ ENDPOINTS: Final = (
         handler=sync,
         summary="The list with since (0 when absent)",
         permission=Permission.READ,
-        answers=wire.Synced,
+        response_type=wire.Synced,
         query=_QUERY,
         refusals=(errors.VaultNotFound,),
     ),
@@ -229,7 +229,7 @@ ENDPOINTS: Final = (
         handler=get,
         summary="One document, deleted or not",
         permission=Permission.READ,
-        answers=Document,
+        response_type=Document,
         refusals=_MISSING,
         conditional=("If-None-Match",),
     ),
@@ -241,7 +241,7 @@ ENDPOINTS: Final = (
         summary="Replace a document at the version you last saw",
         permission=Permission.WRITE,
         takes=wire.PutDocument,
-        answers=Document,
+        response_type=Document,
         refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
         conditional=("If-Match",),
     ),
@@ -253,7 +253,7 @@ ENDPOINTS: Final = (
         summary="Delete a document; a tombstone stays",
         permission=Permission.DELETE,
         takes=wire.DeleteDocument,
-        answers=wire.Deleted,
+        response_type=wire.Deleted,
         refusals=(*_MISSING, errors.DocumentConflict),
         conditional=("If-Match",),
     ),

@@ -12,15 +12,15 @@ from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
 from strongroom.server.authentication import is_signed
 from strongroom.server.live import headers_only
-from strongroom.server.request import Call, Endpoint, integer
-from strongroom.server.response import Answer
+from strongroom.server.request import Request, Endpoint, integer
+from strongroom.server.response import Response
 
 _SAYS: Final = "must be an integer from 0: the id of the last event that you have"
 
 
-def _since(call: Call) -> int | None:
+def _since(request: Request) -> int | None:
     """Where to go on; None is now. A client that comes back by itself sends the header, and that is the later one."""
-    query, header = call.query(), call.header(b"last-event-id")
+    query, header = request.query(), request.header(b"last-event-id")
     given = {"since": query.get("since"), "Last-Event-ID": header}
     values = {name: integer(text, 0) for name, text in given.items() if text is not None}
     bad = {name: _SAYS for name, value in values.items() if value is None}
@@ -30,22 +30,22 @@ def _since(call: Call) -> int | None:
     return None if since is None else min(since, LARGEST)
 
 
-async def vault(call: Call) -> Answer:
+async def vault(request: Request) -> Response:
     """Each change of a document of the vault, as it happens."""
-    since, uid = _since(call), call.uid("vaultUid")
-    if call.method == "HEAD":
-        await call.read(change_feed.open_vault, call.actor, uid)
+    since, uid = _since(request), request.uid("vaultUid")
+    if request.method == "HEAD":
+        await request.read(change_feed.open_vault, request.actor, uid)
         return headers_only()
-    return await call.room.live.vault(call.actor, partial(is_signed, call), uid, since)
+    return await request.room.live.vault(request.actor, partial(is_signed, request), uid, since)
 
 
-async def account(call: Call) -> Answer:
+async def account(request: Request) -> Response:
     """Each change of a document or a vault within reach, as it happens."""
-    since = _since(call)
-    if call.method == "HEAD":
+    since = _since(request)
+    if request.method == "HEAD":
         return headers_only()
-    documents = call.room.variant.has_documents
-    return await call.room.live.account(call.actor, partial(is_signed, call), since, documents=documents)
+    documents = request.room.variant.has_documents
+    return await request.room.live.account(request.actor, partial(is_signed, request), since, documents=documents)
 
 
 _QUERY: Final = (("since", "integer", "Go on after this moment: the id of the last event that you have"),)

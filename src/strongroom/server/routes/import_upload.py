@@ -27,7 +27,7 @@ from strongroom.server.request import BODY_RATE, BODY_SECONDS
 from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
-    from strongroom.server.request import Call
+    from strongroom.server.request import Request
     from strongroom.store.queries.imports import Import
 
 LINES: Final = "application/x-ndjson"
@@ -143,9 +143,9 @@ class File:
 class Intake:
     """One attempt to bring a file in. What earlier attempts with the same file brought is skipped."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._file = File(call.room.clock())
+    def __init__(self, request: Request) -> None:
+        self._call = request
+        self._file = File(request.room.clock())
         self._known = Mark(0, "", Tally())  # how far earlier attempts came
         self._done = False  # to the end, even
         self._stored = self._known
@@ -155,10 +155,10 @@ class Intake:
 
     async def run(self) -> Import:
         """Read and store all of it; what came of it."""
-        call, file = self._call, self._file
-        _admit(call)
-        await call.read(imports.require_place, call.actor)
-        async with aclosing(_lines(call)) as lines:
+        request, file = self._call, self._file
+        _admit(request)
+        await request.read(imports.require_place, request.actor)
+        async with aclosing(_lines(request)) as lines:
             async for raw in lines:
                 await self._line(raw)
         if not self._trailer or file.header is None:
@@ -166,9 +166,9 @@ class Intake:
         if file.number < self._known.lines:
             raise self._another()
         if self._done:
-            return await call.read(imports.of, call.actor)
-        rest = file.header.id, self._batch(), file.header.clock, call.origin
-        return await call.write_long(imports.finish, call.actor, call.room.terms, *rest)
+            return await request.read(imports.of, request.actor)
+        rest = file.header.id, self._batch(), file.header.clock, request.origin
+        return await request.write_long(imports.finish, request.actor, request.room.terms, *rest)
 
     async def _line(self, raw: bytes) -> None:
         file = self._file
@@ -213,20 +213,20 @@ class Intake:
         return ImportUnfinished("This is not the file with which the unfinished import into your account began.")
 
 
-def _admit(call: Call) -> None:
+def _admit(request: Request) -> None:
     """Refuse what is too large or no file at all, before anything is read."""
-    limit, declared = call.room.settings.import_max_bytes, call.header(b"content-length")
+    limit, declared = request.room.settings.import_max_bytes, request.header(b"content-length")
     if limit and declared is not None and int(declared) > limit:
         raise PayloadTooLarge(limit)
-    if (call.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
+    if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
         raise UnsupportedMediaType(f"Send the file of an export, with 'Content-Type: {LINES}'.")
 
 
-async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
+async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
     """The lines of the body, each with its end; the last one may have none."""
-    longest = call.room.settings.max_body_bytes + ENVELOPE
+    longest = request.room.settings.max_body_bytes + ENVELOPE
     pending, seen, number = bytearray(), 0, 1
-    async with aclosing(_pieces(call)) as pieces:
+    async with aclosing(_pieces(request)) as pieces:
         async for piece in pieces:
             pending += piece
             end = pending.find(b"\n", seen)
@@ -236,7 +236,7 @@ async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
                 number += 1
                 end = pending.find(b"\n")
             seen = len(pending)
-            call.buffer(seen)
+            request.buffer(seen)
             if seen > longest:
                 raise wire.bad_line(number, {"line": f"is longer than {longest} bytes, the most that is taken here"})
             await asyncio.sleep(0)  # others get their turn
@@ -244,9 +244,9 @@ async def _lines(call: Call) -> AsyncGenerator[bytes, None]:
         yield bytes(pending)
 
 
-async def _pieces(call: Call) -> AsyncGenerator[bytes, None]:
+async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:
     """The body as it arrives. Only waiting for it counts against its time, not what is done with it meanwhile."""
-    limit = call.room.settings.import_max_bytes or None
+    limit = request.room.settings.import_max_bytes or None
     loop = asyncio.get_running_loop()
     got, waited = 0, 0.0
     more = True
@@ -254,7 +254,7 @@ async def _pieces(call: Call) -> AsyncGenerator[bytes, None]:
         began = loop.time()
         try:
             async with await patience(BODY_SECONDS + got / BODY_RATE - waited):
-                body, more = await call.body.more()
+                body, more = await request.body.more()
         except TimeoutError:
             raise RequestTimeout from None
         waited += loop.time() - began

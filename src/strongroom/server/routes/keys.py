@@ -6,17 +6,17 @@ from typing import Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import Answer, answer
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import Response, json_response
 
 
-async def create(call: Call) -> Answer:
+async def create(request: Request) -> Response:
     """Make a key; its secret is in this answer and nowhere else."""
-    wanted = await call.read_body(wire.CreateApiKey)
+    wanted = await request.read_body(wire.CreateApiKey)
     secret = credentials.new_api_key()
     key_hash = credentials.api_key_hash(secret)
     assert key_hash is not None  # noqa: S101 - a key of our own making has the right form
-    key = await call.write(keys.create, call.actor, wanted, key_hash, call.origin)
+    key = await request.write(keys.create, request.actor, wanted, key_hash, request.origin)
     made = wire.NewApiKey(
         uid=key.uid,
         name=key.name,
@@ -27,18 +27,18 @@ async def create(call: Call) -> Answer:
         expires_at=key.expires_at,
         created_at=key.created_at,
     )
-    return answer(made, 201)
+    return json_response(made, 201)
 
 
-async def list_(call: Call) -> Answer:
+async def list_(request: Request) -> Response:
     """The keys, without their secrets."""
-    return answer(wire.ApiKeys(await call.read(keys.list_, call.actor)))
+    return json_response(wire.ApiKeys(await request.read(keys.list_, request.actor)))
 
 
-async def revoke(call: Call) -> Answer:
+async def revoke(request: Request) -> Response:
     """Revoke a key."""
-    await call.write(keys.revoke, call.actor, call.uid("uid"), call.origin)
-    return answer(wire.Done())
+    await request.write(keys.revoke, request.actor, request.uid("uid"), request.origin)
+    return json_response(wire.Done())
 
 
 ENDPOINTS: Final = (
@@ -49,7 +49,7 @@ ENDPOINTS: Final = (
         summary="Make an API key; its secret is shown once",
         access=Access.USER,
         takes=wire.CreateApiKey,
-        answers=wire.NewApiKey,
+        response_type=wire.NewApiKey,
         status=201,
         refusals=(errors.VaultNotFound,),
     ),
@@ -59,7 +59,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List the API keys",
         access=Access.USER,
-        answers=wire.ApiKeys,
+        response_type=wire.ApiKeys,
     ),
     Endpoint(
         method="DELETE",
@@ -67,7 +67,7 @@ ENDPOINTS: Final = (
         handler=revoke,
         summary="Revoke an API key",
         access=Access.USER,
-        answers=wire.Done,
+        response_type=wire.Done,
         refusals=(errors.ApiKeyNotFound,),
     ),
 )

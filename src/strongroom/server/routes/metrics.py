@@ -12,8 +12,8 @@ from strongroom._version import __version__
 from strongroom.actions import login_throttle
 from strongroom.errors import NotFound, Refusal, Unauthorized
 from strongroom.server.monitoring import metrics, process
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import Answer
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import Response
 from strongroom.server.timeouts import patience
 from strongroom.store.queries import schema
 
@@ -24,21 +24,21 @@ _PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
 _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
-async def get(call: Call) -> Answer:
+async def get(request: Request) -> Response:
     """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
-    settings = call.room.settings
+    settings = request.room.settings
     if settings.metrics_port is not None or not settings.metrics_token:
         raise NotFound
-    return await figures(call)
+    return await figures(request)
 
 
-async def figures(call: Call) -> Answer:
+async def figures(request: Request) -> Response:
     """The figures on their own port, for anybody there unless a token is set."""
-    token = call.room.settings.metrics_token
-    if token and not hmac.compare_digest(b"bearer " + token, _lowered(call.given.get(b"authorization", b""))):
-        await call.write(login_throttle.failed_secret, call.counted_address)
+    token = request.room.settings.metrics_token
+    if token and not hmac.compare_digest(b"bearer " + token, _lowered(request.headers.get(b"authorization", b""))):
+        await request.write(login_throttle.failed_secret, request.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
-    return Answer(await _exposition(call.room), content_type=_CONTENT_TYPE)
+    return Response(await _exposition(request.room), content_type=_CONTENT_TYPE)
 
 
 def _lowered(header: bytes) -> bytes:

@@ -9,62 +9,62 @@ from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
 from strongroom.server.authentication import settle
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import Answer, answer
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import Response, json_response
 
 
-async def log_in(call: Call) -> Answer:
+async def log_in(request: Request) -> Response:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    room, address = call.room, call.counted_address
-    await call.read(login_throttle.admit_address, address)
-    given = await call.read_body(wire.LogIn)
+    room, address = request.room, request.counted_address
+    await request.read(login_throttle.admit_address, address)
+    given = await request.read_body(wire.LogIn)
     email = rules.normal_email(given.email)
     account = login_throttle.account_label(email)
-    async with room.gate.attempt(f"{address} {account}", lambda: call.read(login_throttle.room_for, address, account)):
-        login = await call.read(accounts.for_login, email) if rules.is_email(email) else None
+    async with room.gate.attempt(f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)):
+        login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await room.password_matches(given.password, phc) or login is None or phc is None:
-            await call.write(login_throttle.failed, address, account, login.id if login else None, call.origin)
+            await request.write(login_throttle.failed, address, account, login.id if login else None, request.origin)
             raise InvalidCredentials
         anew = await room.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = room.clock()
         pair = room.mint.pair(login.id, identifiers.new_uid(now), now)
-        await call.write(sessions.log_in, login, phc, anew, pair, call.origin, address, account)
+        await request.write(sessions.log_in, login, phc, anew, pair, request.origin, address, account)
     user = User(login.id, login.email)
-    return answer(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
+    return json_response(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
 
-async def refresh(call: Call) -> Answer:
+async def refresh(request: Request) -> Response:
     """Exchange a refresh token for a new pair."""
-    room = call.room
+    room = request.room
     try:
-        given = await call.read_body(wire.Refresh)
+        given = await request.read_body(wire.Refresh)
     except Refusal:
-        await call.read(
-            login_throttle.admit_address, call.counted_address
+        await request.read(
+            login_throttle.admit_address, request.counted_address
         )  # 429 comes before what is wrong with the body
         raise
     now = room.clock()
     claims = room.tokens.claims(given.refresh_token, "refresh", now)
     if claims is not None:
         pair = room.mint.pair(claims.sub, claims.sid, now)
-        if await call.write(sessions.refresh, claims, pair, call.origin):
-            return answer(wire.Tokens(pair.access_token, pair.refresh_token))
-    await call.write(login_throttle.failed_secret, call.counted_address)
+        if await request.write(sessions.refresh, claims, pair, request.origin):
+            return json_response(wire.Tokens(pair.access_token, pair.refresh_token))
+    await request.write(login_throttle.failed_secret, request.counted_address)
     raise InvalidRefreshToken
 
 
-async def log_out(call: Call) -> Answer:
+async def log_out(request: Request) -> Response:
     """End the session of the presented access token, or all sessions of the account."""
-    wanted = await call.read_body(wire.LogOut)
-    await call.write(sessions.log_out, call.actor, call.origin, everywhere=wanted.everywhere)
-    return answer(wire.Done())
+    wanted = await request.read_body(wire.LogOut)
+    await request.write(sessions.log_out, request.actor, request.origin, everywhere=wanted.everywhere)
+    return json_response(wire.Done())
 
 
-async def list_(call: Call) -> Answer:
+async def list_(request: Request) -> Response:
     """The open sessions: where each was last used, and which one this is."""
-    await settle(call)  # this use is among those that are shown
-    found = await call.read(sessions.list_, call.actor)
+    await settle(request)  # this use is among those that are shown
+    found = await request.read(sessions.list_, request.actor)
     shown = [
         wire.ListedSession(
             session.id,
@@ -72,17 +72,17 @@ async def list_(call: Call) -> Answer:
             session.last_used_at,
             session.address,
             session.user_agent,
-            session.id == call.actor.session_id,
+            session.id == request.actor.session_id,
         )
         for session in found
     ]
-    return answer(wire.Sessions(shown))
+    return json_response(wire.Sessions(shown))
 
 
-async def end(call: Call) -> Answer:
+async def end(request: Request) -> Response:
     """End one session."""
-    await call.write(sessions.end, call.actor, call.uid("sid"), call.origin)
-    return answer(wire.Done())
+    await request.write(sessions.end, request.actor, request.uid("sid"), request.origin)
+    return json_response(wire.Done())
 
 
 ENDPOINTS: Final = (
@@ -93,7 +93,7 @@ ENDPOINTS: Final = (
         summary="Log in with an email and a password",
         access=Access.PUBLIC,
         takes=wire.LogIn,
-        answers=wire.SignedIn,
+        response_type=wire.SignedIn,
         refusals=(errors.InvalidCredentials, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
@@ -103,7 +103,7 @@ ENDPOINTS: Final = (
         summary="Exchange a refresh token for a new pair of tokens",
         access=Access.PUBLIC,
         takes=wire.Refresh,
-        answers=wire.Tokens,
+        response_type=wire.Tokens,
         refusals=(errors.InvalidRefreshToken, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
@@ -113,7 +113,7 @@ ENDPOINTS: Final = (
         summary="End the session, or all of them: their tokens are refused from now on",
         access=Access.USER,
         takes=wire.LogOut,
-        answers=wire.Done,
+        response_type=wire.Done,
     ),
     Endpoint(
         method="GET",
@@ -121,7 +121,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List the open sessions",
         access=Access.USER,
-        answers=wire.Sessions,
+        response_type=wire.Sessions,
     ),
     Endpoint(
         method="DELETE",
@@ -129,7 +129,7 @@ ENDPOINTS: Final = (
         handler=end,
         summary="End a session",
         access=Access.USER,
-        answers=wire.Done,
+        response_type=wire.Done,
         refusals=(errors.SessionNotFound,),
     ),
 )

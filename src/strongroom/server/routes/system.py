@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Final
 from strongroom import wire
 from strongroom._version import __version__
 from strongroom.server.api_docs import html
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import Answer, answer
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import Response, json_response
 from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
     from strongroom.server.api_docs.openapi import ApiDescription
 
 
-async def health(call: Call) -> Answer:
+async def health(request: Request) -> Response:
     """The process is alive."""
-    return answer(wire.Health("ok", call.room.clock(), call.room.epoch, __version__, schema.newest()))
+    return json_response(wire.Health("ok", request.room.clock(), request.room.epoch, __version__, schema.newest()))
 
 
-async def ready(call: Call) -> Answer:
+async def ready(request: Request) -> Response:
     """The database takes writes, its schema is current, and so on. Looked at once a second at most."""
-    checks = await call.room.readiness.checks()
+    checks = await request.room.readiness.checks()
     good = all(checks.values())
     told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
-    if call.room.stopping:
-        return answer(wire.ReadyReport("stopping", told), 503)
-    return answer(wire.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
+    if request.room.stopping:
+        return json_response(wire.ReadyReport("stopping", told), 503)
+    return json_response(wire.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
 
 
-async def front(_call: Call) -> Answer:
+async def front(_call: Request) -> Response:
     """Where to go from here."""
-    return Answer(status=302, headers=[(b"location", b"/docs")])
+    return Response(status=302, headers=[(b"location", b"/docs")])
 
 
 ENDPOINTS: Final = (
@@ -43,7 +43,7 @@ ENDPOINTS: Final = (
         handler=health,
         summary="Whether the process is alive",
         access=Access.PUBLIC,
-        answers=wire.Health,
+        response_type=wire.Health,
     ),
     Endpoint(
         method="GET",
@@ -51,7 +51,7 @@ ENDPOINTS: Final = (
         handler=ready,
         summary="Whether the server can do its work; 503 where it cannot",
         access=Access.PUBLIC,
-        answers=wire.ReadyReport,
+        response_type=wire.ReadyReport,
     ),
     Endpoint(method="GET", path="/", handler=front, summary="Leads to the documentation", access=Access.PUBLIC),
 )
@@ -60,18 +60,18 @@ ENDPOINTS: Final = (
 def documentation_endpoints(description: ApiDescription) -> tuple[Endpoint, ...]:
     """The endpoints that show a description of the API."""
 
-    async def api(_call: Call) -> Answer:
+    async def api(_call: Request) -> Response:
         """The API in OpenAPI 3.1."""
-        return Answer(await asyncio.to_thread(description.as_json))  # made once, which takes long
+        return Response(await asyncio.to_thread(description.as_json))  # made once, which takes long
 
-    async def page(_call: Call) -> Answer:
+    async def page(_call: Request) -> Response:
         """The API as a page to read."""
         made = await asyncio.to_thread(html.documentation, description)
-        return Answer(made, content_type=b"text/html; charset=utf-8")
+        return Response(made, content_type=b"text/html; charset=utf-8")
 
-    async def stylesheet(_call: Call) -> Answer:
+    async def stylesheet(_call: Request) -> Response:
         """How the page looks."""
-        return Answer(html.stylesheet(), content_type=b"text/css; charset=utf-8")
+        return Response(html.stylesheet(), content_type=b"text/css; charset=utf-8")
 
     return (
         Endpoint(

@@ -10,8 +10,8 @@ from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
-from strongroom.server.request import Access, Call, Endpoint
-from strongroom.server.response import CHUNK, Answer, answer, streamed
+from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.response import CHUNK, Response, json_response, streamed
 from strongroom.server.routes.import_upload import LINES, Intake
 from strongroom.server.snapshots import ExportSnapshot
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
 
 
-async def export(call: Call) -> Answer:
+async def export(request: Request) -> Response:
     """Everything of the account, ciphertext as it is stored. The log tells of it."""
     headers = ((b"content-disposition", b'attachment; filename="strongroom-export.ndjson"'),)
-    if call.method == "HEAD":
-        return Answer(headers=headers, content_type=LINES.encode())
+    if request.method == "HEAD":
+        return Response(headers=headers, content_type=LINES.encode())
     with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
-        await call.write(exports.note, call.actor, call.origin)
-    return await streamed(_exported(call), headers=headers, content_type=LINES.encode())
+        await request.write(exports.note, request.actor, request.origin)
+    return await streamed(_exported(request), headers=headers, content_type=LINES.encode())
 
 
-async def _exported(call: Call) -> Chunks:
+async def _exported(request: Request) -> Chunks:
     """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
-    room, now = call.room, call.room.clock()
+    room, now = request.room, request.room.clock()
     counts: dict[type[wire.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
     digest = hashlib.sha256()
     out = bytearray()
 
     async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.Kept], None]:
         nonlocal out
-        clock = await exports.clock(tx, call.actor)
+        clock = await exports.clock(tx, request.actor)
         header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), room.epoch, now, clock)
         out += wire.encode_lines([header])
-        return exports.pages(tx, call.actor)
+        return exports.pages(tx, request.actor)
 
-    async with ExportSnapshot(call) as snapshot:
+    async with ExportSnapshot(request) as snapshot:
         async for page in await snapshot.read(begin):
             if page:
                 kind: type[wire.Kept] = type(page[0])
@@ -62,19 +62,19 @@ async def _exported(call: Call) -> Chunks:
     yield out + wire.encode_lines([wire.Trailer(wire.Counts(*counts.values()), digest.hexdigest())])
 
 
-async def import_(call: Call) -> Answer:
+async def import_(request: Request) -> Response:
     """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
-    came = await Intake(call).run()
-    return answer(wire.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out))
+    came = await Intake(request).run()
+    return json_response(wire.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out))
 
 
-async def give_up(call: Call) -> Answer:
+async def give_up(request: Request) -> Response:
     """Give up an import that was not finished: what came in is deleted, and the account is as empty as before."""
-    await call.write(imports.give_up, call.actor)
-    while await call.write_long(imports.empty, call.actor):
+    await request.write(imports.give_up, request.actor)
+    while await request.write_long(imports.empty, request.actor):
         pass
-    await call.truncate_log()
-    return answer(wire.Done())
+    await request.truncate_log()
+    return json_response(wire.Done())
 
 
 ENDPOINTS: Final = (
@@ -93,7 +93,7 @@ ENDPOINTS: Final = (
         summary="Take in such a file, into an account without vaults",
         access=Access.USER,
         reads=LINES,
-        answers=wire.Imported,
+        response_type=wire.Imported,
         refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
     ),
     Endpoint(
@@ -102,7 +102,7 @@ ENDPOINTS: Final = (
         handler=give_up,
         summary="Give up an import that was not finished",
         access=Access.USER,
-        answers=wire.Done,
+        response_type=wire.Done,
         refusals=(errors.ImportNotFound,),
     ),
 )

@@ -8,8 +8,8 @@ from strongroom import errors, rules, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.request import Call, Endpoint
-from strongroom.server.response import CHUNK, Answer, answer, items, streamed
+from strongroom.server.request import Request, Endpoint
+from strongroom.server.response import CHUNK, Response, json_response, items, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ _PUT: dict[Variant, type[wire.PutVault | wire.RenameVault | wire.PutBlob]] = {
 }
 
 
-def _answer(call: Call, vault: Vault, status: int = 200, sent: wire.Body | None = None) -> Answer:
+def _response(request: Request, vault: Vault, status: int = 200, sent: wire.Body | None = None) -> Response:
     """A vault, with its ETag: it covers the vault's own version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
-    if call.method in {"GET", "HEAD"} and call.unchanged(etag):
-        return Answer(status=304, etag=etag)
-    return answer(_shown(call, vault, sent), status, etag=etag)
+    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+        return Response(status=304, etag=etag)
+    return json_response(_shown(request, vault, sent), status, etag=etag)
 
 
-def _shown(call: Call, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
+def _shown(request: Request, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
     """A vault as the caller may see it, who sent this with the request."""
-    vault = rules.seen_by(call.actor, stored, sent)
-    blob = call.room.variant.has_blobs
+    vault = rules.seen_by(request.actor, stored, sent)
+    blob = request.room.variant.has_blobs
     return wire.Vault(
         uid=vault.uid,
         name=vault.name,
@@ -49,30 +49,30 @@ def _shown(call: Call, stored: Vault, sent: wire.Body | None = None) -> wire.Vau
         updated_at=vault.updated_at,
         documents=vault.documents,
         bytes=vault.bytes,
-        epoch=call.room.epoch,
+        epoch=request.room.epoch,
         data=vault.data if blob else None,
         salt=vault.salt if blob else None,
     )
 
 
-async def list_(call: Call) -> Answer:
+async def list_(request: Request) -> Response:
     """The vaults within reach."""
-    return await streamed(_listed(call))
+    return await streamed(_listed(request))
 
 
-async def _listed(call: Call) -> Chunks:
+async def _listed(request: Request) -> Chunks:
     """The list as JSON, a chunk at a time; where its client is slow, it goes on beyond the last uid."""
     out: Pieces = [b'{"vaults":[']
     last, size = "", 0
 
     async def read(tx: Tx) -> AsyncGenerator[list[Vault], None]:
-        return vaults.list_(tx, call.actor, last, blobs=call.room.variant.has_blobs)
+        return vaults.list_(tx, request.actor, last, blobs=request.room.variant.has_blobs)
 
-    async with Snapshot(call) as snapshot:
+    async with Snapshot(request) as snapshot:
         pages = await snapshot.read(read)
         while (page := await anext(pages, None)) is not None:
             if page:
-                out += items([_shown(call, vault) for vault in page], first=not last)
+                out += items([_shown(request, vault) for vault in page], first=not last)
                 last = page[-1].uid
                 size += len(out[-1])
             if size > CHUNK:
@@ -86,38 +86,38 @@ async def _listed(call: Call) -> Chunks:
     yield out
 
 
-async def create(call: Call) -> Answer:
+async def create(request: Request) -> Response:
     """Make a vault."""
-    wanted = await call.read_body(_CREATE[call.room.variant])
-    vault, new = await call.write(vaults.create, call.actor, call.room.terms, wanted)
-    return _answer(call, vault, 201 if new else 200, wanted)
+    wanted = await request.read_body(_CREATE[request.room.variant])
+    vault, new = await request.write(vaults.create, request.actor, request.room.terms, wanted)
+    return _response(request, vault, 201 if new else 200, wanted)
 
 
-async def get(call: Call) -> Answer:
+async def get(request: Request) -> Response:
     """One vault."""
-    return _answer(call, await call.read(vaults.get, call.actor, call.uid("uid")))
+    return _response(request, await request.read(vaults.get, request.actor, request.uid("uid")))
 
 
-async def by_name(call: Call) -> Answer:
+async def by_name(request: Request) -> Response:
     """The vault of a name."""
-    return _answer(call, await call.read(vaults.by_name, call.actor, call.parts["name"]))
+    return _response(request, await request.read(vaults.by_name, request.actor, request.parts["name"]))
 
 
-async def put(call: Call) -> Answer:
+async def put(request: Request) -> Response:
     """Set a vault's blob, or its name, or both."""
-    wanted = await call.read_body(_PUT[call.room.variant])
-    expected = call.expected(wanted.version, of_vault=True)
+    wanted = await request.read_body(_PUT[request.room.variant])
+    expected = request.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await call.write(vaults.change, call.actor, call.room.terms, call.uid("uid"), wanted, expected)
-    return _answer(call, vault, sent=wanted)
+    vault = await request.write(vaults.change, request.actor, request.room.terms, request.uid("uid"), wanted, expected)
+    return _response(request, vault, sent=wanted)
 
 
-async def delete(call: Call) -> Answer:
+async def delete(request: Request) -> Response:
     """Delete a vault and all its documents."""
-    expected = call.expected(None, of_vault=True)
-    await call.write_long(vaults.delete, call.actor, call.room.terms, call.uid("uid"), expected)
-    return answer(wire.Done())
+    expected = request.expected(None, of_vault=True)
+    await request.write_long(vaults.delete, request.actor, request.room.terms, request.uid("uid"), expected)
+    return json_response(wire.Done())
 
 
 def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
@@ -129,7 +129,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=list_,
             summary="List the vaults",
             permission=Permission.READ,
-            answers=wire.Vaults,
+            response_type=wire.Vaults,
         ),
         Endpoint(
             method="POST",
@@ -139,7 +139,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             whole_account=True,
             takes=_CREATE[variant],
-            answers=wire.Vault,
+            response_type=wire.Vault,
             status=201,
             refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
         ),
@@ -149,7 +149,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=by_name,
             summary="The vault of a name; any percent-encoded name",
             permission=Permission.READ,
-            answers=wire.Vault,
+            response_type=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -159,7 +159,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=get,
             summary="One vault",
             permission=Permission.READ,
-            answers=wire.Vault,
+            response_type=wire.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -170,7 +170,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
             takes=_PUT[variant],
-            answers=wire.Vault,
+            response_type=wire.Vault,
             refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
             conditional=("If-Match",),
         ),
@@ -181,7 +181,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary="Delete a vault and all its documents",
             permission=Permission.DELETE,
             whole_account=True,
-            answers=wire.Done,
+            response_type=wire.Done,
             refusals=(errors.VaultNotFound, errors.VaultConflict),
             conditional=("If-Match",),
         ),

@@ -7,36 +7,36 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.request import Call, Endpoint, integer
-from strongroom.server.response import Answer, answer
+from strongroom.server.request import Request, Endpoint, integer
+from strongroom.server.response import Response, json_response
 
 
-def _version(call: Call) -> int:
+def _version(request: Request) -> int:
     """The version that the path names; what is no number becomes one that nothing has."""
-    number = integer(call.parts["version"], 1) or 0
+    number = integer(request.parts["version"], 1) or 0
     return number if number <= rules.LARGEST else 0
 
 
-async def of_document(call: Call) -> Answer:
+async def of_document(request: Request) -> Response:
     """The replaced versions of a document, newest first, without their ciphertext."""
-    found = await call.read(versions.of_document, call.actor, call.uid("vaultUid"), call.uid("uid"))
-    return answer(wire.Versions(found))
+    found = await request.read(versions.of_document, request.actor, request.uid("vaultUid"), request.uid("uid"))
+    return json_response(wire.Versions(found))
 
 
-async def document(call: Call) -> Answer:
+async def document(request: Request) -> Response:
     """A document as it was at a version."""
-    where = call.uid("vaultUid"), call.uid("uid"), _version(call)
-    return answer(await call.read(versions.document, call.actor, *where))
+    where = request.uid("vaultUid"), request.uid("uid"), _version(request)
+    return json_response(await request.read(versions.document, request.actor, *where))
 
 
-async def of_blob(call: Call) -> Answer:
+async def of_blob(request: Request) -> Response:
     """The replaced blobs of a vault, newest first, without their ciphertext."""
-    return answer(wire.BlobVersions(await call.read(versions.of_blob, call.actor, call.uid("uid"))))
+    return json_response(wire.BlobVersions(await request.read(versions.of_blob, request.actor, request.uid("uid"))))
 
 
-async def blob(call: Call) -> Answer:
+async def blob(request: Request) -> Response:
     """A vault's blob as it was at a version."""
-    return answer(await call.read(versions.blob, call.actor, call.uid("uid"), _version(call)))
+    return json_response(await request.read(versions.blob, request.actor, request.uid("uid"), _version(request)))
 
 
 _DOCUMENT: Final = "/vaults/{vaultUid}/documents/{uid}/versions"
@@ -52,7 +52,7 @@ OF_DOCUMENTS: Final = (
         handler=of_document,
         summary="List the replaced versions of a document",
         permission=Permission.READ,
-        answers=wire.Versions,
+        response_type=wire.Versions,
         refusals=_MISSING,
     ),
     Endpoint(
@@ -62,7 +62,7 @@ OF_DOCUMENTS: Final = (
         handler=document,
         summary="A document as it was at a version",
         permission=Permission.READ,
-        answers=Document,
+        response_type=Document,
         refusals=(*_MISSING, errors.VersionNotFound),
     ),
 )
@@ -73,7 +73,7 @@ OF_BLOBS: Final = (
         handler=of_blob,
         summary="List the replaced versions of a vault's blob",
         permission=Permission.READ,
-        answers=wire.BlobVersions,
+        response_type=wire.BlobVersions,
         refusals=(errors.VaultNotFound,),
     ),
     Endpoint(
@@ -82,7 +82,7 @@ OF_BLOBS: Final = (
         handler=blob,
         summary="A vault's blob as it was at a version",
         permission=Permission.READ,
-        answers=VaultBlob,
+        response_type=VaultBlob,
         refusals=(errors.VaultNotFound, errors.VersionNotFound),
     ),
 )

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server.request import Call, Gone, joined
-from strongroom.server.response import Answer, Chunk, size_of
+from strongroom.server.request import Request, ClientDisconnected, joined
+from strongroom.server.response import Response, Chunk, size_of
 
 if TYPE_CHECKING:
     from strongroom.server.app import App
@@ -30,7 +30,7 @@ class _Body:
         """The next piece, and whether there are more."""
         message = await self._receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise ClientDisconnected
         return message.get("body", b""), message.get("more_body", False)
 
     async def left(self) -> None:
@@ -43,7 +43,7 @@ async def serve(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await _live(app, receive, send)
     elif scope["type"] == "http":
-        await _answer(app, scope, receive, send)
+        await _handle(app, scope, receive, send)
     else:
         await send({"type": "websocket.close", "code": 1000})
 
@@ -57,9 +57,9 @@ async def _live(app: App, receive: Receive, send: Send) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _answer(app: App, scope: Scope, receive: Receive, send: Send) -> None:
+async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     client = scope.get("client")
-    call = Call(
+    request = Request(
         app.room,
         scope["method"],
         _raw_path(scope),
@@ -67,25 +67,25 @@ async def _answer(app: App, scope: Scope, receive: Receive, send: Send) -> None:
         joined(scope["headers"]),
         client[0] if client else None,
     )
-    call.body = _Body(receive)
-    status, size, answer = 499, 0, None
+    request.body = _Body(receive)
+    status, size, response = 499, 0, None
     try:
-        answer = await app.answer(call)
-        if answer is not None:
-            status = answer.status
-            size = await _send(answer, send, receive)
+        response = await app.handle(request)
+        if response is not None:
+            status = response.status
+            size = await _send(response, send, receive)
     finally:
-        app.note(call, status, size, None if answer is None else answer.ended)
+        app.note(request, status, size, None if response is None else response.ended)
 
 
-async def _send(answer: Answer, send: Send, receive: Receive) -> int:
+async def _send(response: Response, send: Send, receive: Receive) -> int:
     """Send it; how many bytes the body had. A stream stops when nobody is there to take it."""
-    await send({"type": "http.response.start", "status": answer.status, "headers": answer.fields()})
-    if answer.chunks is None:
-        await send({"type": "http.response.body", "body": _joined(answer.body)})
-        return answer.size
+    await send({"type": "http.response.start", "status": response.status, "headers": response.fields()})
+    if response.chunks is None:
+        await send({"type": "http.response.body", "body": _joined(response.body)})
+        return response.size
     gone = asyncio.ensure_future(_disconnected(receive))
-    sending = asyncio.ensure_future(_chunks(answer, send))
+    sending = asyncio.ensure_future(_chunks(response, send))
     try:
         await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
         return sending.result() if sending.done() else 0
@@ -96,21 +96,21 @@ async def _send(answer: Answer, send: Send, receive: Receive) -> int:
             await asyncio.wait((sending,))
 
 
-async def _chunks(answer: Answer, send: Send) -> int:
+async def _chunks(response: Response, send: Send) -> int:
     """Send piece after piece.
 
     A server takes a message only when the client has taken most of what was sent before. So the empty one waits for the
     client, and what is sent next is chosen after that: nothing lies about that is decided already.
     """
-    assert answer.chunks is not None  # noqa: S101
+    assert response.chunks is not None  # noqa: S101
     size = 0
     try:
-        async for chunk in answer.chunks:
+        async for chunk in response.chunks:
             size += size_of(chunk)
             await send({"type": "http.response.body", "body": _joined(chunk), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": True})
     finally:
-        await answer.chunks.aclose()  # lets go of the database
+        await response.chunks.aclose()  # lets go of the database
     await send({"type": "http.response.body", "body": b""})
     return size
 

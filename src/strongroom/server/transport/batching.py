@@ -46,7 +46,7 @@ class Desk:
         """A request is here: it is answered once all that came with it are here."""
         self._arrived.append(exchange)
         if len(self._arrived) == 1:
-            self._loop.call_soon(self._answer)
+            self._loop.call_soon(self._begin_all)
 
     def give(self, exchange: Batched, size: int) -> None:
         """An answer is ready: it is sent once all are ready that can be without waiting, or enough to be sent."""
@@ -57,7 +57,7 @@ class Desk:
         elif len(self._answered) == 1:
             self._loop.call_soon(self._send)
 
-    def _answer(self) -> None:
+    def _begin_all(self) -> None:
         arrived, self._arrived = self._arrived, []
         for exchange in arrived:
             _do(exchange, exchange.begin)

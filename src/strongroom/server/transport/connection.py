@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httptools
 
 from strongroom import wire
-from strongroom.server.request import Call
+from strongroom.server.request import Request
 from strongroom.server.transport.batching import Desk
 from strongroom.server.transport.exchange import NOT_HTTP, Exchange
 
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._target = b""
-        self._given: dict[bytes, bytes] = {}
+        self._headers: dict[bytes, bytes] = {}
 
     @classmethod
     def _desk_of(cls, loop: asyncio.AbstractEventLoop) -> Desk:
@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
         if not self._upgrade_with_body:
             return False
         self._upgrade_with_body = False
-        framing = [b"%b: %b\r\n" % (name, self._given[name]) for name in _FRAMING if name in self._given]
+        framing = [b"%b: %b\r\n" % (name, self._headers[name]) for name in _FRAMING if name in self._headers]
         self._parser = _parser(_BodyParser(self))
         self._parser.feed_data(b"POST / HTTP/1.1\r\n" + b"".join(framing) + b"\r\n")
         return not data or self._feed(data)
@@ -306,7 +306,7 @@ class Connection(asyncio.Protocol):
         self._head = max(1, self._head)  # its first bytes may have come with the request before
         self._tail = None
         self._target = b""
-        self._given = {}
+        self._headers = {}
         if self._exchange is None or self._exchange.complete:
             self._expect(HEADER_SECONDS)
 
@@ -318,35 +318,35 @@ class Connection(asyncio.Protocol):
         """A header, several of one name joined as HTTP says; what comes after the body under that name is none."""
         if self._head >= 0:
             name, value = name.lower(), value.strip(b" \t")
-            given = self._given
-            if name not in given:
-                given[name] = value
+            headers = self._headers
+            if name not in headers:
+                headers[name] = value
             elif name == b"host":
                 raise ValueError("two Host headers")
             else:
-                given[name] += b", " + value
+                headers[name] += b", " + value
 
     def on_headers_complete(self) -> None:
         """A request: it is answered at once, or after those before it."""
         self._head = -1
         self._due = _NEVER
         path, query = _split(self._target)
-        parser, given = self._parser, self._given
+        parser, headers = self._parser, self._headers
         version = parser.get_http_version()
-        _check(version, given.get(b"host"), given.get(b"transfer-encoding"))
+        _check(version, headers.get(b"host"), headers.get(b"transfer-encoding"))
         method = parser.get_method().decode()
-        length = given.get(b"content-length")
+        length = headers.get(b"content-length")
         self._body_left = _UNFRAMED if length is None else int(length)
-        upgrade = b"upgrade" in given or method == "CONNECT"
-        self._upgrade_with_body = method != "CONNECT" and parser.should_upgrade() and _announces_body(given)
+        upgrade = b"upgrade" in headers or method == "CONNECT"
+        self._upgrade_with_body = method != "CONNECT" and parser.should_upgrade() and _announces_body(headers)
         exchange = Exchange(
             self,
             self.app,
             self._desk,
-            Call(self.app.room, method, path, query, given, self._client),
+            Request(self.app.room, method, path, query, headers, self._client),
             keep_alive=(version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.room.stopping),
             oldest=version == "1.0",
-            wants_continue=version != "1.0" and _expects_continue(given.get(b"expect")),
+            wants_continue=version != "1.0" and _expects_continue(headers.get(b"expect")),
         )
         self._last = not exchange.keep_alive
         before, self._exchange = self._exchange, exchange
@@ -406,13 +406,13 @@ class Connection(asyncio.Protocol):
     def owner(self) -> str:
         """The account, or else the address, that they are kept for."""
         exchange = self._in_hand or self._exchange
-        return self._client or "" if exchange is None else exchange.call.owner
+        return self._client or "" if exchange is None else exchange.request.owner
 
     @property
     def is_busy(self) -> bool:
         """Whether its request is being carried out: to cut it would free nothing."""
         running = self._in_hand
-        return running is not None and not running.complete and not running.more_body and not running.call.streaming
+        return running is not None and not running.complete and not running.more_body and not running.request.streaming
 
     # Answers
 
@@ -557,7 +557,7 @@ class Connection(asyncio.Protocol):
             self._close(linger=True)
         elif exchange is not None and not exchange.complete:
             exchange.keep_alive = False
-            if running is not None and running.call.streaming:
+            if running is not None and running.request.streaming:
                 self._transport.abort()
             elif exchange.more_body:
                 exchange.fail()
@@ -612,8 +612,8 @@ def _expects_continue(expect: bytes | None) -> bool:
     return expect is not None and b"100-continue" in [one.strip(b" \t") for one in expect.lower().split(b",")]
 
 
-def _announces_body(given: dict[bytes, bytes]) -> bool:
-    return b"transfer-encoding" in given or int(given.get(b"content-length", 0)) > 0
+def _announces_body(headers: dict[bytes, bytes]) -> bool:
+    return b"transfer-encoding" in headers or int(headers.get(b"content-length", 0)) > 0
 
 
 @lru_cache(maxsize=2)

@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.errors import Invalid, Refusal
-from strongroom.server.request import NOTHING, Call, Gone
-from strongroom.server.response import Answer, BrokenOff, size_of
+from strongroom.server.request import NOTHING, Request, ClientDisconnected
+from strongroom.server.response import Response, BrokenOff, size_of
 from strongroom.server.timeouts import in_a_task
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Exchange:
     """A request that has begun to arrive, until its answer is out."""
 
     __slots__ = (
-        "_answer",
+        "_response",
         "_app",
         "_begun",
         "_body",
@@ -75,7 +75,7 @@ class Exchange:
         "_running",
         "_sent",
         "_waiter",
-        "call",
+        "request",
         "complete",
         "failed",
         "gone",
@@ -91,7 +91,7 @@ class Exchange:
         connection: ExchangeConnection,
         app: App,
         desk: Desk,
-        call: Call,
+        request: Request,
         *,
         keep_alive: bool,
         oldest: bool,
@@ -105,7 +105,7 @@ class Exchange:
         self._continue = wants_continue
         self._sent = 0
         self._oldest = oldest  # HTTP/1.0, which knows no chunks
-        self.call = call
+        self.request = request
         self.keep_alive = keep_alive
         self.more_body = True
         self.complete = False
@@ -116,7 +116,7 @@ class Exchange:
         self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
         self._begun = False
         self._running: Coroutine[Any, Any, None] | None = None
-        self._answer: Answer | None = None
+        self._response: Response | None = None
         self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
         self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
 
@@ -137,7 +137,7 @@ class Exchange:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         if self.gone:
-            raise Gone
+            raise ClientDisconnected
         if self.failed:
             raise Invalid({}, NOT_HTTP)
         piece, self._body = self._body, b""
@@ -162,7 +162,7 @@ class Exchange:
     @property
     def held_bytes(self) -> int:
         """How many bytes of the body are kept in memory."""
-        return 0 if self.complete else len(self._body) + self.call.buffered
+        return 0 if self.complete else len(self._body) + self.request.buffered
 
     def fail(self) -> None:
         """The rest of the body will never come: what did is not HTTP."""
@@ -187,7 +187,7 @@ class Exchange:
             return
         self.gone = True
         self.wake()
-        if self.task is not None and self.call.streaming:
+        if self.task is not None and self.request.streaming:
             self.task.cancel()
         elif self._begun:
             self._be_awaited()
@@ -195,14 +195,14 @@ class Exchange:
     # The answer
 
     def begin(self) -> None:
-        """Answer the request, as far as it goes without waiting.
+        """Response the request, as far as it goes without waiting.
 
         Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the request is
         driven by what it waits for, and becomes a task when it asks to (`in_a_task`). Where the database is always to
         be waited for, it is one from the beginning.
         """
         self._begun = True
-        self.call.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
+        self.request.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
         self._running = self.run()
         if self.gone:
             self._be_awaited()
@@ -235,19 +235,19 @@ class Exchange:
     async def run(self) -> None:
         """Make the answer: whole, to be sent at the desk, or streamed here."""
         try:
-            answer = self._answer = await self._app.answer(self.call)
-            if answer is None or self.gone:
+            response = self._response = await self._app.response(self.request)
+            if response is None or self.gone:
                 return
-            if answer.chunks is None:
-                self._sent = answer.size
-                self._pieces = self._whole(answer)
+            if response.chunks is None:
+                self._sent = response.size
+                self._pieces = self._whole(response)
             else:
-                await self._stream(answer)
+                await self._stream(response)
         except (BrokenOff, Refusal) as reason:  # only a cut tells the client that a stream is not whole
-            if self._answer is not None:
-                self._answer.ended = getattr(reason, "code", "cut")
+            if self._response is not None:
+                self._response.ended = getattr(reason, "code", "cut")
         except Exception as error:  # noqa: BLE001 - a stream that broke off
-            self._app.room.log.fault(error, self.call.request_id)
+            self._app.room.log.fault(error, self.request.request_id)
         finally:
             self._desk.give(self, self._sent)
 
@@ -268,18 +268,18 @@ class Exchange:
 
     def break_off(self, error: Exception) -> None:
         """Something of this request failed that must not: say so, and let its connection go."""
-        self._app.room.log.fault(error, self.call.request_id)
+        self._app.room.log.fault(error, self.request.request_id)
         self._connection.abort()
         self._end()
 
     def note(self) -> None:
         """Note what became of it."""
-        call, answer, self._answer = self.call, self._answer, None  # which may be large, and is out
-        if answer is None:
-            self._app.note(call, 499, 0)
+        request, response, self._response = self.request, self._response, None  # which may be large, and is out
+        if response is None:
+            self._app.note(request, 499, 0)
         else:
-            self._app.note(call, answer.status, self._sent, answer.ended)
-        call.body = NOTHING  # the two would hold each other until somebody collects them
+            self._app.note(request, response.status, self._sent, response.ended)
+        request.body = NOTHING  # the two would hold each other until somebody collects them
         self._end()
 
     def _end(self) -> None:
@@ -287,9 +287,9 @@ class Exchange:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    def _whole(self, answer: Answer) -> bytes | list[Any]:
-        head, body = self._head(answer), answer.body
-        if self.call.method == "HEAD":
+    def _whole(self, response: Response) -> bytes | list[Any]:
+        head, body = self._head(response), response.body
+        if self.request.method == "HEAD":
             return b"".join(head)
         if isinstance(body, list):
             return [*head, *body]
@@ -297,52 +297,52 @@ class Exchange:
             return [*head, body]
         return b"".join((*head, body))
 
-    async def _stream(self, answer: Answer) -> None:
+    async def _stream(self, response: Response) -> None:
         """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
-        assert answer.chunks is not None  # noqa: S101
-        bare = self.call.method == "HEAD"
+        assert response.chunks is not None  # noqa: S101
+        bare = self.request.method == "HEAD"
         pieces: Sequence[bytes | bytearray | memoryview]
         await in_a_task()  # which is cancelled when the client goes away
         if self.gone:
-            await answer.chunks.aclose()
+            await response.chunks.aclose()
             return
-        self.call.streaming = True
+        self.request.streaming = True
         try:
             if self._oldest:
                 self.keep_alive = False
-            self._connection.write(b"".join(self._head(answer)))
+            self._connection.write(b"".join(self._head(response)))
             if not bare:
-                async for chunk in answer.chunks:
+                async for chunk in response.chunks:
                     if self.gone:
                         return
                     length = size_of(chunk)
                     self._sent += length
-                    self.written = max(length, answer.prepared)
-                    answer.prepared = max(0, answer.prepared - length)
+                    self.written = max(length, response.prepared)
+                    response.prepared = max(0, response.prepared - length)
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
                     self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()
         finally:
             chunk, pieces = b"", []  # a traceback holds what these hold
-            self.call.streaming = False
-            await answer.chunks.aclose()  # lets go of the database
+            self.request.streaming = False
+            await response.chunks.aclose()  # lets go of the database
         if not bare and not self._oldest:
             self._connection.write(b"0\r\n\r\n")
         self._done()
 
-    def _head(self, answer: Answer) -> tuple[bytes, ...]:
+    def _head(self, response: Response) -> tuple[bytes, ...]:
         self.headed = True
-        if answer.closes:
+        if response.closes:
             self.keep_alive = False
             end = _END
         else:
-            given = self.call.given
-            if self.more_body and (b"expect" in given or b"transfer-encoding" in given):
+            headers = self.request.headers
+            if self.more_body and (b"expect" in headers or b"transfer-encoding" in headers):
                 self.keep_alive = False  # the body may never come, or turn out malformed after the next request is sent
             end = _END if self.keep_alive else _CLOSE
-        if answer.chunks is not None and not self._oldest and self.call.method != "HEAD":
+        if response.chunks is not None and not self._oldest and self.request.method != "HEAD":
             end = _CHUNKED + end
-        return _LINES[answer.status], self._connection.date(), answer.head(), end
+        return _LINES[response.status], self._connection.date(), response.head(), end
 
     def _done(self) -> None:
         self.complete = True
