@@ -38,7 +38,7 @@ class Running:
 
     def __init__(self, server: strongroom.Server) -> None:
         self.server = server
-        self.room = context_of(server)
+        self.context = context_of(server)
         self.url = server.url or ""
         self.opened: list[socket.socket | httpx2.Client] = []
 
@@ -133,7 +133,7 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
         hostile = running.person(8)
         for _ in range(16):
             assert running.hold(*hostile).recv(15) == b"HTTP/1.1 200 OK"
-            assert running.room.lists.held <= snapshot_slots.PLACES_EACH
+            assert running.context.lists.held <= snapshot_slots.PLACES_EACH
 
 
 @on_one_engine("where", 1)
@@ -205,12 +205,12 @@ def test_an_export_that_is_read_too_slowly_is_cut(serve: Serve, monkeypatch: pyt
     monkeypatch.setattr(snapshots, "EXPORT_GRACE", 0.5)
     monkeypatch.setattr(snapshots, "EXPORT_RATE", 8 << 20)  # what the buffers in between take in counts as read
     with serve() as running:
-        monkeypatch.setattr(running.room.log, "fault", lambda error, _id: faults.append(type(error).__name__))
+        monkeypatch.setattr(running.context.log, "fault", lambda error, _id: faults.append(type(error).__name__))
         http, _ = running.person(8)
         wire = running.hold(http, "/auth/export")
         assert wire.recv(15) == b"HTTP/1.1 200 OK"
-        assert running.room.exports.held == 1
-        until(lambda: running.room.exports.held == 0, "the export to be cut")
+        assert running.context.exports.held == 1
+        until(lambda: running.context.exports.held == 0, "the export to be cut")
         got = bytearray()
         with pytest.raises(ConnectionResetError):  # noqa: PT012
             while more := wire.recv(1 << 20):

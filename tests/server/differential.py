@@ -24,7 +24,7 @@ from uvicorn.server import ServerState
 from strongroom import Server, create_server
 from strongroom.server import routes
 from strongroom.server.app import App
-from strongroom.server.context import Room
+from strongroom.server.context import AppContext
 from strongroom.server.request import Access, Request, Endpoint
 from strongroom.server.response import Response, Chunks
 from strongroom.server.routing import Router
@@ -276,14 +276,14 @@ def _echoed(body: bytes) -> bytes:
 class _RecordingApp(App):
     """The application with a few routes of the tests beside its own; it remembers what reached it."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, context: AppContext) -> None:
         own = {"/echo": self._echo, "/early": self._early, "/slow": self._slow, "/stream": self._stream}
         beside = [
             Endpoint(method=method, path=path, handler=handler, summary="", access=Access.PUBLIC)
             for path, handler in own.items()
             for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
         ]
-        super().__init__(room, Router([*routes.router(room.variant).endpoints, *beside]))
+        super().__init__(context, Router([*routes.router(context.variant).endpoints, *beside]))
         self.carried_out: list[tuple[str, str, str]] = []
         self.had_body: set[str] = set()
 

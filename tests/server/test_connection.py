@@ -235,10 +235,10 @@ def test_a_stream_ends_when_its_client_goes(
         seen = b""
         while b"event: ready" not in seen:
             seen += wire.recv(65_536)
-        assert server.app.room.live.streams == 1
+        assert server.app.context.live.streams == 1
         if how == "reset":
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(lambda: server.app.room.live.streams == 0, "the stream's end")
+    until(lambda: server.app.context.live.streams == 0, "the stream's end")
 
 
 def test_who_has_logged_out_is_not_asked_for_a_body(port: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.server import Server
-from strongroom.server.context import Room
+from strongroom.server.context import AppContext
 from strongroom.store import Database
 
 
-def context_of(server: Server) -> Room:
+def context_of(server: Server) -> AppContext:
     """What all requests of a server share."""
     return server._room
 

@@ -13,7 +13,7 @@ from strongroom.descriptors import Decoys
 from strongroom.options import TABLE
 from strongroom.server import opening
 from strongroom.server.app import App
-from strongroom.server.context import Room
+from strongroom.server.context import AppContext
 from strongroom.server.monitoring.log import Log, Silent
 from strongroom.server.settings import Settings, resolve
 from strongroom.server.transport import asgi
@@ -36,9 +36,9 @@ def _clock() -> int:
 class Server:
     """A strongroom. Embed it as an ASGI application, or let it `listen`."""
 
-    def __init__(self, room: Room) -> None:
-        self._room = room
-        self._app = App(room)
+    def __init__(self, context: AppContext) -> None:
+        self._room = context
+        self._app = App(context)
         self._runner: Runner | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,7 +120,7 @@ def open_server(
     if examine:
         db.examine()
     decoys = Decoys(db.at_start(epochs.decoy_secret))
-    return Server(Room(settings, db, clock, log or Silent(), db.at_start(epochs.epoch), decoys, place))
+    return Server(AppContext(settings, db, clock, log or Silent(), db.at_start(epochs.epoch), decoys, place))
 
 
 def create_server(

@@ -29,7 +29,7 @@ from strongroom.store import Orphan
 
 if TYPE_CHECKING:
     from strongroom.model import ApiKey
-    from strongroom.server.context import Room
+    from strongroom.server.context import AppContext
     from strongroom.server.monitoring.shared_metrics import Place
 
 _PURGE_SECONDS: Final = 600
@@ -41,11 +41,11 @@ _TELL_FULL_SECONDS: Final = 60.0
 class App:
     """The application, whoever carries its requests."""
 
-    def __init__(self, room: Room, router: Router | None = None) -> None:
-        self.room = room
-        self._router = router or routes.router(room.variant)
-        self._cors = Cors(room.settings.cors_origins)
-        https = room.settings.public_url.startswith("https://")
+    def __init__(self, context: AppContext, router: Router | None = None) -> None:
+        self.context = context
+        self._router = router or routes.router(context.variant)
+        self._cors = Cors(context.settings.cors_origins)
+        https = context.settings.public_url.startswith("https://")
         self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
         self._always += self._cors.always
         self._chores: list[asyncio.Task[None]] = []
@@ -54,13 +54,13 @@ class App:
 
     def start(self) -> None:
         """Begin the chores that go on beside the requests."""
-        self._traces = tracing.begin(self.room.log)
-        returning = memory.return_free_memory(self.room.db.release_memory)
+        self._traces = tracing.begin(self.context.log)
+        returning = memory.return_free_memory(self.context.db.release_memory)
         self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(returning)]
-        if self.room.place is not None:
-            self._chores.append(asyncio.create_task(self._tell(self.room.place)))
-        if self.room.settings.backup_dir:
-            schedule = Schedule(self.room.settings, self.room.clock, self.room.log, self.room.meters.backup_failed)
+        if self.context.place is not None:
+            self._chores.append(asyncio.create_task(self._tell(self.context.place)))
+        if self.context.settings.backup_dir:
+            schedule = Schedule(self.context.settings, self.context.clock, self.context.log, self.context.meters.backup_failed)
             self._chores.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class App:
         for chore in self._chores:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
-        await self.room.close()
+        await self.context.close()
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)
 
@@ -76,27 +76,27 @@ class App:
         """Forget now and then what is expired or was kept for long enough."""
         while True:
             try:
-                await self.room.db.write_long(sessions.purge, self.room.settings.event_days)
+                await self.context.db.write_long(sessions.purge, self.context.settings.event_days)
                 await self.throw_away()
-                await self.room.db.fold()
+                await self.context.db.fold()
             except Refusal:
                 pass  # the disk is full or busy: there is always a next time
             except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
-                self.room.log.fault(error, "purge")
+                self.context.log.fault(error, "purge")
             await asyncio.sleep(_PURGE_SECONDS)
 
     async def throw_away(self) -> None:
         """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
         while True:
             began = time.monotonic()
-            if not await self.room.db.write_long(retention.step, self.room.keeping):
+            if not await self.context.db.write_long(retention.step, self.context.keeping):
                 return
             await asyncio.sleep(_REST * (time.monotonic() - began))
 
     async def _tell(self, place: Place) -> None:
         """Tell the other processes of this server what was counted here."""
         while True:
-            place.write(self.room.samples())
+            place.write(self.context.samples())
             await asyncio.sleep(_TELL_SECONDS)
 
     async def handle(self, request: Request) -> Response | None:
@@ -105,10 +105,10 @@ class App:
             endpoint, request.parts = self._router.find(request.method, request.path)
             request.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
-                now = self.room.clock()
+                now = self.context.clock()
                 actor = request.actor = recognised(request, now) or await authenticate(request)
                 request.recheck = authenticate
-                self.room.meter.count(actor.user_id, now)
+                self.context.meter.count(actor.user_id, now)
                 if actor.key is not None:
                     _require(actor.key, endpoint)
             response = await self._handled(request, endpoint)
@@ -121,7 +121,7 @@ class App:
         except ClientDisconnected:
             return None
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
-            self.room.log.fault(error, request.request_id)
+            self.context.log.fault(error, request.request_id)
             response = self._refuse(InternalError(), request)
         response.request_id = request.request_id
         if self._always or b"origin" in request.headers:
@@ -143,10 +143,10 @@ class App:
         return response
 
     def _refuse(self, refusal: Refusal, request: Request) -> Response:
-        self.room.meters.refusal(refusal.code)
+        self.context.meters.refusal(refusal.code)
         if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
             self._told_full = time.monotonic()
-            self.room.log.say("error", "The disk of the database is full: writes are refused until there is room.")
+            self.context.log.say("error", "The disk of the database is full: writes are refused until there is room.")
         return refusal_response(refusal, request.request_id)
 
     def _add_headers(self, response: Response, request: Request) -> None:
@@ -169,14 +169,14 @@ class App:
         seconds = time.perf_counter() - request.started
         route = "-" if request.endpoint is None else request.endpoint.path
         method = "-" if request.endpoint is None else request.endpoint.method
-        self.room.meters.request(method, route, status, seconds if ended is None else None)
+        self.context.meters.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
             known = request.endpoint is not None
             parent = (
                 request.header(b"traceparent") if request.is_from_a_proxy else None
             )  # what others write counts for nothing
             self._traces.request(method if known else "_OTHER", route if known else None, status, seconds, parent)
-        self.room.log.request(
+        self.context.log.request(
             request.method,
             route,
             status,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def recognised(request: Request, now: int) -> Actor | None:
     """The one whose token was found good before; that its session is open is proven with what is read or written."""
-    claims = request.room.tokens.remembered(request.headers.get(b"authorization", b""), now)
+    claims = request.context.tokens.remembered(request.headers.get(b"authorization", b""), now)
     return None if claims is None else _to_be_proven(request, claims)
 
 
@@ -32,20 +32,20 @@ def _to_be_proven(request: Request, claims: credentials.Claims) -> Actor:
 
 async def authenticate(request: Request) -> Actor:
     """The one who presents the bearer; refused if there is none or it is not good."""
-    room, now = request.room, request.room.clock()
+    context, now = request.context, request.context.clock()
     header = request.headers.get(b"authorization", b"")
-    claims = room.tokens.remembered(header, now)
+    claims = context.tokens.remembered(header, now)
     if claims is None:
         token = _bearer(header)
         if token.startswith(credentials.KEY_PREFIX):
             return await _by_key(request, token)
-        claims = room.tokens.claims(token, "access", now)
+        claims = context.tokens.claims(token, "access", now)
         if claims is None:
             raise Unauthorized
-        room.tokens.remember(header, claims)
+        context.tokens.remember(header, claims)
     if request.proof is None:
         return _to_be_proven(request, claims)
-    actor = await room.db.read(sessions.actor, claims)
+    actor = await context.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
         await _note(request, sessions.touch, actor.user_id, claims.sid, request.origin)
     return actor
@@ -53,14 +53,14 @@ async def authenticate(request: Request) -> Actor:
 
 def is_signed(request: Request) -> bool:
     """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
-    return request.actor.key is not None or request.room.tokens.signed(_bearer(request.headers.get(b"authorization", b"")))
+    return request.actor.key is not None or request.context.tokens.signed(_bearer(request.headers.get(b"authorization", b"")))
 
 
 async def require_still(request: Request) -> None:
     """Refuse who has lost the right to go on with what it began."""
     if not is_signed(request):
         raise Unauthorized
-    await request.room.db.read(sessions.require_open, request.actor)
+    await request.context.db.read(sessions.require_open, request.actor)
 
 
 async def settle(request: Request) -> None:
@@ -69,9 +69,9 @@ async def settle(request: Request) -> None:
     if proof is None or actor.session_id is None:
         return
     if not proof.judged:
-        await request.room.db.read_if(proof, sessions.proven)
-    if proof.made and request.room.clock() - proof.found >= MINUTE:
-        proof.found = request.room.clock()
+        await request.context.db.read_if(proof, sessions.proven)
+    if proof.made and request.context.clock() - proof.found >= MINUTE:
+        proof.found = request.context.clock()
         await _note(request, sessions.touch, actor.user_id, actor.session_id, request.origin)
 
 
@@ -85,14 +85,14 @@ def _bearer(header: bytes) -> str:
 
 async def _by_key(request: Request, key: str) -> Actor:
     """A right key always passes, even from an address that failed too often: 256 bits are not found by guessing."""
-    room = request.room
-    key_hash = credentials.api_key_hash(key) if room.variant.has_documents else None
-    actor = await room.db.read(keys.holder, key_hash) if key_hash is not None else None
+    context = request.context
+    key_hash = credentials.api_key_hash(key) if context.variant.has_documents else None
+    actor = await context.db.read(keys.holder, key_hash) if key_hash is not None else None
     if actor is None or actor.key is None:
-        await room.db.write(login_throttle.failed_secret, request.counted_address)
+        await context.db.write(login_throttle.failed_secret, request.counted_address)
         raise Unauthorized
     used = actor.key.last_used_at
-    if used is None or room.clock() - used >= MINUTE:
+    if used is None or context.clock() - used >= MINUTE:
         await _note(request, keys.touch, actor.user_id, actor.key.uid)
     return actor
 
@@ -100,11 +100,11 @@ async def _by_key(request: Request, key: str) -> Actor:
 async def _note(request: Request, touch: Callable[..., Awaitable[None]], *args: Any) -> None:
     """Note a use, once a minute at most; that it cannot be noted is no reason to refuse what was asked or is done."""
     try:
-        await request.room.db.write(touch, *args)
+        await request.context.db.write(touch, *args)
     except (StorageFull, Unavailable):
         return
     except Exception as error:  # noqa: BLE001
-        request.room.log.fault(error, request.request_id)
+        request.context.log.fault(error, request.request_id)
 
 
 @asynccontextmanager
@@ -113,10 +113,10 @@ async def proven(request: Request, password: str) -> AsyncIterator[str]:
     address = request.counted_address
     login = await request.read(accounts.for_proof, request.actor)
     account = login_throttle.account_label(login.email)
-    async with request.room.gate.attempt(
+    async with request.context.gate.attempt(
         f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
     ):
-        if login.password_hash is None or not await request.room.password_matches(password, login.password_hash):
+        if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):
             await request.write(login_throttle.failed, address, account, login.id, request.origin)
             raise InvalidCredentials("The password is wrong.")
         yield login.password_hash

@@ -35,7 +35,7 @@ EXPORTS_AT_ONCE: Final = 8  # on PostgreSQL a fifth of the pool
 BODIES_AT_ONCE: Final = 4  # of the largest size fit into the memory for buffers, whatever its setting
 
 
-class Room:
+class AppContext:
     """The database, the secrets, the clock: everything an endpoint needs that is not in its request."""
 
     def __init__(

@@ -30,7 +30,7 @@ from strongroom.server.response import JSON, Response, Header
 from strongroom.server.timeouts import patience
 
 if TYPE_CHECKING:
-    from strongroom.server.context import Room
+    from strongroom.server.context import AppContext
     from strongroom.store import Tx
     from strongroom.store.session_check import Proof
 
@@ -66,6 +66,7 @@ class Request:
         "body_size",
         "buffered",
         "client",
+        "context",
         "endpoint",
         "headers",
         "method",
@@ -75,15 +76,14 @@ class Request:
         "query_string",
         "recheck",
         "request_id",
-        "room",
         "started",
         "streaming",
     )
 
     def __init__(
-        self, room: Room, method: str, path: bytes, query_string: bytes, headers: dict[bytes, bytes], client: str | None
+        self, context: AppContext, method: str, path: bytes, query_string: bytes, headers: dict[bytes, bytes], client: str | None
     ) -> None:
-        self.room = room
+        self.context = context
         self.method = method
         self.path = path  # as it was sent
         self.query_string = query_string
@@ -105,8 +105,8 @@ class Request:
     def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
         """Read from the database for the caller; refused if the caller's session has ended."""
         if self.proof is None:
-            return self.room.db.read(action, *args, **kw)
-        return self.room.db.read_if(self.proof, action, *args, **kw)
+            return self.context.db.read(action, *args, **kw)
+        return self.context.db.read_if(self.proof, action, *args, **kw)
 
     def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
         """Write for the caller; refused before anything is written if the caller's session has ended.
@@ -115,19 +115,19 @@ class Request:
         """
         if self.body_size > LARGE:
             return self.write_long(action, *args, **kw)
-        db, proof = self.room.db, self.proof
+        db, proof = self.context.db, self.proof
         return db.write(action, *args, **kw) if proof is None else db.write_if(proof, action, *args, **kw)
 
     def write_long(
         self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> Awaitable[R]:
         """The same, for an action that may touch many rows."""
-        db, proof = self.room.db, self.proof
+        db, proof = self.context.db, self.proof
         return db.write_long(action, *args, **kw) if proof is None else db.write_long_if(proof, action, *args, **kw)
 
     async def truncate_log(self) -> None:
         """Leave nothing of what was deleted in the log of the database."""
-        await self.room.db.fold()
+        await self.context.db.fold()
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
@@ -137,7 +137,7 @@ class Request:
     @property
     def address(self) -> str:
         """The client's address, as far as it can be trusted."""
-        return client_address(self.client, self.header(b"x-forwarded-for") or "", self.room.settings.trusted_proxies)
+        return client_address(self.client, self.header(b"x-forwarded-for") or "", self.context.settings.trusted_proxies)
 
     @property
     def counted_address(self) -> str:
@@ -147,7 +147,7 @@ class Request:
     @property
     def is_from_a_proxy(self) -> bool:
         """Whether the other end of the connection is a proxy that the operator names."""
-        return self.client is not None and is_one_of(self.client, self.room.settings.trusted_proxies)
+        return self.client is not None and is_one_of(self.client, self.context.settings.trusted_proxies)
 
     @property
     def origin(self) -> Origin:
@@ -166,7 +166,7 @@ class Request:
     @property
     def body_limit(self) -> int:
         """The largest body that is read here."""
-        limit = self.room.settings.max_body_bytes
+        limit = self.context.settings.max_body_bytes
         return limit if self.endpoint is None else min(limit, self.endpoint.body_limit or limit)
 
     async def read_body(self, kind: type[B]) -> B:
@@ -218,7 +218,7 @@ class Request:
 
     def buffer(self, size: int) -> None:
         """Account for so many bytes of the body being kept; refuse them where the memory for bodies is used up."""
-        buffers, size = self.room.buffers, max(0, size - FREE_BYTES)
+        buffers, size = self.context.buffers, max(0, size - FREE_BYTES)
         added, self.buffered = size - self.buffered, size
         if self.actor is NOBODY:
             buffers.unauthenticated += added

@@ -53,7 +53,7 @@ class Snapshot:
 
     @property
     def _places(self) -> SnapshotSlots:
-        return self._call.room.lists
+        return self._call.context.lists
 
     async def __aenter__(self) -> Self:
         return self
@@ -68,10 +68,10 @@ class Snapshot:
         self, begin: Callable[..., Awaitable[AsyncGenerator[Any, None]]], *args: Any
     ) -> AsyncGenerator[Any, None]:
         """Open it, and begin to read pages."""
-        room = self._call.room
+        context = self._call.context
         await self._places.take(self._call.actor.user_id, self)
         try:
-            opened = room.db.snapshot(steady=self.steady, release=None if self.steady else self.release)
+            opened = context.db.snapshot(steady=self.steady, release=None if self.steady else self.release)
             tx = await opened.__aenter__()
             self.released = False
             self._opened_at = self._loop.time()
@@ -159,7 +159,7 @@ class ExportSnapshot(Snapshot):
 
     @property
     def _places(self) -> SnapshotSlots:
-        return self._call.room.exports
+        return self._call.context.exports
 
     async def pause(self, size: int) -> None:
         """So many bytes go to the client now, and it is waited for."""

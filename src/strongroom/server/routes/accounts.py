@@ -16,17 +16,17 @@ MOST_EVENTS: Final = 1_000  # in one answer
 
 async def register(request: Request) -> Response:
     """Make an account and open its first session."""
-    room = request.room
-    if not room.settings.signups:
+    context = request.context
+    if not context.settings.signups:
         raise SignupsClosed
     wanted = await request.read_body(wire.Register)
     email = rules.normal_email(wanted.email)
-    await request.write(login_throttle.admit_signup, request.counted_address, room.settings.signup_limit)
+    await request.write(login_throttle.admit_signup, request.counted_address, context.settings.signup_limit)
     await request.read(accounts.require_free, email)
-    password_hash = await room.hash_password(wanted.password)
-    now = room.clock()
+    password_hash = await context.hash_password(wanted.password)
+    now = context.clock()
     user_id = identifiers.new_uid(now)
-    pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
+    pair = context.mint.pair(user_id, identifiers.new_uid(now), now)
     user = await request.write(
         accounts.register,
         user_id,
@@ -45,7 +45,7 @@ async def me(request: Request) -> Response:
     key, about = request.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    limits = None if usage is None else wire.Limits(request.room.terms.documents, request.room.terms.bytes)
+    limits = None if usage is None else wire.Limits(request.context.terms.documents, request.context.terms.bytes)
     return json_response(wire.Me(user, about, usage, limits))
 
 
@@ -53,7 +53,7 @@ async def change_password(request: Request) -> Response:
     """Change the password, and what is wrapped under it; every other session ends."""
     wanted = await request.read_body(wire.ChangePassword)
     async with proven(request, wanted.current_password) as checked:
-        new_hash = await request.room.hash_password(wanted.new_password)
+        new_hash = await request.context.hash_password(wanted.new_password)
         await request.write(accounts.change_password, request.actor, checked, new_hash, request.origin, wanted)
     return json_response(wire.Done())
 

@@ -32,7 +32,7 @@ def _response(request: Request, document: Document, status: int = 200, sent: wir
 async def create(request: Request) -> Response:
     """Add a document."""
     wanted = await request.read_body(wire.CreateDocument)
-    document, new = await request.write(documents.create, request.actor, request.room.terms, request.uid("vaultUid"), wanted)
+    document, new = await request.write(documents.create, request.actor, request.context.terms, request.uid("vaultUid"), wanted)
     return _response(request, document, 201 if new else 200, wanted)
 
 
@@ -49,7 +49,7 @@ async def put(request: Request) -> Response:
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
     document = await request.write(
-        documents.put, request.actor, request.room.terms, request.uid("vaultUid"), request.uid("uid"), wanted, expected
+        documents.put, request.actor, request.context.terms, request.uid("vaultUid"), request.uid("uid"), wanted, expected
     )
     return _response(request, document, sent=wanted)
 
@@ -59,7 +59,7 @@ async def delete(request: Request) -> Response:
     wanted = await request.read_body(wire.DeleteDocument)
     expected = request.expected(wanted.version)
     tombstone = await request.write(
-        documents.delete, request.actor, request.room.terms, request.uid("vaultUid"), request.uid("uid"), expected
+        documents.delete, request.actor, request.context.terms, request.uid("vaultUid"), request.uid("uid"), expected
     )
     tombstone = rules.seen_by(request.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
@@ -95,7 +95,7 @@ async def _wait(request: Request, wanted: Changes) -> None:
         return
     gone = asyncio.ensure_future(request.body.left())
     try:
-        await request.room.live.wait(request.actor, uid, wanted.wait, look, gone)
+        await request.context.live.wait(request.actor, uid, wanted.wait, look, gone)
         if gone.done():
             raise ClientDisconnected
     finally:

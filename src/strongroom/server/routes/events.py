@@ -36,7 +36,7 @@ async def vault(request: Request) -> Response:
     if request.method == "HEAD":
         await request.read(change_feed.open_vault, request.actor, uid)
         return headers_only()
-    return await request.room.live.vault(request.actor, partial(is_signed, request), uid, since)
+    return await request.context.live.vault(request.actor, partial(is_signed, request), uid, since)
 
 
 async def account(request: Request) -> Response:
@@ -44,8 +44,8 @@ async def account(request: Request) -> Response:
     since = _since(request)
     if request.method == "HEAD":
         return headers_only()
-    documents = request.room.variant.has_documents
-    return await request.room.live.account(request.actor, partial(is_signed, request), since, documents=documents)
+    documents = request.context.variant.has_documents
+    return await request.context.live.account(request.actor, partial(is_signed, request), since, documents=documents)
 
 
 _QUERY: Final = (("since", "integer", "Go on after this moment: the id of the last event that you have"),)

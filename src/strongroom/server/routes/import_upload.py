@@ -145,7 +145,7 @@ class Intake:
 
     def __init__(self, request: Request) -> None:
         self._call = request
-        self._file = File(request.room.clock())
+        self._file = File(request.context.clock())
         self._known = Mark(0, "", Tally())  # how far earlier attempts came
         self._done = False  # to the end, even
         self._stored = self._known
@@ -168,7 +168,7 @@ class Intake:
         if self._done:
             return await request.read(imports.of, request.actor)
         rest = file.header.id, self._batch(), file.header.clock, request.origin
-        return await request.write_long(imports.finish, request.actor, request.room.terms, *rest)
+        return await request.write_long(imports.finish, request.actor, request.context.terms, *rest)
 
     async def _line(self, raw: bytes) -> None:
         file = self._file
@@ -195,11 +195,11 @@ class Intake:
 
     async def _store(self) -> None:
         """Store what waits, and with it the mark up to here."""
-        room, file, batch = self._call.room, self._file, self._batch()
+        context, file, batch = self._call.context, self._file, self._batch()
         if not is_signed(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await self._call.write_long(imports.take, self._call.actor, room.terms, file.header.id, batch)
+        await self._call.write_long(imports.take, self._call.actor, context.terms, file.header.id, batch)
         self._stored = batch.mark
         self._waiting, self._size, file.reached = [], 0, {}
 
@@ -215,7 +215,7 @@ class Intake:
 
 def _admit(request: Request) -> None:
     """Refuse what is too large or no file at all, before anything is read."""
-    limit, declared = request.room.settings.import_max_bytes, request.header(b"content-length")
+    limit, declared = request.context.settings.import_max_bytes, request.header(b"content-length")
     if limit and declared is not None and int(declared) > limit:
         raise PayloadTooLarge(limit)
     if (request.header(b"content-type") or "").partition(";")[0].strip().lower() != LINES:
@@ -224,7 +224,7 @@ def _admit(request: Request) -> None:
 
 async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
     """The lines of the body, each with its end; the last one may have none."""
-    longest = request.room.settings.max_body_bytes + ENVELOPE
+    longest = request.context.settings.max_body_bytes + ENVELOPE
     pending, seen, number = bytearray(), 0, 1
     async with aclosing(_pieces(request)) as pieces:
         async for piece in pieces:
@@ -246,7 +246,7 @@ async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
 
 async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:
     """The body as it arrives. Only waiting for it counts against its time, not what is done with it meanwhile."""
-    limit = request.room.settings.import_max_bytes or None
+    limit = request.context.settings.import_max_bytes or None
     loop = asyncio.get_running_loop()
     got, waited = 0, 0.0
     more = True

@@ -26,10 +26,10 @@ def _response(request: Request, keyring: Keyring) -> Response:
 
 async def prelogin(request: Request) -> Response:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
-    room, address = request.room, request.counted_address
+    context, address = request.context, request.counted_address
     await request.read(login_throttle.admit_address, address)
     email = rules.normal_email((await request.read_body(wire.Prelogin)).email)
-    decoy = room.decoys.of(email)
+    decoy = context.decoys.of(email)
     found = await request.write(keyrings.ask, address, login_throttle.account_label(email), email)
     return json_response(wire.Derivation(descriptors.read(found or decoy)))
 

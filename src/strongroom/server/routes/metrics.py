@@ -18,7 +18,7 @@ from strongroom.server.timeouts import patience
 from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
-    from strongroom.server.context import Room
+    from strongroom.server.context import AppContext
 
 _PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
 _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
@@ -26,7 +26,7 @@ _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 async def get(request: Request) -> Response:
     """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
-    settings = request.room.settings
+    settings = request.context.settings
     if settings.metrics_port is not None or not settings.metrics_token:
         raise NotFound
     return await figures(request)
@@ -34,11 +34,11 @@ async def get(request: Request) -> Response:
 
 async def figures(request: Request) -> Response:
     """The figures on their own port, for anybody there unless a token is set."""
-    token = request.room.settings.metrics_token
+    token = request.context.settings.metrics_token
     if token and not hmac.compare_digest(b"bearer " + token, _lowered(request.headers.get(b"authorization", b""))):
         await request.write(login_throttle.failed_secret, request.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
-    return Response(await _exposition(request.room), content_type=_CONTENT_TYPE)
+    return Response(await _exposition(request.context), content_type=_CONTENT_TYPE)
 
 
 def _lowered(header: bytes) -> bytes:
@@ -46,30 +46,30 @@ def _lowered(header: bytes) -> bytes:
     return scheme.lower() + b" " + token
 
 
-async def _exposition(room: Room) -> bytes:
+async def _exposition(context: AppContext) -> bytes:
     """The figures of all processes of this node, and of its database, as Prometheus reads them."""
-    samples = metrics.sum_samples([room.samples(), *([] if room.place is None else room.place.others())])
-    checks = await room.readiness.checks()
-    samples["strongroom_ready"] = {"": float(all(checks.values()) and not room.stopping)}
-    engine = "postgresql" if room.settings.database_url else "sqlite"
+    samples = metrics.sum_samples([context.samples(), *([] if context.place is None else context.place.others())])
+    checks = await context.readiness.checks()
+    samples["strongroom_ready"] = {"": float(all(checks.values()) and not context.stopping)}
+    engine = "postgresql" if context.settings.database_url else "sqlite"
     labels = metrics.format_labels(
-        version=__version__, schema=schema.newest(), engine=engine, variant=room.variant.value
+        version=__version__, schema=schema.newest(), engine=engine, variant=context.variant.value
     )
     samples["strongroom_info"] = {labels: 1}
-    started = process.started_at(os.getpid() if room.place is None else os.getppid())
+    started = process.started_at(os.getpid() if context.place is None else os.getppid())
     if started is not None:
         samples["process_start_time_seconds"] = {"": started}
-    if room.certificate_expires is not None:
-        samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": room.certificate_expires}
+    if context.certificate_expires is not None:
+        samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": context.certificate_expires}
     try:
         async with await patience(_PATIENCE):
-            size, free = await room.database_bytes()
+            size, free = await context.database_bytes()
         samples["strongroom_database_bytes"] = {"": size}
         if free is not None:
             samples["strongroom_disk_free_bytes"] = {"": free}
     except (Refusal, OSError):  # the database is away: what is known is told all the same
         pass
-    backup = room.last_backup()
+    backup = context.last_backup()
     if backup is not None:
         samples["strongroom_backup_age_seconds"] = {"": max(0.0, time.time() - backup / 1000)}
         samples["strongroom_backup_success_timestamp_seconds"] = {"": backup / 1000}

@@ -15,20 +15,20 @@ from strongroom.server.response import Response, json_response
 
 async def log_in(request: Request) -> Response:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
-    room, address = request.room, request.counted_address
+    context, address = request.context, request.counted_address
     await request.read(login_throttle.admit_address, address)
     given = await request.read_body(wire.LogIn)
     email = rules.normal_email(given.email)
     account = login_throttle.account_label(email)
-    async with room.gate.attempt(f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)):
+    async with context.gate.attempt(f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)):
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
-        if not await room.password_matches(given.password, phc) or login is None or phc is None:
+        if not await context.password_matches(given.password, phc) or login is None or phc is None:
             await request.write(login_throttle.failed, address, account, login.id if login else None, request.origin)
             raise InvalidCredentials
-        anew = await room.hash_password(given.password) if credentials.is_outdated(phc) else None
-        now = room.clock()
-        pair = room.mint.pair(login.id, identifiers.new_uid(now), now)
+        anew = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
+        now = context.clock()
+        pair = context.mint.pair(login.id, identifiers.new_uid(now), now)
         await request.write(sessions.log_in, login, phc, anew, pair, request.origin, address, account)
     user = User(login.id, login.email)
     return json_response(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
@@ -36,7 +36,7 @@ async def log_in(request: Request) -> Response:
 
 async def refresh(request: Request) -> Response:
     """Exchange a refresh token for a new pair."""
-    room = request.room
+    context = request.context
     try:
         given = await request.read_body(wire.Refresh)
     except Refusal:
@@ -44,10 +44,10 @@ async def refresh(request: Request) -> Response:
             login_throttle.admit_address, request.counted_address
         )  # 429 comes before what is wrong with the body
         raise
-    now = room.clock()
-    claims = room.tokens.claims(given.refresh_token, "refresh", now)
+    now = context.clock()
+    claims = context.tokens.claims(given.refresh_token, "refresh", now)
     if claims is not None:
-        pair = room.mint.pair(claims.sub, claims.sid, now)
+        pair = context.mint.pair(claims.sub, claims.sid, now)
         if await request.write(sessions.refresh, claims, pair, request.origin):
             return json_response(wire.Tokens(pair.access_token, pair.refresh_token))
     await request.write(login_throttle.failed_secret, request.counted_address)

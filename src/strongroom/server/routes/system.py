@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 async def health(request: Request) -> Response:
     """The process is alive."""
-    return json_response(wire.Health("ok", request.room.clock(), request.room.epoch, __version__, schema.newest()))
+    return json_response(wire.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest()))
 
 
 async def ready(request: Request) -> Response:
     """The database takes writes, its schema is current, and so on. Looked at once a second at most."""
-    checks = await request.room.readiness.checks()
+    checks = await request.context.readiness.checks()
     good = all(checks.values())
     told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
-    if request.room.stopping:
+    if request.context.stopping:
         return json_response(wire.ReadyReport("stopping", told), 503)
     return json_response(wire.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
 

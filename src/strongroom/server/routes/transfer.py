@@ -34,7 +34,7 @@ async def export(request: Request) -> Response:
 
 async def _exported(request: Request) -> Chunks:
     """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
-    room, now = request.room, request.room.clock()
+    context, now = request.context, request.context.clock()
     counts: dict[type[wire.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
     digest = hashlib.sha256()
     out = bytearray()
@@ -42,7 +42,7 @@ async def _exported(request: Request) -> Chunks:
     async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.Kept], None]:
         nonlocal out
         clock = await exports.clock(tx, request.actor)
-        header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), room.epoch, now, clock)
+        header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), context.epoch, now, clock)
         out += wire.encode_lines([header])
         return exports.pages(tx, request.actor)
 

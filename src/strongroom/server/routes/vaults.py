@@ -41,7 +41,7 @@ def _response(request: Request, vault: Vault, status: int = 200, sent: wire.Body
 def _shown(request: Request, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
     """A vault as the caller may see it, who sent this with the request."""
     vault = rules.seen_by(request.actor, stored, sent)
-    blob = request.room.variant.has_blobs
+    blob = request.context.variant.has_blobs
     return wire.Vault(
         uid=vault.uid,
         name=vault.name,
@@ -49,7 +49,7 @@ def _shown(request: Request, stored: Vault, sent: wire.Body | None = None) -> wi
         updated_at=vault.updated_at,
         documents=vault.documents,
         bytes=vault.bytes,
-        epoch=request.room.epoch,
+        epoch=request.context.epoch,
         data=vault.data if blob else None,
         salt=vault.salt if blob else None,
     )
@@ -66,7 +66,7 @@ async def _listed(request: Request) -> Chunks:
     last, size = "", 0
 
     async def read(tx: Tx) -> AsyncGenerator[list[Vault], None]:
-        return vaults.list_(tx, request.actor, last, blobs=request.room.variant.has_blobs)
+        return vaults.list_(tx, request.actor, last, blobs=request.context.variant.has_blobs)
 
     async with Snapshot(request) as snapshot:
         pages = await snapshot.read(read)
@@ -88,8 +88,8 @@ async def _listed(request: Request) -> Chunks:
 
 async def create(request: Request) -> Response:
     """Make a vault."""
-    wanted = await request.read_body(_CREATE[request.room.variant])
-    vault, new = await request.write(vaults.create, request.actor, request.room.terms, wanted)
+    wanted = await request.read_body(_CREATE[request.context.variant])
+    vault, new = await request.write(vaults.create, request.actor, request.context.terms, wanted)
     return _response(request, vault, 201 if new else 200, wanted)
 
 
@@ -105,18 +105,18 @@ async def by_name(request: Request) -> Response:
 
 async def put(request: Request) -> Response:
     """Set a vault's blob, or its name, or both."""
-    wanted = await request.read_body(_PUT[request.room.variant])
+    wanted = await request.read_body(_PUT[request.context.variant])
     expected = request.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await request.write(vaults.change, request.actor, request.room.terms, request.uid("uid"), wanted, expected)
+    vault = await request.write(vaults.change, request.actor, request.context.terms, request.uid("uid"), wanted, expected)
     return _response(request, vault, sent=wanted)
 
 
 async def delete(request: Request) -> Response:
     """Delete a vault and all its documents."""
     expected = request.expected(None, of_vault=True)
-    await request.write_long(vaults.delete, request.actor, request.room.terms, request.uid("uid"), expected)
+    await request.write_long(vaults.delete, request.actor, request.context.terms, request.uid("uid"), expected)
     return json_response(wire.Done())
 
 

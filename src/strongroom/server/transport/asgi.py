@@ -60,7 +60,7 @@ async def _live(app: App, receive: Receive, send: Send) -> None:
 async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
     client = scope.get("client")
     request = Request(
-        app.room,
+        app.context,
         scope["method"],
         _raw_path(scope),
         scope.get("query_string", b""),

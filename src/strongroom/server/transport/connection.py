@@ -133,8 +133,8 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else "unix"
         self._state.connections.add(self)  # type: ignore[arg-type]
-        self.app.room.buffers.add(self)
-        self.app.room.meters.connections += 1
+        self.app.context.buffers.add(self)
+        self.app.context.meters.connections += 1
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
@@ -143,8 +143,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Tell those who still write to it, or read from it."""
         self._state.connections.discard(self)
-        self.app.room.buffers.remove(self)
-        self.app.room.meters.connections -= 1
+        self.app.context.buffers.remove(self)
+        self.app.context.meters.connections -= 1
         self._due = _NEVER
         for exchange in (self._in_hand, self._exchange, *self._queue):
             if exchange is not None:
@@ -209,7 +209,7 @@ class Connection(asyncio.Protocol):
         while data and not (self._last and self._last_is_here):
             if self._queue or self._drain is not None:
                 self._unparsed = data
-                self.app.room.buffers.grow(len(data))
+                self.app.context.buffers.grow(len(data))
                 break
             piece = data
             if len(data) > PARSE_AHEAD:
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         """The client does not read as fast as we send: nothing more is read from it, and nothing begun for it."""
         self._drain = self._loop.create_future()
         self._start_stall_timer()
-        self.app.room.buffers.grow(
+        self.app.context.buffers.grow(
             self._unsent if self._in_hand is None else int(self._in_hand.written * _ENCODER_OVERHEAD)
         )
         self.adjust_reading()
@@ -343,8 +343,8 @@ class Connection(asyncio.Protocol):
             self,
             self.app,
             self._desk,
-            Request(self.app.room, method, path, query, headers, self._client),
-            keep_alive=(version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.room.stopping),
+            Request(self.app.context, method, path, query, headers, self._client),
+            keep_alive=(version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.context.stopping),
             oldest=version == "1.0",
             wants_continue=version != "1.0" and _expects_continue(headers.get(b"expect")),
         )
@@ -369,7 +369,7 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is not None and not exchange.complete:
             exchange.feed(body)
-            self.app.room.buffers.grow(len(body))
+            self.app.context.buffers.grow(len(body))
 
     def on_message_complete(self) -> None:
         """The whole request is here."""
@@ -562,7 +562,7 @@ class Connection(asyncio.Protocol):
             elif exchange.more_body:
                 exchange.fail()
         else:
-            self.app.room.meters.turn_away(status)
+            self.app.context.meters.turn_away(status)
             body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
             head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
             retry = b"retry-after: 1\r\n" if status == 503 else b""

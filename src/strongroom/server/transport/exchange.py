@@ -206,7 +206,7 @@ class Exchange:
         self._running = self.run()
         if self.gone:
             self._be_awaited()
-        if self._app.room.db.waits:
+        if self._app.context.db.waits:
             self._become_a_task()
         else:
             self._go_on()
@@ -247,7 +247,7 @@ class Exchange:
             if self._response is not None:
                 self._response.ended = getattr(reason, "code", "cut")
         except Exception as error:  # noqa: BLE001 - a stream that broke off
-            self._app.room.log.fault(error, self.request.request_id)
+            self._app.context.log.fault(error, self.request.request_id)
         finally:
             self._desk.give(self, self._sent)
 
@@ -268,7 +268,7 @@ class Exchange:
 
     def break_off(self, error: Exception) -> None:
         """Something of this request failed that must not: say so, and let its connection go."""
-        self._app.room.log.fault(error, self.request.request_id)
+        self._app.context.log.fault(error, self.request.request_id)
         self._connection.abort()
         self._end()
 

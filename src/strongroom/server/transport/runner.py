@@ -116,7 +116,7 @@ class Runner:
         on_reloaded: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
-        room = self._room = app.room
+        context = self._room = app.context
         self._doors = doors
         self._reread = reread
         self._notifier = notifier
@@ -124,7 +124,7 @@ class Runner:
         self.url = doors.url
         self.started = threading.Event()
         self._on_started = on_started
-        most = room.settings.max_connections
+        most = context.settings.max_connections
         config = uvicorn.Config(
             partial(asgi.serve, app),
             interface="asgi3",
@@ -138,9 +138,9 @@ class Runner:
             timeout_graceful_shutdown=30,
         )
         config.load()
-        config.ssl = self._tls = listeners.tls(room.settings)
-        self._certificate = listeners.certificate_digest(room.settings)
-        room.certificate_expires = listeners.expiry(room.settings)
+        config.ssl = self._tls = listeners.tls(context.settings)
+        self._certificate = listeners.certificate_digest(context.settings)
+        context.certificate_expires = listeners.expiry(context.settings)
         self._uvicorn = _Uvicorn(config)
         self._uvicorn.on_started = self._started
         if notifier is not None:
@@ -148,12 +148,12 @@ class Runner:
         if beat is not None:
             self._uvicorn.beat, self._uvicorn.beat_seconds = beat
         self._uvicorn.on_draining = self._draining
-        self._uvicorn.on_stopping = room.live.stop
-        self._uvicorn.drain_seconds = room.settings.drain_seconds
+        self._uvicorn.on_stopping = context.live.stop
+        self._uvicorn.drain_seconds = context.settings.drain_seconds
         self._uvicorn.on_hangup = self.reload
-        self._uvicorn.sweep = lambda connections: sweep(connections, room.buffers, room.log)
+        self._uvicorn.sweep = lambda connections: sweep(connections, context.buffers, context.log)
         if doors.metrics is not None:
-            watching = App(room, routes.watching())
+            watching = App(context, routes.watching())
             self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
