@@ -151,7 +151,7 @@ def test_a_route_reaches_the_database_through_its_request(path: Path) -> None:
 
 def test_a_planted_way_around_the_request_is_caught() -> None:
     """A handler that tries to write without its caller being proven."""
-    tries = "async def delete(request):\n    await request.context.db.write(vaults.delete, request.actor, request.uid('uid'))\n"
+    tries = "async def delete(request):\n    await request.context.db.write(vaults.delete, request.actor, 'uid')\n"
     assert uses_the_database((SOURCE / "server" / "routes" / "vaults.py").read_text() + tries)
 
 

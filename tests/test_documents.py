@@ -389,7 +389,7 @@ def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     named = set(coded(told["Answer"]))
     named |= fields_of(wire.Vault) if "the vault" in told["Answer"] else set()
     named |= fields_of(Document) if re.search("the (document|tombstone)", told["Answer"]) else set()
-    assert fields_of(endpoint.answers) <= named
+    assert fields_of(endpoint.response_type) <= named
 
 
 def test_the_reference_has_every_error() -> None:

@@ -52,16 +52,16 @@ def plant() -> None:
     """Let a request burn processor time on the loop, as no request may."""
     from strongroom.server.app import App
 
-    answer = App.answer
+    handle = App.handle
 
-    async def slow(self: App, call: Any) -> Any:
-        if call.path == b"/health":
+    async def slow(self: App, request: Any) -> Any:
+        if request.path == b"/health":
             began = time.thread_time()
             while time.thread_time() - began < PLANTED:
                 pass
-        return await answer(self, call)
+        return await handle(self, request)
 
-    App.answer = slow  # type: ignore[method-assign]
+    App.handle = slow  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.server.test_doors import certificate, running
+from tests.server.test_listeners import certificate, running
 from tests.support.raw_http import Response, connected, request, responses, until_closed
 from tests.support.waiting import until
 

@@ -18,7 +18,7 @@ from strongroom.cli.terminal import Stop
 from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.sampling import one_of
-from tests.server.test_doors import certificate, running
+from tests.server.test_listeners import certificate, running
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
 from tests.support.waiting import until

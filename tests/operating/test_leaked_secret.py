@@ -16,7 +16,7 @@ import pytest
 
 from strongroom.credentials import Claims, Tokens
 from strongroom.identifiers import new_uid
-from tests.server.test_doors import PASSWORD, logged, running
+from tests.server.test_listeners import PASSWORD, logged, running
 from tests.support.raw_http import connected, request, responses, rest
 from tests.support.waiting import until
 

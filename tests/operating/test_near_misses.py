@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.cli.configuration import Configuration
 from strongroom.options import SETTINGS_FILE, TABLE
-from tests.server.test_doors import running
+from tests.server.test_listeners import running
 from tests.support.command_line import strongroom
 from tests.support.ports import free_port
 

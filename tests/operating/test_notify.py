@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.test_doors import running
+from tests.server.test_listeners import running
 from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}

@@ -18,7 +18,7 @@ import pytest
 
 from strongroom.options import TABLE
 from tests.postgres import postgres
-from tests.server.test_doors import logged, running
+from tests.server.test_listeners import logged, running
 from tests.support import processes
 from tests.support.ports import free_port
 from tests.support.waiting import until

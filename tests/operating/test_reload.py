@@ -13,7 +13,7 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.reloading import TAKEN
-from tests.server.test_doors import PASSWORD, anew, certificate, running
+from tests.server.test_listeners import PASSWORD, anew, certificate, running
 from tests.support.waiting import until
 
 FIRST, SECOND = "first secret, long enough to sign with", "second secret, long enough to sign with"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.server.test_doors import running
+from tests.server.test_listeners import running
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.waiting import until
 

@@ -16,7 +16,7 @@ import yaml
 from strongroom import __version__, errors
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.store.queries import schema
-from tests.server.test_doors import certificate, running
+from tests.server.test_listeners import certificate, running
 from tests.server.test_metrics import figures
 from tests.support import processes
 from tests.support.waiting import until

@@ -14,7 +14,7 @@ from strongroom.credentials import Tokens
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
 from strongroom.server import app, authentication
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.routing import Router
 from strongroom.store.statement import Sql
 from tests.security.stage import Stage

@@ -25,8 +25,8 @@ from strongroom import Server, create_server
 from strongroom.server import routes
 from strongroom.server.app import App
 from strongroom.server.context import AppContext
-from strongroom.server.request import Access, Request, Endpoint
-from strongroom.server.response import Response, Chunks
+from strongroom.server.request import Access, Endpoint, Request
+from strongroom.server.response import Chunks, Response
 from strongroom.server.routing import Router
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET

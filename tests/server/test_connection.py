@@ -163,7 +163,7 @@ def test_requests_that_were_never_begun_are_freed_when_their_connection_ends(
 
 
 def _requests(request_id: str) -> int:
-    return sum(isinstance(thing, Exchange) and thing.call.request_id == request_id for thing in gc.get_objects())
+    return sum(isinstance(thing, Exchange) and thing.request.request_id == request_id for thing in gc.get_objects())
 
 
 def test_one_that_waits_holds_up_none_that_came_with_it(port: int) -> None:
@@ -205,7 +205,7 @@ def test_a_fault_in_one_request_is_not_the_others(
     real = getattr(Exchange, step)
 
     def breaks(exchange: Exchange) -> None:
-        if exchange.call.request_id == "bad":
+        if exchange.request.request_id == "bad":
             raise RuntimeError("planted")
         real(exchange)
 

@@ -14,8 +14,8 @@ import httpx2
 import pytest
 
 from strongroom.server.backup_schedule import name_at
-from strongroom.server.monitoring.metrics import FAMILIES, Meters
-from strongroom.server.monitoring.shared_metrics import Board, Place
+from strongroom.server.monitoring.metrics import FAMILIES, Metrics
+from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
 from tests.conftest import Open, runs
 from tests.contract.harness import Server
 from tests.following import following
@@ -193,7 +193,7 @@ async def test_the_age_of_a_backup_is_told_once_there_is_one(house: Open, tmp_pa
 
 def test_counting_costs_next_to_nothing() -> None:
     """Not many times what it takes to add one to a number in a dict: the best of many short runs of both."""
-    meters, route = Meters(), "/vaults/{vaultUid}/documents"
+    metrics, route = Metrics(), "/vaults/{vaultUid}/documents"
     counts: dict[tuple[str, str], int] = {}
 
     def least() -> None:
@@ -202,22 +202,22 @@ def test_counting_costs_next_to_nothing() -> None:
     def best(work: Callable[[], None]) -> float:
         return min(timeit.repeat(work, number=500, repeat=300))
 
-    assert best(lambda: meters.request("GET", route, 200, 0.0007)) < 4 * best(least)
+    assert best(lambda: metrics.request("GET", route, 200, 0.0007)) < 4 * best(least)
 
 
 def test_a_process_that_takes_anothers_place_counts_on() -> None:
     """What both counted is the sum; gauges are only those of the living. A torn writing is not believed."""
-    board = Board(2)
-    assert Place(board, 0).before() == {}
+    shared = SharedMetrics(2)
+    assert MetricsSlot(shared, 0).before() == {}
     first = {"strongroom_requests_total": {"{a}": 5.0}, "strongroom_connections": {"": 9.0}}
-    Place(board, 0).write(first)
-    assert Place(board, 1).others() == [first]
-    meters = Meters()
-    meters.go_on_from(Place(board, 0).before())
-    assert meters._before == {"strongroom_requests_total": {"{a}": 5.0}}
-    board._memory[10] ^= 1
-    assert Place(board, 1).others() == [first]
-    assert Board(1).read(0) == {}
+    MetricsSlot(shared, 0).write(first)
+    assert MetricsSlot(shared, 1).others() == [first]
+    metrics = Metrics()
+    metrics.go_on_from(MetricsSlot(shared, 0).before())
+    assert metrics._before == {"strongroom_requests_total": {"{a}": 5.0}}
+    shared._memory[10] ^= 1
+    assert MetricsSlot(shared, 1).others() == [first]
+    assert SharedMetrics(1).read(0) == {}
     assert len({name for name, _, _ in FAMILIES}) == len(FAMILIES)
 
 

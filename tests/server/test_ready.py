@@ -110,7 +110,7 @@ async def test_slow_hashing_is_ready_and_hashing_that_stands_still_is_not(
     """A busy machine takes seconds for a password; threads that never finish leave none that could begin."""
     going_on = threading.Event()
     monkeypatch.setattr(credentials, "hash_password", lambda _: going_on.wait(60))
-    monkeypatch.setattr(passwords, "_PATIENCE", 0.2)
+    monkeypatch.setattr(passwords, "_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(readiness, "LASTS", 0)
     async with house() as h:
         try:

@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.errors import Unavailable
 from strongroom.server.client_address import counted_address
-from strongroom.server.limits import Gate
+from strongroom.server.limits import AttemptGate
 from tests.conftest import House, Open, runs
 from tests.support.internals import context_of
 from tests.support.waiting import until_async
@@ -52,7 +52,7 @@ async def test_a_volley_of_right_passwords_all_get_in(house: Open) -> None:
 @runs
 async def test_the_gate_forgets_whoever_has_left() -> None:
     """A gate that remembered every name would be a leak."""
-    gate = Gate()
+    gate = AttemptGate()
 
     async def attempt() -> None:
         async with gate.attempt("name", room):

@@ -22,7 +22,7 @@ from strongroom.store import open_database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.server.monitoring.shared_metrics import Place
+    from strongroom.server.monitoring.shared_metrics import MetricsSlot
     from strongroom.server.transport.asgi import Receive, Scope, Send
     from strongroom.server.transport.runner import Runner
 
@@ -52,14 +52,14 @@ class Server:
         from strongroom.server import notify
         from strongroom.server.transport import listeners, runner
 
-        doors = listeners.open_doors(self.settings, host, port)
+        opened = listeners.open_listeners(self.settings, host, port)
         try:
-            told = self.settings, self.data_lies_in, doors
+            told = self.settings, self.data_lies_in, opened
             announce = partial(listeners.announce, *told)
-            self._runner = runner.Runner(self._app, doors, announce, reread, notifier=notify.Notifier())
+            self._runner = runner.Runner(self._app, opened, announce, reread, notifier=notify.Notifier())
             self._runner.run()
         finally:
-            doors.close()
+            opened.close()
 
     def close(self) -> None:
         """Ask a listening server to finish; safe to call from another thread."""
@@ -101,7 +101,7 @@ def open_server(
     *,
     log: Log | None = None,
     clock: Callable[[], int] = _clock,
-    place: Place | None = None,
+    metrics_slot: MetricsSlot | None = None,
     examine: bool = True,
     migrate: bool = True,
     wait: int = 0,
@@ -111,7 +111,7 @@ def open_server(
     A database that cannot be reached is waited for, for so many seconds.
     """
     if wait:
-        given: dict[str, Any] = {"clock": clock, "place": place, "examine": examine, "migrate": migrate}
+        given: dict[str, Any] = {"clock": clock, "metrics_slot": metrics_slot, "examine": examine, "migrate": migrate}
         return opening.retry(partial(open_server, settings, log=log, **given), wait, log)
     db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate, recover=True)
     if db.notice is not None:
@@ -120,7 +120,7 @@ def open_server(
     if examine:
         db.examine()
     decoys = Decoys(db.at_start(epochs.decoy_secret))
-    return Server(AppContext(settings, db, clock, log or Silent(), db.at_start(epochs.epoch), decoys, place))
+    return Server(AppContext(settings, db, clock, log or Silent(), db.at_start(epochs.epoch), decoys, metrics_slot))
 
 
 def create_server(

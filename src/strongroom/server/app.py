@@ -18,19 +18,19 @@ from strongroom.errors import (
     Unavailable,
 )
 from strongroom.server import memory, routes
-from strongroom.server.authentication import authenticate, recognised, settle
+from strongroom.server.authentication import authenticate, finish_session_check, from_cached_token
 from strongroom.server.backup_schedule import Schedule
 from strongroom.server.cors import Cors
 from strongroom.server.monitoring import tracing
-from strongroom.server.request import NOBODY, Access, Request, Endpoint, ClientDisconnected
-from strongroom.server.response import Response, Header, refusal_response
+from strongroom.server.request import NOBODY, Access, ClientDisconnected, Endpoint, Request
+from strongroom.server.response import Header, Response, refusal_response
 from strongroom.server.routing import Router
 from strongroom.store import Orphan
 
 if TYPE_CHECKING:
     from strongroom.model import ApiKey
     from strongroom.server.context import AppContext
-    from strongroom.server.monitoring.shared_metrics import Place
+    from strongroom.server.monitoring.shared_metrics import MetricsSlot
 
 _PURGE_SECONDS: Final = 600
 _REST: Final = 4  # times as long as a step took, before the next
@@ -57,10 +57,12 @@ class App:
         self._traces = tracing.begin(self.context.log)
         returning = memory.return_free_memory(self.context.db.release_memory)
         self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(returning)]
-        if self.context.place is not None:
-            self._chores.append(asyncio.create_task(self._tell(self.context.place)))
+        if self.context.metrics_slot is not None:
+            self._chores.append(asyncio.create_task(self._tell(self.context.metrics_slot)))
         if self.context.settings.backup_dir:
-            schedule = Schedule(self.context.settings, self.context.clock, self.context.log, self.context.meters.backup_failed)
+            schedule = Schedule(
+                self.context.settings, self.context.clock, self.context.log, self.context.metrics.backup_failed
+            )
             self._chores.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:
@@ -93,10 +95,10 @@ class App:
                 return
             await asyncio.sleep(_REST * (time.monotonic() - began))
 
-    async def _tell(self, place: Place) -> None:
+    async def _tell(self, metrics_slot: MetricsSlot) -> None:
         """Tell the other processes of this server what was counted here."""
         while True:
-            place.write(self.context.samples())
+            metrics_slot.write(self.context.samples())
             await asyncio.sleep(_TELL_SECONDS)
 
     async def handle(self, request: Request) -> Response | None:
@@ -106,14 +108,16 @@ class App:
             request.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
                 now = self.context.clock()
-                actor = request.actor = recognised(request, now) or await authenticate(request)
+                actor = request.actor = from_cached_token(request, now) or await authenticate(request)
                 request.recheck = authenticate
-                self.context.meter.count(actor.user_id, now)
+                self.context.rate_limit.count(actor.user_id, now)
                 if actor.key is not None:
                     _require(actor.key, endpoint)
             response = await self._handled(request, endpoint)
         except MethodNotAllowed as refusal:
-            response = self._options(request, refusal) if request.method == "OPTIONS" else self._refuse(refusal, request)
+            response = (
+                self._options(request, refusal) if request.method == "OPTIONS" else self._refuse(refusal, request)
+            )
         except Refusal as refusal:
             response = self._refuse(refusal, request)
         except Orphan:  # the account was deleted while this was under way
@@ -137,13 +141,13 @@ class App:
         except Unavailable:
             raise  # which tells nothing of what is stored, and would only be met again
         except Refusal:
-            await settle(request)
+            await finish_session_check(request)
             raise
-        await settle(request)
+        await finish_session_check(request)
         return response
 
     def _refuse(self, refusal: Refusal, request: Request) -> Response:
-        self.context.meters.refusal(refusal.code)
+        self.context.metrics.refusal(refusal.code)
         if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
             self._told_full = time.monotonic()
             self.context.log.say("error", "The disk of the database is full: writes are refused until there is room.")
@@ -169,7 +173,7 @@ class App:
         seconds = time.perf_counter() - request.started
         route = "-" if request.endpoint is None else request.endpoint.path
         method = "-" if request.endpoint is None else request.endpoint.method
-        self.context.meters.request(method, route, status, seconds if ended is None else None)
+        self.context.metrics.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
             known = request.endpoint is not None
             parent = (

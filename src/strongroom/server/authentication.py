@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strongroom.server.request import Request
 
 
-def recognised(request: Request, now: int) -> Actor | None:
+def from_cached_token(request: Request, now: int) -> Actor | None:
     """The one whose token was found good before; that its session is open is proven with what is read or written."""
     claims = request.context.tokens.remembered(request.headers.get(b"authorization", b""), now)
     return None if claims is None else _to_be_proven(request, claims)
@@ -53,7 +53,9 @@ async def authenticate(request: Request) -> Actor:
 
 def is_signed(request: Request) -> bool:
     """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
-    return request.actor.key is not None or request.context.tokens.signed(_bearer(request.headers.get(b"authorization", b"")))
+    return request.actor.key is not None or request.context.tokens.signed(
+        _bearer(request.headers.get(b"authorization", b""))
+    )
 
 
 async def require_still(request: Request) -> None:
@@ -63,7 +65,7 @@ async def require_still(request: Request) -> None:
     await request.context.db.read(sessions.require_open, request.actor)
 
 
-async def settle(request: Request) -> None:
+async def finish_session_check(request: Request) -> None:
     """Prove the one who called, if nothing that was read has done so, and note the use."""
     proof, actor = request.proof, request.actor
     if proof is None or actor.session_id is None:
@@ -113,7 +115,7 @@ async def proven(request: Request, password: str) -> AsyncIterator[str]:
     address = request.counted_address
     login = await request.read(accounts.for_proof, request.actor)
     account = login_throttle.account_label(login.email)
-    async with request.context.gate.attempt(
+    async with request.context.attempts.attempt(
         f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
     ):
         if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):

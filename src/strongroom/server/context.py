@@ -12,9 +12,9 @@ from strongroom.model import Keeping, Terms
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
-from strongroom.server.limits import Gate, Meter
+from strongroom.server.limits import AttemptGate, RateLimit
 from strongroom.server.live import Hub
-from strongroom.server.monitoring.metrics import Meters
+from strongroom.server.monitoring.metrics import Metrics
 from strongroom.server.monitoring.readiness import Readiness
 from strongroom.server.passwords import PasswordPool
 from strongroom.server.snapshot_slots import PLACES_EACH, SnapshotSlots
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from strongroom.descriptors import Decoys
     from strongroom.model import Variant
     from strongroom.server.monitoring.log import Log
-    from strongroom.server.monitoring.shared_metrics import Place, Samples
+    from strongroom.server.monitoring.shared_metrics import MetricsSlot, Samples
     from strongroom.server.settings import Settings
     from strongroom.store import Database
 
@@ -46,7 +46,7 @@ class AppContext:
         log: Log,
         epoch: str,
         decoys: Decoys,
-        place: Place | None = None,
+        metrics_slot: MetricsSlot | None = None,
     ) -> None:
         self.settings = settings
         self.db = db
@@ -62,13 +62,13 @@ class AppContext:
         self.live = Hub(db, clock, log, epoch)
         self.certificate_expires: float | None = None  # of the one that is served, in seconds since 1970
         self.stopping = False  # it was told to stop: nobody is to send it more
-        self.place = place  # where this process's figures are told to the others
-        self.meters = Meters()
-        if place is not None:
-            self.meters.go_on_from(place.before())
+        self.metrics_slot = metrics_slot  # where this process's figures are told to the others
+        self.metrics = Metrics()
+        if metrics_slot is not None:
+            self.metrics.go_on_from(metrics_slot.before())
         self.buffers = BufferBudget(max(settings.buffer_bytes, BODIES_AT_ONCE * settings.max_body_bytes))
-        self.gate = Gate()
-        self.meter = Meter(settings.rate_limit)
+        self.attempts = AttemptGate()
+        self.rate_limit = RateLimit(settings.rate_limit)
         pool = settings.db_pool if settings.database_url else None
         lists = LISTS_AT_ONCE if pool is None else max(1, pool // 2)
         self.lists = SnapshotSlots(lists, each=max(1, min(PLACES_EACH, lists // 2)))
@@ -90,7 +90,7 @@ class AppContext:
         """What this process has counted."""
         lists = self.lists.waiting + self.exports.waiting
         waiting = {"writes": self.db.waiting, "passwords": self.passwords.waiting, "lists": lists}
-        return self.meters.samples(self.db, waiting, self.live.streams, self.buffers)
+        return self.metrics.samples(self.db, waiting, self.live.streams, self.buffers)
 
     async def database_bytes(self) -> tuple[int, int | None]:
         """How many bytes the database takes, and how many are free on its disk, where that is known."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 
-class Gate:
+class AttemptGate:
     """Lets in only as many attempts at once as could all fail without passing the limit; the others wait their turn.
 
     Without it, a hundred guesses sent at the same moment would all be checked before the first is counted.
@@ -24,11 +24,11 @@ class Gate:
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def attempt(self, name: str, room: Callable[[], Awaitable[int]]) -> AsyncIterator[None]:
-        """Wait until there is room for one more attempt under this name; `room` says how many may fail, or refuses."""
+    async def attempt(self, name: str, attempts_left: Callable[[], Awaitable[int]]) -> AsyncIterator[None]:
+        """Wait until one more attempt fits under this name; `attempts_left` says how many may fail, or refuses."""
         self._inside[name] = self._inside.get(name, 0) + 1
         try:
-            while await room() < self._inside[name]:
+            while await attempts_left() < self._inside[name]:
                 await self._wait(name)
             yield
         finally:
@@ -57,7 +57,7 @@ class Gate:
             self._waiting.pop(name, None)
 
 
-class Meter:
+class RateLimit:
     """Counts an account's requests of the current minute, in this process."""
 
     def __init__(self, most: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom import credentials
 from strongroom.errors import Unavailable
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_WAITING: Final = 128  # passwords that wait; more would only make everybody wait longer
 PROVEN_SECONDS: Final = 30.0  # that a finished hash proves that the threads work
-_PATIENCE: Final = 2.0  # seconds for a probe
+_TIMEOUT_SECONDS: Final = 2.0  # seconds for a probe
 
 
 class PasswordPool:
@@ -60,7 +60,7 @@ class PasswordPool:
         if began - self._proven_at < PROVEN_SECONDS:
             return True
         try:
-            async with await patience(_PATIENCE):
+            async with await timeout(_TIMEOUT_SECONDS):
                 await self.run(credentials.hash_password, "a probe")
         except (Unavailable, TimeoutError):
             return max(self._begun_at, self._proven_at) >= began

@@ -26,8 +26,8 @@ from strongroom.errors import (
 from strongroom.model import Actor, Expected, Origin, Permission
 from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.client_address import client_address, counted_address, is_one_of
-from strongroom.server.response import JSON, Response, Header
-from strongroom.server.timeouts import patience
+from strongroom.server.response import JSON, Header, Response
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from strongroom.server.context import AppContext
@@ -81,7 +81,13 @@ class Request:
     )
 
     def __init__(
-        self, context: AppContext, method: str, path: bytes, query_string: bytes, headers: dict[bytes, bytes], client: str | None
+        self,
+        context: AppContext,
+        method: str,
+        path: bytes,
+        query_string: bytes,
+        headers: dict[bytes, bytes],
+        client: str | None,
     ) -> None:
         self.context = context
         self.method = method
@@ -200,7 +206,7 @@ class Request:
         """The bytes of the body; it has a time to arrive, and more for each byte of it."""
         gathered, began = bytearray(), asyncio.get_running_loop().time()
         try:
-            async with await patience(BODY_SECONDS) as limit_of_time:
+            async with await timeout(BODY_SECONDS) as limit_of_time:
                 while True:
                     piece, more = await self.body.more()
                     if len(gathered) + len(piece) > limit:

@@ -1,17 +1,17 @@
-"""How long something may take. Only a task can be told that its time is over, and not every request is one."""
+"""Timeouts for requests: `asyncio.timeout` needs a task, and not every request runs as one."""
 
 from __future__ import annotations
 
 import asyncio
 
 
-async def in_a_task() -> None:
-    """Go on as a task; see `Exchange.begin`, which takes a bare turn of the loop as the wish to become one."""
+async def become_task() -> None:
+    """Continue as a task; `Exchange.begin` creates one for a coroutine that yields without a future."""
     if asyncio.current_task() is None:
         await asyncio.sleep(0)
 
 
-async def patience(seconds: float) -> asyncio.Timeout:
-    """A limit on what is done within it, to be entered with `async with await`; beyond it comes TimeoutError."""
-    await in_a_task()
+async def timeout(seconds: float) -> asyncio.Timeout:
+    """A timeout, entered with `async with await`; raises TimeoutError when it expires."""
+    await become_task()
     return asyncio.timeout(seconds)

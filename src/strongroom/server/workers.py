@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.server import open_server
 from strongroom.server.monitoring.log import to_stderr
-from strongroom.server.monitoring.shared_metrics import Board, Place
+from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
 from strongroom.server.notify import Notifier
 from strongroom.server.reloading import renewed
 from strongroom.server.settings import BadSetting
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from strongroom.server.monitoring.log import Log
     from strongroom.server.settings import Settings
-    from strongroom.server.transport.listeners import Doors
+    from strongroom.server.transport.listeners import Listeners
 
 _TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -41,7 +41,7 @@ class _Workers:
     def __init__(
         self,
         settings: Settings,
-        doors: Doors,
+        opened: Listeners,
         data: str,
         reread: Callable[[], Settings] | None = None,
         *,
@@ -50,9 +50,9 @@ class _Workers:
         self._settings = settings
         self._migrate = migrate
         self._data = data
-        self._doors = doors
+        self._listeners = opened
         self._reread = reread
-        self._board = Board(settings.workers)
+        self._metrics = SharedMetrics(settings.workers)
         self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
         self._stopping = False
         self._hung_up = False  # in a new process: told to read secrets anew before it could
@@ -76,8 +76,8 @@ class _Workers:
             signal.signal(number, lambda number, _: self._received.add(number))  # the watch obeys, never amid a fork
         signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes the watch
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        for place in range(self._settings.workers):
-            self._fork(place)
+        for slot in range(self._settings.workers):
+            self._fork(slot)
         return self._watch()
 
     def _watch(self) -> int:
@@ -90,8 +90,8 @@ class _Workers:
             if self._ready_read in readable:
                 self._note_ready(os.read(self._ready_read, 4096))
             for pid, status in self._ended():
-                began, place = self._started.pop(pid, (0.0, -1))
-                if self._stopping or place < 0:  # a child that is none of the workers: of a shell before, or an orphan
+                began, slot = self._started.pop(pid, (0.0, -1))
+                if self._stopping or slot < 0:  # a child that is none of the workers: of a shell before, or an orphan
                     continue
                 self._own_log.say(
                     "error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}"
@@ -101,7 +101,7 @@ class _Workers:
                     code = DAMAGED_EXIT if damaged else 1
                     self._stop()
                 else:
-                    self._fork(place)
+                    self._fork(slot)
             self._give_sign_of_life()
         return code
 
@@ -120,21 +120,21 @@ class _Workers:
             while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
                 yield ended
 
-    def _note_ready(self, places: bytes) -> None:
+    def _note_ready(self, slots: bytes) -> None:
         """Those of these places have begun to serve, or have reloaded, once or more: once all have, that is told."""
-        self._ready |= set(places)
+        self._ready |= set(slots)
         if len(self._ready) < self._settings.workers:
             return
         self._ready.clear()
         if not self._announced:
             self._announced = True
-            listeners.announce(self._settings, self._data, self._doors)
+            listeners.announce(self._settings, self._data, self._listeners)
         self._notifier.ready()
 
     def _give_sign_of_life(self) -> None:
         """Tell systemd that all is well, if every worker has given a sign of life lately, or is just starting."""
         now = time.monotonic()
-        if self._notifier.every and now >= self._next_sign and now - min(self._board.beats()) < self._notifier.every:
+        if self._notifier.every and now >= self._next_sign and now - min(self._metrics.beats()) < self._notifier.every:
             self._notifier.alive()
             self._next_sign = now + self._notifier.every * 0.9
 
@@ -142,7 +142,7 @@ class _Workers:
         if not self._stopping:
             self._notifier.stopping()
         self._stopping = True
-        self._doors.release()
+        self._listeners.release()
         self._send(signal.SIGTERM)
 
     def _hang_up(self) -> None:
@@ -159,12 +159,12 @@ class _Workers:
             with suppress(ProcessLookupError):  # it has just ended
                 os.kill(pid, number)
 
-    def _fork(self, place: int) -> None:
-        self._board.beat(place, math.inf)  # it is starting
+    def _fork(self, slot: int) -> None:
+        self._metrics.beat(slot, math.inf)  # it is starting
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the new process knows what to do about one
         pid = os.fork()
         if pid:
-            self._started[pid] = time.monotonic(), place
+            self._started[pid] = time.monotonic(), slot
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return
         signal.set_wakeup_fd(-1)
@@ -174,7 +174,7 @@ class _Workers:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         code = 1
         try:
-            self._serve(place)
+            self._serve(slot)
             code = 0
         finally:
             os._exit(code)
@@ -183,25 +183,25 @@ class _Workers:
         """In the new process, before it serves: secrets are to be read anew as soon as it does."""
         self._hung_up = True
 
-    def _serve(self, place: int) -> None:
+    def _serve(self, slot: int) -> None:
         """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
         os.setpgid(0, 0)
         os.close(self._life_write)
         server = open_server(
             self._settings,
             log=self._log(),
-            place=Place(self._board, place),
+            metrics_slot=MetricsSlot(self._metrics, slot),
             examine=False,
             migrate=self._migrate,
             wait=self._settings.db_wait_seconds,
         )
-        beats = partial(self._board.beat, place), min(1.0, self._notifier.every / 4)
+        beats = partial(self._metrics.beat, slot), min(1.0, self._notifier.every / 4)
 
         def told() -> None:
             """Say to the one that watches that this one serves, or has reloaded."""
-            os.write(self._ready_write, bytes([place]))
+            os.write(self._ready_write, bytes([slot]))
 
-        runner = Runner(server.app, self._doors, told, self._reread, beat=beats, on_reloaded=told)
+        runner = Runner(server.app, self._listeners, told, self._reread, beat=beats, on_reloaded=told)
         runner.reload_at_start = lambda: self._hung_up
 
         def follow() -> None:
@@ -220,8 +220,8 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, mig
     data = server.data_lies_in
     asyncio.run(server.release())
     listeners.tls(settings)  # a certificate that cannot be read is a sentence too
-    doors = listeners.open_doors(settings)
+    opened = listeners.open_listeners(settings)
     try:
-        return _Workers(settings, doors, data, reread, migrate=migrate).run()
+        return _Workers(settings, opened, data, reread, migrate=migrate).run()
     finally:
-        doors.close()
+        opened.close()

@@ -8,7 +8,7 @@ from posixpath import join
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
 from strongroom.server.destinations.protocol import HALF, CannotSend, edges_of
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -76,7 +76,7 @@ class Sftp:
         """
         async with self._in_words(), self._sftp.open(self._of(path.name), "rb") as file:
             for offset, piece in edges_of(path).items():
-                async with await patience(_STALLED):
+                async with await timeout(_STALLED):
                     if await file.read(len(piece), offset) != piece:
                         return False
         return True
@@ -93,10 +93,10 @@ class Sftp:
                 with path.open("rb") as source:
                     while piece := source.read(_PIECE):
                         digest.update(piece)
-                        async with await patience(_STALLED):
+                        async with await timeout(_STALLED):
                             await target.write(piece)
                 with suppress(ssh.SFTPOpUnsupported):
-                    async with await patience(_STALLED):
+                    async with await timeout(_STALLED):
                         await target.fsync()
             if await self._digest_of(half) != digest.digest():
                 await self._sftp.remove(half)
@@ -126,7 +126,7 @@ class Sftp:
         return digest.digest()
 
     async def _piece_of(self, file: Any) -> bytes:
-        async with await patience(_STALLED):
+        async with await timeout(_STALLED):
             piece: bytes = await file.read(_PIECE)
         return piece
 

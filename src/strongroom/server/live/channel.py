@@ -11,7 +11,7 @@ from strongroom.actions import change_feed
 from strongroom.errors import Refusal
 from strongroom.server.live.change_source import TooFar
 from strongroom.server.live.sse import framed
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 from strongroom.wire import Ending
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Channel:
         left = self._rest_until - time.monotonic()
         if left > 0:
             with suppress(TimeoutError):
-                async with await patience(left):
+                async with await timeout(left):
                     await self._hurry.wait()
         self._hurry.clear()
 

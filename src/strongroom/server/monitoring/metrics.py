@@ -62,7 +62,7 @@ class _Cell:
         self.latency = Histogram(SECONDS)
 
 
-class Meters:
+class Metrics:
     """The numbers of one process."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.actions import epochs
 from strongroom.errors import Refusal
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from strongroom.store import Database
 
 LASTS: Final = 1.0  # seconds that an answer holds: however many ask, the database is written to once
-_PATIENCE: Final = 2.0  # seconds; whoever asks does not wait long either
+_TIMEOUT_SECONDS: Final = 2.0  # seconds; whoever asks does not wait long either
 
 
 class Readiness:
@@ -49,7 +49,7 @@ class Readiness:
     async def _probe(self) -> bool | None:
         """Write; whether the schema is current, or None where nothing can be written."""
         try:
-            async with await patience(_PATIENCE):
+            async with await timeout(_TIMEOUT_SECONDS):
                 return await self._db.write(epochs.probe)
         except (Refusal, TimeoutError):
             return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
 
 _WANTED: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_PATIENCE: Final = 3.0  # seconds at the end to send what has gathered
+_TIMEOUT_SECONDS: Final = 3.0  # seconds at the end to send what has gathered
 
 
 def begin(log: Log) -> Traces | None:
@@ -71,4 +71,4 @@ class Traces:
         """Send what has gathered, and wait for that, but not for ever."""
         ending = threading.Thread(target=self._provider.shutdown, daemon=True)
         ending.start()
-        ending.join(_PATIENCE)
+        ending.join(_TIMEOUT_SECONDS)

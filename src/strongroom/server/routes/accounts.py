@@ -8,7 +8,7 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
 from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Request, Endpoint, integer
+from strongroom.server.request import Access, Endpoint, Request, integer
 from strongroom.server.response import Response, json_response
 
 MOST_EVENTS: Final = 1_000  # in one answer

@@ -7,7 +7,7 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import batches
 from strongroom.model import Permission
-from strongroom.server.request import Request, Endpoint
+from strongroom.server.request import Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 SMALL: Final = 16  # operations that may share a commit with other writes; more have one to themselves

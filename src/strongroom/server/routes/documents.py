@@ -11,8 +11,8 @@ from strongroom.actions import documents
 from strongroom.actions.documents import Changes
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.request import Request, Endpoint, ClientDisconnected, integer
-from strongroom.server.response import CHUNK, Response, json_response, items, streamed
+from strongroom.server.request import ClientDisconnected, Endpoint, Request, integer
+from strongroom.server.response import CHUNK, Response, items, json_response, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ def _response(request: Request, document: Document, status: int = 200, sent: wir
 async def create(request: Request) -> Response:
     """Add a document."""
     wanted = await request.read_body(wire.CreateDocument)
-    document, new = await request.write(documents.create, request.actor, request.context.terms, request.uid("vaultUid"), wanted)
+    document, new = await request.write(
+        documents.create, request.actor, request.context.terms, request.uid("vaultUid"), wanted
+    )
     return _response(request, document, 201 if new else 200, wanted)
 
 
@@ -49,7 +51,13 @@ async def put(request: Request) -> Response:
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
     document = await request.write(
-        documents.put, request.actor, request.context.terms, request.uid("vaultUid"), request.uid("uid"), wanted, expected
+        documents.put,
+        request.actor,
+        request.context.terms,
+        request.uid("vaultUid"),
+        request.uid("uid"),
+        wanted,
+        expected,
     )
     return _response(request, document, sent=wanted)
 
@@ -101,12 +109,16 @@ async def _wait(request: Request, wanted: Changes) -> None:
     finally:
         gone.cancel()
     if request.recheck is not None:
-        await request.recheck(request)  # whoever lost the right to look while he waited is told so, whatever there is to see
+        await request.recheck(
+            request
+        )  # whoever lost the right to look while he waited is told so, whatever there is to see
 
 
 async def _list(request: Request, wanted: Changes, *, synced: bool = False) -> Response:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
-    if wanted.since is not None and await request.read(documents.nothing_new, request.actor, request.uid("vaultUid"), wanted):
+    if wanted.since is not None and await request.read(
+        documents.nothing_new, request.actor, request.uid("vaultUid"), wanted
+    ):
         return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
     return await streamed(_listed(request, wanted, synced=synced))
 

@@ -12,7 +12,7 @@ from strongroom.model import Permission, Variant
 from strongroom.rules import LARGEST
 from strongroom.server.authentication import is_signed
 from strongroom.server.live import headers_only
-from strongroom.server.request import Request, Endpoint, integer
+from strongroom.server.request import Endpoint, Request, integer
 from strongroom.server.response import Response
 
 _SAYS: Final = "must be an integer from 0: the id of the last event that you have"

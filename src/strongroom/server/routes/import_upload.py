@@ -24,7 +24,7 @@ from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mar
 from strongroom.rules import DAY
 from strongroom.server.authentication import is_signed
 from strongroom.server.request import BODY_RATE, BODY_SECONDS
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from strongroom.server.request import Request
@@ -253,7 +253,7 @@ async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:
     while more:
         began = loop.time()
         try:
-            async with await patience(BODY_SECONDS + got / BODY_RATE - waited):
+            async with await timeout(BODY_SECONDS + got / BODY_RATE - waited):
                 body, more = await request.body.more()
         except TimeoutError:
             raise RequestTimeout from None

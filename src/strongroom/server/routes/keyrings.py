@@ -9,7 +9,7 @@ from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import keyrings, login_throttle
 from strongroom.errors import Invalid
 from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 

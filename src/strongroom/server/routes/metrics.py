@@ -12,15 +12,15 @@ from strongroom._version import __version__
 from strongroom.actions import login_throttle
 from strongroom.errors import NotFound, Refusal, Unauthorized
 from strongroom.server.monitoring import metrics, process
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response
-from strongroom.server.timeouts import patience
+from strongroom.server.timeouts import timeout
 from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
     from strongroom.server.context import AppContext
 
-_PATIENCE: Final = 2.0  # seconds to wait for what the database says of itself
+_TIMEOUT_SECONDS: Final = 2.0  # seconds to wait for what the database says of itself
 _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -48,7 +48,9 @@ def _lowered(header: bytes) -> bytes:
 
 async def _exposition(context: AppContext) -> bytes:
     """The figures of all processes of this node, and of its database, as Prometheus reads them."""
-    samples = metrics.sum_samples([context.samples(), *([] if context.place is None else context.place.others())])
+    samples = metrics.sum_samples(
+        [context.samples(), *([] if context.metrics_slot is None else context.metrics_slot.others())]
+    )
     checks = await context.readiness.checks()
     samples["strongroom_ready"] = {"": float(all(checks.values()) and not context.stopping)}
     engine = "postgresql" if context.settings.database_url else "sqlite"
@@ -56,13 +58,13 @@ async def _exposition(context: AppContext) -> bytes:
         version=__version__, schema=schema.newest(), engine=engine, variant=context.variant.value
     )
     samples["strongroom_info"] = {labels: 1}
-    started = process.started_at(os.getpid() if context.place is None else os.getppid())
+    started = process.started_at(os.getpid() if context.metrics_slot is None else os.getppid())
     if started is not None:
         samples["process_start_time_seconds"] = {"": started}
     if context.certificate_expires is not None:
         samples["strongroom_certificate_expiry_timestamp_seconds"] = {"": context.certificate_expires}
     try:
-        async with await patience(_PATIENCE):
+        async with await timeout(_TIMEOUT_SECONDS):
             size, free = await context.database_bytes()
         samples["strongroom_database_bytes"] = {"": size}
         if free is not None:

@@ -8,8 +8,8 @@ from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.authentication import settle
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.authentication import finish_session_check
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 
@@ -20,7 +20,9 @@ async def log_in(request: Request) -> Response:
     given = await request.read_body(wire.LogIn)
     email = rules.normal_email(given.email)
     account = login_throttle.account_label(email)
-    async with context.gate.attempt(f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)):
+    async with context.attempts.attempt(
+        f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
+    ):
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await context.password_matches(given.password, phc) or login is None or phc is None:
@@ -63,7 +65,7 @@ async def log_out(request: Request) -> Response:
 
 async def list_(request: Request) -> Response:
     """The open sessions: where each was last used, and which one this is."""
-    await settle(request)  # this use is among those that are shown
+    await finish_session_check(request)  # this use is among those that are shown
     found = await request.read(sessions.list_, request.actor)
     shown = [
         wire.ListedSession(

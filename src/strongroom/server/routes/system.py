@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import wire
 from strongroom._version import __version__
 from strongroom.server.api_docs import html
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 from strongroom.store.queries import schema
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 async def health(request: Request) -> Response:
     """The process is alive."""
-    return json_response(wire.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest()))
+    return json_response(
+        wire.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest())
+    )
 
 
 async def ready(request: Request) -> Response:

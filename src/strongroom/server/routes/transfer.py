@@ -10,7 +10,7 @@ from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
-from strongroom.server.request import Access, Request, Endpoint
+from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import CHUNK, Response, json_response, streamed
 from strongroom.server.routes.import_upload import LINES, Intake
 from strongroom.server.snapshots import ExportSnapshot

@@ -8,8 +8,8 @@ from strongroom import errors, rules, wire
 from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
-from strongroom.server.request import Request, Endpoint
-from strongroom.server.response import CHUNK, Response, json_response, items, streamed
+from strongroom.server.request import Endpoint, Request
+from strongroom.server.response import CHUNK, Response, items, json_response, streamed
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ async def put(request: Request) -> Response:
     expected = request.expected(wanted.version, of_vault=True)
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
-    vault = await request.write(vaults.change, request.actor, request.context.terms, request.uid("uid"), wanted, expected)
+    vault = await request.write(
+        vaults.change, request.actor, request.context.terms, request.uid("uid"), wanted, expected
+    )
     return _response(request, vault, sent=wanted)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.request import Request, Endpoint, integer
+from strongroom.server.request import Endpoint, Request, integer
 from strongroom.server.response import Response, json_response
 
 

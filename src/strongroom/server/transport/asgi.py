@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server.request import Request, ClientDisconnected, joined
-from strongroom.server.response import Response, Chunk, size_of
+from strongroom.server.request import ClientDisconnected, Request, joined
+from strongroom.server.response import Chunk, Response, size_of
 
 if TYPE_CHECKING:
     from strongroom.server.app import App

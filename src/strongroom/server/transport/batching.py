@@ -33,7 +33,7 @@ class Batched(Protocol):
         """Something of this request failed that must not: say so, and let its connection go."""
 
 
-class Desk:
+class RequestBatcher:
     """What has come in and what is to go out, of all connections of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -42,13 +42,13 @@ class Desk:
         self._answered: list[Batched] = []
         self._bytes = 0
 
-    def take(self, exchange: Batched) -> None:
+    def submit(self, exchange: Batched) -> None:
         """A request is here: it is answered once all that came with it are here."""
         self._arrived.append(exchange)
         if len(self._arrived) == 1:
             self._loop.call_soon(self._begin_all)
 
-    def give(self, exchange: Batched, size: int) -> None:
+    def complete(self, exchange: Batched, size: int) -> None:
         """An answer is ready: it is sent once all are ready that can be without waiting, or enough to be sent."""
         self._answered.append(exchange)
         self._bytes += size

@@ -18,7 +18,7 @@ import httptools
 
 from strongroom import wire
 from strongroom.server.request import Request
-from strongroom.server.transport.batching import Desk
+from strongroom.server.transport.batching import RequestBatcher
 from strongroom.server.transport.exchange import NOT_HTTP, Exchange
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ async def sweep(connections: Iterable[object], buffers: BufferBudget, log: Log) 
         now = loop.time()
         for connection in list(connections):
             if isinstance(connection, Connection):
-                connection.late(now)
+                connection.check_deadline(now)
         buffers.enforce()
         if buffers.cut > cut and now >= next_warning:
             log.say(
@@ -83,14 +83,14 @@ class Connection(asyncio.Protocol):
 
     app: App
     most_connections = 0
-    desk: Desk | None = None
+    batcher: RequestBatcher | None = None
     write: Callable[[bytes | bytearray], None]  # the transport's own
     write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
 
     def __init__(self, *, server_state: ServerState, _loop: Any = None, **_: Any) -> None:
         self._state = server_state
         self._loop = _loop or asyncio.get_running_loop()
-        self._desk = self._desk_of(self._loop)
+        self._batcher = self._batcher_of(self._loop)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = _parser(self)
         self._client: str | None = None
@@ -117,11 +117,11 @@ class Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
 
     @classmethod
-    def _desk_of(cls, loop: asyncio.AbstractEventLoop) -> Desk:
-        """All connections of a server have one desk."""
-        if cls.desk is None:
-            cls.desk = Desk(loop)
-        return cls.desk
+    def _batcher_of(cls, loop: asyncio.AbstractEventLoop) -> RequestBatcher:
+        """All connections of a server have one batcher."""
+        if cls.batcher is None:
+            cls.batcher = RequestBatcher(loop)
+        return cls.batcher
 
     # The connection
 
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
         self._client = peer[0] if isinstance(peer, tuple) else "unix"
         self._state.connections.add(self)  # type: ignore[arg-type]
         self.app.context.buffers.add(self)
-        self.app.context.meters.connections += 1
+        self.app.context.metrics.connections += 1
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         """Tell those who still write to it, or read from it."""
         self._state.connections.discard(self)
         self.app.context.buffers.remove(self)
-        self.app.context.meters.connections -= 1
+        self.app.context.metrics.connections -= 1
         self._due = _NEVER
         for exchange in (self._in_hand, self._exchange, *self._queue):
             if exchange is not None:
@@ -342,9 +342,11 @@ class Connection(asyncio.Protocol):
         exchange = Exchange(
             self,
             self.app,
-            self._desk,
+            self._batcher,
             Request(self.app.context, method, path, query, headers, self._client),
-            keep_alive=(version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.context.stopping),
+            keep_alive=(
+                version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.context.stopping
+            ),
             oldest=version == "1.0",
             wants_continue=version != "1.0" and _expects_continue(headers.get(b"expect")),
         )
@@ -418,7 +420,7 @@ class Connection(asyncio.Protocol):
 
     def _take(self, exchange: Exchange) -> None:
         self._in_hand = exchange
-        self._desk.take(exchange)
+        self._batcher.submit(exchange)
 
     def awaited(self) -> asyncio.Future[None]:
         """Something that the server waits for before it ends, as it waits for tasks."""
@@ -516,7 +518,7 @@ class Connection(asyncio.Protocol):
     def _cancel(self) -> None:
         self._due = _NEVER
 
-    def late(self, now: float) -> None:
+    def check_deadline(self, now: float) -> None:
         """End what should have come by now and has not."""
         if now < self._due or self._transport.is_closing():
             return
@@ -562,7 +564,7 @@ class Connection(asyncio.Protocol):
             elif exchange.more_body:
                 exchange.fail()
         else:
-            self.app.context.meters.turn_away(status)
+            self.app.context.metrics.turn_away(status)
             body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
             head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
             retry = b"retry-after: 1\r\n" if status == 503 else b""

@@ -7,15 +7,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.errors import Invalid, Refusal
-from strongroom.server.request import NOTHING, Request, ClientDisconnected
-from strongroom.server.response import Response, BrokenOff, size_of
-from strongroom.server.timeouts import in_a_task
+from strongroom.server.request import NOTHING, ClientDisconnected, Request
+from strongroom.server.response import BrokenOff, Response, size_of
+from strongroom.server.timeouts import become_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from strongroom.server.app import App
-    from strongroom.server.transport.batching import Desk
+    from strongroom.server.transport.batching import RequestBatcher
 
 HIGH_WATER: Final = 64 * 1024  # bytes of a body that wait to be read before the client must pause
 NOT_HTTP: Final = "The request is not valid HTTP/1.1."
@@ -62,26 +62,26 @@ class Exchange:
     """A request that has begun to arrive, until its answer is out."""
 
     __slots__ = (
-        "_response",
         "_app",
+        "_batcher",
         "_begun",
         "_body",
         "_connection",
         "_continue",
-        "_desk",
         "_ended",
         "_oldest",
         "_pieces",
+        "_response",
         "_running",
         "_sent",
         "_waiter",
-        "request",
         "complete",
         "failed",
         "gone",
         "headed",
         "keep_alive",
         "more_body",
+        "request",
         "task",
         "written",
     )
@@ -90,7 +90,7 @@ class Exchange:
         self,
         connection: ExchangeConnection,
         app: App,
-        desk: Desk,
+        batcher: RequestBatcher,
         request: Request,
         *,
         keep_alive: bool,
@@ -99,7 +99,7 @@ class Exchange:
     ) -> None:
         self._connection = connection
         self._app = app
-        self._desk = desk
+        self._batcher = batcher
         self._body = b""
         self._waiter: asyncio.Future[None] | None = None
         self._continue = wants_continue
@@ -198,7 +198,7 @@ class Exchange:
         """Response the request, as far as it goes without waiting.
 
         Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the request is
-        driven by what it waits for, and becomes a task when it asks to (`in_a_task`). Where the database is always to
+        driven by what it waits for, and becomes a task when it asks to (`become_task`). Where the database is always to
         be waited for, it is one from the beginning.
         """
         self._begun = True
@@ -233,9 +233,9 @@ class Exchange:
         self.task = self._connection.task(self._running)
 
     async def run(self) -> None:
-        """Make the answer: whole, to be sent at the desk, or streamed here."""
+        """Make the answer: whole, to be sent by the batcher, or streamed here."""
         try:
-            response = self._response = await self._app.response(self.request)
+            response = self._response = await self._app.handle(self.request)
             if response is None or self.gone:
                 return
             if response.chunks is None:
@@ -249,7 +249,7 @@ class Exchange:
         except Exception as error:  # noqa: BLE001 - a stream that broke off
             self._app.context.log.fault(error, self.request.request_id)
         finally:
-            self._desk.give(self, self._sent)
+            self._batcher.complete(self, self._sent)
 
     def send(self) -> None:
         """Send the answer, unless that was done or nobody is there any more."""
@@ -302,7 +302,7 @@ class Exchange:
         assert response.chunks is not None  # noqa: S101
         bare = self.request.method == "HEAD"
         pieces: Sequence[bytes | bytearray | memoryview]
-        await in_a_task()  # which is cancelled when the client goes away
+        await become_task()  # which is cancelled when the client goes away
         if self.gone:
             await response.chunks.aclose()
             return

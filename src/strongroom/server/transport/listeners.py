@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LOCAL: Final = "127.0.0.1"  # where figures are told without a token, or if requests come through a file
 
 
-class Doors(NamedTuple):
+class Listeners(NamedTuple):
     """The sockets that a server takes requests from, and how they are told to people."""
 
     main: socket.socket
@@ -47,7 +47,7 @@ class Doors(NamedTuple):
                 path.unlink()
 
 
-def open_doors(settings: Settings, host: str | None = None, port: int | None = None) -> Doors:
+def open_listeners(settings: Settings, host: str | None = None, port: int | None = None) -> Listeners:
     """Bind now, so that a taken port is a sentence and not a traceback."""
     host = settings.host if host is None else host
     port = settings.port if port is None else port
@@ -58,7 +58,7 @@ def open_doors(settings: Settings, host: str | None = None, port: int | None = N
         metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
     told = None if metrics is None else _url(metrics, "http") + "/metrics"
     made = _identity(Path(host.removeprefix(UNIX))) if host.startswith(UNIX) else None
-    return Doors(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told, made)
+    return Listeners(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told, made)
 
 
 def _is_local(host: str) -> bool:
@@ -173,16 +173,16 @@ def expiry(settings: Settings) -> float | None:
         return None
 
 
-def announce(settings: Settings, data: str, doors: Doors) -> None:
+def announce(settings: Settings, data: str, listeners: Listeners) -> None:
     """Tell where it listens, what it serves, where the data lies and where the documentation is."""
     serves = {
         "both": "document vaults and blob vaults",
         "document": "document vaults (Variant A)",
         "blob": "blob vaults (Variant B)",
     }[settings.vault_variant.value]
-    reached = settings.public_url if doors.url.startswith(UNIX) else doors.url
-    lines = [f"strongroom listens on {doors.url}", f"  serves  {serves}", f"  data    {data}"]
+    reached = settings.public_url if listeners.url.startswith(UNIX) else listeners.url
+    lines = [f"strongroom listens on {listeners.url}", f"  serves  {serves}", f"  data    {data}"]
     lines += [f"  docs    {reached}/docs"] if reached else []
-    lines += [f"  figures {doors.metrics_url}"] if doors.metrics_url else []
+    lines += [f"  figures {listeners.metrics_url}"] if listeners.metrics_url else []
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
     from strongroom.server.notify import Notifier
     from strongroom.server.settings import Settings
-    from strongroom.server.transport.listeners import Doors
+    from strongroom.server.transport.listeners import Listeners
 
 _COLLECT: Final = 10_000  # objects that have gathered before somebody looks which of them are garbage
 _OWN_FILES: Final = 200  # databases, their connections, lists, the log, listening sockets, those who watch
@@ -107,7 +107,7 @@ class Runner:
     def __init__(
         self,
         app: App,
-        doors: Doors,
+        opened: Listeners,
         on_started: Callable[[], None],
         reread: Callable[[], Settings] | None = None,
         *,
@@ -116,12 +116,12 @@ class Runner:
         on_reloaded: Callable[[], None] | None = None,
     ) -> None:
         self._app = app
-        context = self._room = app.context
-        self._doors = doors
+        context = self._context = app.context
+        self._listeners = opened
         self._reread = reread
         self._notifier = notifier
         self._on_reloaded = on_reloaded
-        self.url = doors.url
+        self.url = opened.url
         self.started = threading.Event()
         self._on_started = on_started
         most = context.settings.max_connections
@@ -152,9 +152,9 @@ class Runner:
         self._uvicorn.drain_seconds = context.settings.drain_seconds
         self._uvicorn.on_hangup = self.reload
         self._uvicorn.sweep = lambda connections: sweep(connections, context.buffers, context.log)
-        if doors.metrics is not None:
+        if opened.metrics is not None:
             watching = App(context, routes.watching())
-            self._uvicorn.watched = doors.metrics, protocol(watching, most + _SPARE)
+            self._uvicorn.watched = opened.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -169,19 +169,19 @@ class Runner:
     def _draining(self) -> None:
         if self._notifier is not None:
             self._notifier.stopping()
-        self._room.stopping = True
+        self._context.stopping = True
 
     def run(self) -> None:
         """Serve until told to stop."""
         memory.configure()
-        _have_enough_files(self._room.settings.max_connections, self._room.log)
+        _have_enough_files(self._context.settings.max_connections, self._context.log)
         logger = logging.getLogger("uvicorn.error")
-        logger.handlers = [Forward(self._room.log)]
+        logger.handlers = [Forward(self._context.log)]
         logger.propagate = False
         logger.setLevel(logging.WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._uvicorn.serve(sockets=[self._doors.main]))
-        self._room.log.close()
+            runner.run(self._uvicorn.serve(sockets=[self._listeners.main]))
+        self._context.log.close()
 
     def stop(self) -> None:
         """Finish the requests in hand, then end."""
@@ -198,20 +198,20 @@ class Runner:
             self._on_reloaded()
 
     def _reload(self) -> None:
-        log, running = self._room.log, self._room.settings
+        log, running = self._context.log, self._context.settings
         try:
             read = running if self._reread is None else self._reread()
             if self._tls is not None:
                 listeners.load_certificate(self._tls, running)
-                self._room.certificate_expires = listeners.expiry(running)
+                self._context.certificate_expires = listeners.expiry(running)
         except BadSetting as error:
             log.say("error", f"Nothing was reloaded: {error}")
             return
         before, self._certificate = self._certificate, listeners.certificate_digest(running)
-        self._room.renew(read)
+        self._context.renew(read)
         log.say("info", reloading.taken(running, read, certificate=before != self._certificate))
-        place = self._room.place
-        if place is None or place.number == 0:  # of several workers one says it
+        metrics_slot = self._context.metrics_slot
+        if metrics_slot is None or metrics_slot.number == 0:  # of several workers one says it
             for sentence in reloading.warnings(running, read):
                 log.say("warning", sentence)
 

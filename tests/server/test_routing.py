@@ -37,7 +37,7 @@ U = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 )
 def test_where_a_path_leads(method: str, path: bytes, template: str, parts: dict[str, str]) -> None:
     """Literal before variable; a trailing slash changes nothing; %2F belongs to its name."""
-    endpoint, found = table(Variant.BOTH).find(method, path)
+    endpoint, found = router(Variant.BOTH).find(method, path)
     assert (endpoint.path, found) == (template, parts)
 
 
@@ -47,11 +47,11 @@ def test_where_a_path_leads(method: str, path: bytes, template: str, parts: dict
 def test_where_nothing_is(path: bytes) -> None:
     """An empty segment is not a uid."""
     with pytest.raises(NotFound):
-        table(Variant.BOTH).find("GET", path)
+        router(Variant.BOTH).find("GET", path)
 
 
 def test_a_wrong_method_names_the_right_ones() -> None:
     """All of those that the path has, under every reading of it."""
     with pytest.raises(MethodNotAllowed) as refused:
-        table(Variant.BOTH).find("PATCH", b"/vaults/x/documents/sync")
+        router(Variant.BOTH).find("PATCH", b"/vaults/x/documents/sync")
     assert set(refused.value.allowed) == {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"}
