@@ -198,15 +198,6 @@ def test_a_device_remembers() -> None:
         Descriptor.read(MADE.descriptor.spelled(), Floor(derive.MEMORY, derive.PASSES + 1))
 
 
-def test_a_bare_server_has_its_own_keys() -> None:
-    """Where nothing is stored, keys follow from email and password, and are not those of any other mode."""
-    descriptor = derive.bare_descriptor(" ADA@example.com")
-    assert descriptor == derive.bare_descriptor(EMAIL) != derive.bare_descriptor("eve@example.com")
-    master = bytes(32)
-    keys = derive.bare_account(master)
-    assert keys.key not in (derive.split(master).auth, derive.split(master).wrap)
-
-
 @given(name=st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=127))
 def test_names_are_sealed_the_same_way_each_time(name: str) -> None:
     """A name opens to itself, fits the contract, and looks different in each place."""

@@ -16,6 +16,7 @@ from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
 from strongroom.model import Document
 from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.contract.harness import Server
 
 
 def test_the_day_of_a_document(faces: Faces) -> None:
@@ -289,6 +290,22 @@ def test_a_recovery_with_a_bad_new_password_does_not_begin(faces: Faces) -> None
         client.recover(email, printed, "short")
     assert client.vault("v", create=True).collection("c").create(1).version == 1
     assert len(client.sessions()) == 1
+
+
+def test_blobs_on_a_blob_server(faces: Faces, lone: Server) -> None:
+    """A vault that must carry a blob from the start is made all the same."""
+    lone.settings["VAULT_VARIANT"] = "blob"
+    lone.start()
+    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    client.register(unique_email(), PASSWORD)
+    vault = client.vault("settings", create=True)
+    first = vault.blob.get()
+    assert first is not None
+    assert first.value is None
+    vault.blob.put({"theme": "dark"})
+    blob = vault.blob.put({"theme": "light"})
+    assert client.vault("settings").blob.get() == blob
+    assert blob.value == {"theme": "light"}
 
 
 def test_an_account_ends(faces: Faces) -> None:

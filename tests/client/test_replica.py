@@ -397,16 +397,19 @@ def test_a_change_during_a_push_is_sent_later(faces: Faces, tmp_path: Path, prox
 
 
 def test_a_server_without_batches(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
-    """Then each change goes by itself."""
-    proxy.policy = lambda _, path: ABSENT if "batch" in path else PASS
+    """Nothing is sent one by one to a server that says it has no batches: the refusal is raised, the change waits."""
     pair = Pair(faces, tmp_path, (proxy.url, proxy.url))
-    busy_day(pair)
+    proxy.policy = lambda _, path: ABSENT if "batch" in path else PASS
+    note = pair.notes[0].create("first")
+    proxy.seen.clear()
+    with pytest.raises(errors.NotFound):
+        pair.replicas[0].sync()
+    assert [(method, fate) for method, _, fate in proxy.seen if method != "GET"] == [("POST", ABSENT)]
+    assert pair.replicas[0].pending == 1
+    proxy.policy = lambda _method, _path: PASS
     pair.sync()
-    assert pair.values()[0] == pair.values()[1] == sorted([4, "changed", "changed here", "new there"], key=str)
-    conflict = pair.disputed()
-    conflict.resolve(keep_both)
-    pair.sync()
-    assert pair.values()[0] == pair.values()[1]
+    assert [replica.pending for replica in pair.replicas] == [0, 0]
+    assert pair.notes[1].get(note.uid).value == "first"
     pair.close()
 
 

@@ -140,22 +140,19 @@ def test_what_others_stored_is_not_taken_for_ones_own(devices: Devices) -> None:
 
 
 @both
-@pytest.mark.parametrize("batches", [True, False])
-def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Change, *, batches: bool) -> None:
+def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Change) -> None:
     """The content and the history are gone, so nothing tells whether the deletion knew: that is to be decided."""
     uid = change(devices).uid
     devices.unanswered()
     devices.delete_there(uid)
     devices.empty_trash()
-    devices.here.client._core.batches = batches
     [conflict] = devices.here.replica.sync().conflicts
     assert (conflict.mine.value, conflict.theirs.deleted, conflict.theirs.value) == ("sent", True, None)
     conflict.resolve(keep_mine)
     assert devices.values() == [["sent"]] * 3
 
 
-@pytest.mark.parametrize("batches", [True, False])
-def test_a_revival_that_is_sent_too_late(devices: Devices, *, batches: bool) -> None:
+def test_a_revival_that_is_sent_too_late(devices: Devices) -> None:
     """A document was to be revived, and the trash was emptied before that was sent: it becomes a new document."""
     uid = created(devices).uid
     devices.sync()
@@ -163,17 +160,14 @@ def test_a_revival_that_is_sent_too_late(devices: Devices, *, batches: bool) -> 
     devices.here.replica.sync()
     devices.notes(devices.here).replace(devices.get(devices.here, uid), "revived")
     devices.empty_trash()
-    devices.here.client._core.batches = batches
     assert devices.here.replica.sync().conflicts == []
     assert devices.values() == [["revived"]] * 3
     assert [note.uid for note in devices.notes(devices.here)] != [uid]
 
 
-@pytest.mark.parametrize("batches", [True, False])
-def test_a_deletion_between_pull_and_push(devices: Devices, monkeypatch: pytest.MonkeyPatch, *, batches: bool) -> None:
+def test_a_deletion_between_pull_and_push(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deleted, and the trash emptied, while this device syncs: a change that the deletion did not know is kept."""
     uid = changed(devices).uid
-    devices.here.client._core.batches = batches
     real = World._carry
 
     def carry(world: World, wanted: Request) -> Answer:

@@ -42,7 +42,6 @@ def derivation() -> Book:
     more = given | {"descriptor": Descriptor.new(random, memory=131_072, passes=4).spelled()}
     book.good("with more work", "password-keys", more)
     book.good("the split of a master key", "split", {"master": MASTER.hex()})
-    book.good("a server that keeps neither descriptor nor keyring", "bare", {"email": EMAIL, "master": MASTER.hex()})
     book.good("the least", "read-descriptor", {"descriptor": spelled})
     most = spelled | {"memory": 1_048_576, "passes": 4}
     book.good("the most memory", "read-descriptor", {"descriptor": most})

@@ -213,15 +213,6 @@ const newPassword = ({ password }) => {
   require([...normal].length >= 8 && [...password].length <= 1024, invalid);
   return { bytes: hex(utf8.encode(normal)) };
 };
-const bare = async ({ email, master }) => {
-  const salt = (await sha256(items("bare-salt", normalEmail(email)))).slice(0, 16);
-  const text = (bytes) => Buffer.from(bytes).toString("base64");
-  const descriptor = { format: 1, kdf: "argon2id", memory: 65536, passes: 3, lanes: 1 };
-  return {
-    descriptor: { ...descriptor, salt: text(salt), recovery: text(new Uint8Array(112)) },
-    accountKey: hex(await under(unhex(master), "bare-account")),
-  };
-};
 
 // The recovery key
 const SIGNS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -391,7 +382,6 @@ const OPERATIONS = {
   "split": split,
   "normal-email": ({ email }) => ({ email: normalEmail(email) }),
   "new-password": newPassword,
-  "bare": bare,
   "read-descriptor": ({ descriptor, floor }) => {
     const { memory, passes, salt } = readDescriptor(descriptor, floor);
     return { memory, passes, salt: hex(salt) };

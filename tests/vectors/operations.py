@@ -39,13 +39,6 @@ def _new_password(given: Given) -> Given:
     return {"bytes": derive.normal_password(given["password"]).hex()}
 
 
-def _bare(given: Given) -> Given:
-    return {
-        "descriptor": derive.bare_descriptor(given["email"]).spelled(),
-        "accountKey": derive.bare_account(hexed(given["master"])).key.hex(),
-    }
-
-
 def _descriptor(given: Given) -> Given:
     descriptor = Descriptor.read(given["descriptor"], Floor(*given.get("floor", derive.FLOOR)))
     return {"memory": descriptor.memory, "passes": descriptor.passes, "salt": descriptor.salt.hex()}
@@ -221,7 +214,6 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "split": _split,
     "normal-email": _email,
     "new-password": _new_password,
-    "bare": _bare,
     "read-descriptor": _descriptor,
     "account-keys": _account,
     "vault-keys": _vault,

@@ -39,14 +39,13 @@ class _Part:
 class AsyncClient(_Part):
     """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
 
-    Several tasks may use one client. `bare` says that the server is one of the bare specification, without keyrings.
+    Several tasks may use one client.
     """
 
     def __init__(
         self,
         url: str,
         *,
-        bare: bool = False,
         insecure: bool = False,
         timeout: float = 30.0,
         retries: int = RETRIES,
@@ -54,7 +53,7 @@ class AsyncClient(_Part):
         transport: Any = None,
     ) -> None:
         line = AsyncLine(checked_url(url, insecure=insecure), timeout, transport)
-        core = Core(Session(retries=retries, patience=patience), Device(exact=not bare), bare=bare)
+        core = Core(Session(retries=retries, patience=patience), Device())
         super().__init__(core, AsyncDriver(line))
 
     @classmethod

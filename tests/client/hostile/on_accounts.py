@@ -66,7 +66,7 @@ def others_descriptor(stage: Stage) -> Lie:
 
 attack("the descriptor of another account", others_descriptor, client=InvalidCredentials, act=login)
 attack(
-    "a server that says it is a bare one",
+    "a server that says it stores no descriptors",
     lambda _stage: about(*PRELOGIN, lambda talk: talk.refuse(404, "not_found")),
     client=Tampered,
     act=login,

@@ -384,6 +384,7 @@ attack(
 
 attack("another time of the last change", note(with_(updatedAt=lambda at: at + FAR)), act=read, client=Tampered)
 attack("another time of making", note(with_(createdAt=lambda at: at - 1)), act=read, **both)
+attack("a time of making that is left at zero", note(with_(createdAt=0)), act=read, **both)
 
 
 def earlier(stage: Stage) -> Lie:

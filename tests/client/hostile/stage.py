@@ -155,7 +155,7 @@ class Stage:
         self.before = self.raw_keyring()
         self.last = self.notes.create(f"{CANARY} last")
         self._room = Room(
-            core=_copied(self.core, Core(Session(), Device(), bare=False)),
+            core=_copied(self.core, Core(Session(), Device())),
             vaults=(self.vault._opened, self.second._opened),
             stored=self._stored() if self._shared else None,
             **{name: getattr(self, name) for name in _FURNITURE},

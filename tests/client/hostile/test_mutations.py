@@ -40,7 +40,7 @@ class World:
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.keys = AccountKey.new()
-        self.core = Core(Session(), Device(), bare=False)
+        self.core = Core(Session(), Device())
         self.places = {uid: documents.place(uid, self.keys.vault(uid)) for uid in VAULTS}
         self.rows = [row for vault in VAULTS for wire in self._wires(vault) for row in self._furnish(vault, wire)]
         self.blobs = [self._blob(vault, version) for vault in VAULTS for version in (1, 2)]
@@ -261,7 +261,7 @@ def test_the_changes_reach_the_guards(monkeypatch: pytest.MonkeyPatch, guard: st
         dice = _dice(7)
         world = World.__new__(World)
         world.dice, world.keys = dice, AccountKey.new()
-        world.core = Core(Session(), Device(), bare=False)
+        world.core = Core(Session(), Device())
         world.places = {uid: documents.place(uid, world.keys.vault(uid)) for uid in VAULTS}
         keys = world.keys.vault(VAULTS[0]).collection("plain")
         sealed = seal.Sealed(base64.b64encode(b"\1\1" + bytes(336)).decode(), "")

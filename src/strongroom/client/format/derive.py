@@ -17,7 +17,6 @@ from strongroom import rules
 from strongroom.client.errors import Tampered, WeakParameters
 from strongroom.client.format import box, primitives
 from strongroom.client.format.encoding import FORMAT, from_base64, items, label, number, text, to_base64, to_url
-from strongroom.client.format.keys import AccountKey
 from strongroom.client.format.keys import derive as derive_key
 from strongroom.errors import Invalid
 
@@ -194,17 +193,3 @@ def split(master: bytes) -> PasswordKeys:
 def password_keys(email: str, password: str, descriptor: Descriptor) -> PasswordKeys:
     """The keys that follow from a password."""
     return split(master_key(email, password, descriptor))
-
-
-# A server of the bare specification keeps neither descriptor nor keyring: both follow from email and password.
-
-
-def bare_descriptor(email: str) -> Descriptor:
-    """The descriptor for a server that keeps none: the default figures, and a salt that follows from the email."""
-    salt = primitives.sha256(items(label("bare-salt"), text(normal_email(email))))[:SALT]
-    return Descriptor(salt=salt, recovery=bytes(SEALED_KEY))
-
-
-def bare_account(master: bytes) -> AccountKey:
-    """The account key for a server that keeps no keyring. The password can then not be changed."""
-    return AccountKey.of(derive_key(master, "bare-account"))

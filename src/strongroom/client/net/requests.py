@@ -19,7 +19,6 @@ T = TypeVar("T")
 
 SMALL: Final = 1 << 20  # bytes of an answer that holds no ciphertext of any size
 LARGE: Final = 1 << 31  # of one that holds a document or a blob
-WHOLE: Final = 1 << 40  # of a list that a server cannot give in pages
 
 _encode = msgspec.json.Encoder().encode
 _NO_VAULT: Final[Mapping[int, type[Refusal]]] = {404: errors.VaultNotFound, 409: errors.VaultAlreadyExists}
@@ -79,11 +78,9 @@ def prelogin(email: str) -> Call[responses.Prelogin]:
     return Call(method="POST", path="/auth/email/prelogin", body=body, read=responses.prelogin, known=False)
 
 
-def register(email: str, password: str, kdf: dict[str, Any] | None, keyring: str | None) -> Call[responses.SignedIn]:
+def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Call[responses.SignedIn]:
     """A new account."""
-    body: dict[str, Any] = {"email": email, "password": password}
-    if keyring is not None:
-        body |= {"kdf": kdf, "keyring": keyring}
+    body = {"email": email, "password": password, "kdf": kdf, "keyring": keyring}
     return Call(
         method="POST",
         path="/auth/email/register",
@@ -238,12 +235,6 @@ def get_vault(uid: str) -> Call[responses.Vault]:
     return Call(method="GET", path=_vault(uid), read=responses.vault, refusals=_NO_VAULT, most=LARGE)
 
 
-def vault_by_name(name: str) -> Call[responses.Vault]:
-    """The vault that is called so on the wire."""
-    path = f"/vault/by-name/{_part(name)}"
-    return Call(method="GET", path=path, read=responses.vault, refusals=_NO_VAULT, most=LARGE)
-
-
 def create_vault(uid: str, name: str, blob: SealedBlob | None) -> Call[responses.Vault]:
     """A new vault."""
     body: dict[str, Any] = {"name": name, "uid": uid}
@@ -296,37 +287,22 @@ def put_document(vault: str, uid: str, sealed: Sealed, version: int) -> Call[Doc
     )
 
 
-def delete_document(vault: str, uid: str, version: int) -> Call[Document]:
-    """The end of a document of this version."""
-    body = _encode({"version": version})
-    return Call(
-        method="DELETE",
-        path=_document(vault, uid),
-        body=body,
-        read=responses.document,
-        refusals=_NO_DOCUMENT,
-        done=(errors.DocumentNotFound, errors.DocumentConflict),
-        most=LARGE,
-    )
-
-
 def list_documents(
     vault: str,
     *,
     collection: str | None = None,
     since: int | None = None,
-    limit: int | None = None,
+    limit: int,
     deleted: bool | None = None,
     wait: int = 0,
 ) -> Call[responses.Page]:
-    """A page of documents, or all of them."""
+    """A page of documents."""
     query: list[tuple[str, str]] = []
     if collection is not None:
         query.append(("collection", collection))
     if since is not None:
         query.append(("since", str(since)))
-    if limit is not None:
-        query.append(("limit", str(limit)))
+    query.append(("limit", str(limit)))
     if deleted is not None:
         query.append(("includeDeleted", "true" if deleted else "false"))
     if wait:
@@ -337,7 +313,7 @@ def list_documents(
         query=tuple(query),
         read=responses.page,
         refusals={404: errors.VaultNotFound},
-        most=WHOLE if limit is None else LARGE,
+        most=LARGE,
         wait=wait,
     )
 

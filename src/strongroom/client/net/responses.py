@@ -1,4 +1,4 @@
-"""Answers as typed values. What cannot be read is refused; what a bare server leaves out is absent."""
+"""Responses as typed values. What cannot be read is refused."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Vaults(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True, rename="camel"):
-    """Documents in the order of `updatedAt`. Without `has_more` the server knows no pages."""
+    """Documents in the order of `updatedAt`."""
 
     documents: list[Document]
-    has_more: bool | None = None
-    next: int | None = None
+    has_more: bool
+    next: int
 
 
 class Results(Struct, frozen=True):
@@ -110,40 +110,6 @@ class Sessions(Struct, frozen=True):
     """The open sessions of an account."""
 
     sessions: list[ListedSession]
-
-
-class _Lenient(Struct, frozen=True, rename="camel", kw_only=True):
-    """A document in the words of the bare specification, which does not always show all of them."""
-
-    uid: str
-    vault_uid: str
-    collection: str
-    data: str
-    hmac: str | None = None
-    version: int
-    created_at: int = 0
-    updated_at: int
-    deleted_at: int | None = None
-
-    def whole(self) -> Document:
-        """With nothing left out."""
-        return Document(
-            self.uid,
-            self.vault_uid,
-            self.collection,
-            self.data,
-            self.hmac,
-            self.version,
-            self.created_at,
-            self.updated_at,
-            self.deleted_at,
-        )
-
-
-class _LenientPage(Struct, frozen=True, rename="camel"):
-    documents: list[_Lenient]
-    has_more: bool | None = None
-    next: int | None = None
 
 
 def reads(kind: type[T]) -> Callable[[bytes], T]:
@@ -181,10 +147,8 @@ def _bearer(token: str) -> None:
         raise Tampered(_UNREADABLE)
 
 
-_strict_document = msgspec.json.Decoder(Document).decode
-_strict_page = msgspec.json.Decoder(Page).decode
-_lenient_document = reads(_Lenient)
-_lenient_page = reads(_LenientPage)
+_read_document = reads(Document)
+_read_page = reads(Page)
 _read_signed_in = reads(SignedIn)
 _read_tokens = reads(Tokens)
 _read_vault = reads(Vault)
@@ -194,22 +158,15 @@ _read_results = reads(Results)
 
 def document(body: bytes) -> Document:
     """One document."""
-    try:
-        return _document(_strict_document(body))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _document(_lenient_document(body).whole())
+    return _document(_read_document(body))
 
 
 def page(body: bytes) -> Page:
     """A list of documents."""
-    try:
-        whole = _strict_page(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        found = _lenient_page(body)
-        whole = Page([row.whole() for row in found.documents], found.has_more, found.next)
-    for row in whole.documents:
+    found = _read_page(body)
+    for row in found.documents:
         _document(row)
-    return whole
+    return found
 
 
 def vault(body: bytes) -> Vault:

@@ -27,20 +27,14 @@ if TYPE_CHECKING:
     from strongroom.client.net.responses import SignedIn, StoredKeyring
     from strongroom.client.operations.core import Core
 
-_BARE: Final = (
-    "This server keeps no keys. If it is one of the bare specification, say bare=True; "
-    "if it is strongroom, do not trust it."
-)
+_NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
 _MISNAMED: Final = "The server calls a keyring by another version than its own."
-_NO_KEYRING: Final = "A server of the bare specification keeps no keyring: the password is the only key."
 
 
 def register(core: Core, email: str, password: str) -> Steps[User]:
     """A new account, and its first session."""
     email = derive.normal_email(email)
     core.lock()
-    if core.bare:
-        return (yield from _register_bare(core, email, password))
     made = yield from effects.work(lambda: account.register(email, password))
     call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed)
     opened = yield from core.session.ask_or_done(call)
@@ -62,32 +56,14 @@ def _kept_keyring(core: Core, sealed: str, version: int) -> Steps[None]:
     try:
         stored = yield from core.session.ask(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
-        raise Tampered(_BARE) from None
+        raise Tampered(_NO_KEYS) from None
     _same(stored, sealed, version)
-
-
-def _register_bare(core: Core, email: str, password: str) -> Steps[User]:
-    derive.check_new_password(password)
-    master = yield from effects.work(lambda: derive.master_key(email, password, derive.bare_descriptor(email)))
-    secret = derive.split(master).password
-    opened = yield from core.session.ask_or_done(requests.register(email, secret, None, None))
-    if opened is None:
-        opened = yield from core.session.ask(requests.login(email, secret))
-    _begin(core, email, opened)
-    core.keys = derive.bare_account(master)
-    return opened.user
 
 
 def login(core: Core, email: str, password: str) -> Steps[User]:
     """Another session of an account."""
     email = derive.normal_email(email)
     core.lock()
-    if core.bare:
-        master = yield from effects.work(lambda: derive.master_key(email, password, derive.bare_descriptor(email)))
-        opened = yield from core.session.ask(requests.login(email, derive.split(master).password))
-        _begin(core, email, opened)
-        core.keys = derive.bare_account(master)
-        return opened.user
     descriptor = yield from _descriptor(core, email)
     keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
     opened = yield from core.session.ask(requests.login(email, keys.password))
@@ -106,8 +82,6 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Steps[Us
     derive.check_new_password(new_password)
     key = RecoveryKey.read(printed)
     core.lock()
-    if core.bare:
-        raise Locked(_NO_KEYRING)
     descriptor = yield from _descriptor(core, email)
     try:
         secret = account.recovery_password(key, email, descriptor)
@@ -244,10 +218,7 @@ def logout(core: Core, *, everywhere: bool = False) -> Steps[None]:
 
 def delete(core: Core, password: str) -> Steps[None]:
     """The end of the account and of everything in it."""
-    email = core.email
-    if email is None:
-        raise Locked
-    descriptor = derive.bare_descriptor(email) if core.bare else _opened(core)[1]
+    email, descriptor = _opened(core)
     keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
     yield from core.session.ask_or_done(requests.delete_account(keys.password))
     core.device.forget_account(email)
@@ -259,7 +230,7 @@ def _descriptor(core: Core, email: str) -> Steps[Descriptor]:
     try:
         told = yield from core.session.ask(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
-        raise Tampered(_BARE) from None
+        raise Tampered(_NO_KEYS) from None
     return Descriptor.read(bytes(told.kdf), derive.FLOOR if seen is None else seen.floor)
 
 
@@ -293,8 +264,6 @@ def _same(stored: StoredKeyring, sealed: str, version: int) -> None:
 
 
 def _opened(core: Core) -> tuple[str, Descriptor]:
-    if core.bare:
-        raise Locked(_NO_KEYRING)
     if core.email is None or core.descriptor is None:
         raise Locked
     return core.email, core.descriptor

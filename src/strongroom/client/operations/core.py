@@ -25,21 +25,18 @@ def now() -> int:
 
 
 class Core:
-    """One client. `bare`: the server is one of the bare specification, which keeps neither descriptors nor keyrings."""
+    """The state of one client."""
 
-    def __init__(self, session: Session, device: Device, *, bare: bool, clock: Callable[[], int] = now) -> None:
+    def __init__(self, session: Session, device: Device, *, clock: Callable[[], int] = now) -> None:
         self.session = session
         self.device = device
         self.clock = clock
-        self.bare = bare
         self.email: str | None = None
         self.keys: AccountKey | None = None
         self.ring: Keyring | None = None
         self.descriptor: Descriptor | None = None
         self.sealed: str | None = None
         self.token: Token | None = None
-        self.batches = not bare
-        self.takes_uids = not bare
 
     def account_key(self) -> AccountKey:
         """The account key, if somebody has logged in."""

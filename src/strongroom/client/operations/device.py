@@ -46,8 +46,7 @@ class KnownVault(Struct, frozen=True):
 class Device:
     """The memory of one device, in the memory of one process."""
 
-    def __init__(self, *, exact: bool = True) -> None:
-        self._exact = exact  # the server promises that times are kept and rise
+    def __init__(self) -> None:
         self._accounts: dict[str, SeenAccount] = {}
         self._vaults: dict[str, KnownVault] = {}
         self._rows: dict[str, dict[str, Known]] = {}
@@ -85,7 +84,7 @@ class Device:
                 raise RolledBack("The server shows a vault as it was before this device saw it last.")
             return
         blob = memory.digest(vault.data)
-        if known is not None and self._exact:
+        if known is not None:
             memory.check_blob(known.version, known.blob, vault.version, blob)
         self._order += 1
         self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
@@ -126,10 +125,8 @@ class Device:
                 return False
             memory.next_row(known.row, row)
             same = row.version == known.row.version
-            if not self._exact:
-                pass
-            elif (
-                (row.created_at and row.created_at != known.created_at)
+            if (
+                row.created_at != known.created_at
                 or (same and row.updated_at != known.updated_at)
                 or (not same and row.updated_at <= known.updated_at)
             ):

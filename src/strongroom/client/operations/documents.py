@@ -13,16 +13,7 @@ from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import checked_uid
 from strongroom.client.format.keys import CollectionKey, VaultKey
 from strongroom.client.net import requests
-from strongroom.client.operations import bare
-from strongroom.errors import (
-    BatchConflict,
-    DocumentConflict,
-    DocumentNotFound,
-    Invalid,
-    MethodNotAllowed,
-    NotFound,
-    VaultNotFound,
-)
+from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
 if TYPE_CHECKING:
     from strongroom.client.format.seal import Opened, Sealed
@@ -102,8 +93,6 @@ def place(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, n
 
 def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document]:
     """A new document. Its uid is made here, so that sending it twice does not make two."""
-    if not core.takes_uids:
-        return (yield from _create_bare(core, at, value))
     keys = at.writing()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
@@ -115,27 +104,6 @@ def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document
     return believe(core, at, row, mark)
 
 
-def _create_bare(core: Core, at: Place, value: Any) -> Steps[Document]:
-    """A new document where the server makes the uids: a reservation, then the document. See bare.py."""
-    keys = at.writing()
-    hint = identifiers.new_uid(core.clock())
-    sealed = bare.reservation(keys)
-    row = yield from core.session.ask(requests.create_document(at.vault, hint, keys.collection, sealed))
-    kept(row, sealed, row.uid, 1)
-    try:
-        uid = checked_uid(row.uid)
-    except Invalid:
-        raise Tampered from None
-    if row.uid != uid or row.vault_uid != at.vault or row.collection != keys.collection:
-        raise Tampered(OTHER)
-    core.takes_uids = uid == hint  # then one step is enough from now on
-    mark = core.device.mark()
-    sealed = seal.seal_document(keys, uid, 2, value)
-    row = yield from core.session.ask(requests.put_document(at.vault, uid, sealed, 1))
-    kept(row, sealed, uid, 2)
-    return believe(core, at, row, mark)
-
-
 def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Document]:
     """One document; a deleted one only where it is asked for."""
     uid = checked_uid(uid)
@@ -144,8 +112,8 @@ def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Docu
         try:
             row = yield from core.session.ask(requests.get_document(at.vault, uid))
         except DocumentNotFound:
-            if core.bare or core.device.known(at.vault, uid) is None:
-                raise  # a server of the bare specification may hide what is deleted
+            if core.device.known(at.vault, uid) is None:
+                raise
             raise RolledBack(WITHHELD) from None
         if row.uid != uid:
             raise Tampered(OTHER)
@@ -166,30 +134,9 @@ def replace(core: Core, at: Place, document: Document, value: Any) -> Steps[Docu
 
 
 def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
-    """A notice that the document is deleted, and then the server's own deletion, which keeps the notice."""
+    """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
     keys, _ = at.key(wire_of(at, document))
-    noticed = document.version + 1
-    sealed = seal.seal_deletion(keys, document.uid, noticed, to_content(document.value))
-    if core.bare:
-        notice = yield from put(core, at, document, sealed)
-        yield from core.session.ask_or_done(bare.delete_call(at.vault, document.uid, noticed))
-        return notice
-    if core.batches:
-        done = yield from _delete_at_once(core, at, document, sealed)
-        if done is not None:
-            return done
-    yield from put(core, at, document, sealed)
-    mark = core.device.mark()
-    row = yield from core.session.ask_or_done(requests.delete_document(at.vault, document.uid, noticed))
-    if row is None:
-        return (yield from get(core, at, document.uid, deleted=True))
-    row = with_sealed(row, sealed)
-    kept(row, sealed, document.uid, noticed + 1, deleted=True)
-    return believe(core, at, row, mark)
-
-
-def _delete_at_once(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document | None]:
-    """Both in one batch; None where the server knows no batches."""
+    sealed = seal.seal_deletion(keys, document.uid, document.version + 1, to_content(document.value))
     operations = [
         requests.put_operation(document.uid, sealed, document.version),
         requests.delete_operation(document.uid, document.version + 1),
@@ -199,11 +146,6 @@ def _delete_at_once(core: Core, at: Place, document: Document, sealed: Sealed) -
         found = yield from core.session.ask(requests.batch(at.vault, operations))
     except BatchConflict as refused:
         return (yield from _why_not(core, at, document, sealed, refused))
-    except (NotFound, MethodNotAllowed) as refused:
-        if isinstance(refused, VaultNotFound):
-            raise
-        core.batches = False
-        return None
     if len(found.results) != 2:
         raise Tampered(_KEPT)
     kept(found.results[0], sealed, document.uid, document.version + 1)
@@ -212,9 +154,7 @@ def _delete_at_once(core: Core, at: Place, document: Document, sealed: Sealed) -
     return believe(core, at, row, mark)
 
 
-def _why_not(
-    core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict
-) -> Steps[Document | None]:
+def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict) -> Steps[Document]:
     """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
     now = yield from get(core, at, document.uid, deleted=True)
     known = core.device.known(at.vault, document.uid)
@@ -270,7 +210,7 @@ def judge(core: Core, at: Place, row: model.Document, mark: int) -> Document | N
     if row.vault_uid != at.vault:
         raise Tampered(OTHER)
     keys, name = at.key(row.collection)
-    made = bare.open_document(keys, row) if core.bare else seal.open_document(keys, row)
+    made = seal.open_document(keys, row)
     if not core.device.saw(row, mark, deleted=made.deleted):
         return None
     return opened(row, made, name)

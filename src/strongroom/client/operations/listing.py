@@ -23,9 +23,9 @@ _MOST: Final = 2_000
 _GOOD: Final = 4 << 20  # bytes that a page should have
 
 
-def check_page(page: Page, at: Place, since: int, limit: int | None, *, deleted: bool) -> int:
+def check_page(page: Page, at: Place, since: int, limit: int, *, deleted: bool) -> int:
     """Refuse a page that is not what was asked for, in the order that is promised; give the moment that it ends at."""
-    if limit is not None and len(page.documents) > limit:
+    if len(page.documents) > limit:
         raise Tampered(_ORDER)
     moment = since
     wire = None if at.one is None else at.one.collection
@@ -37,7 +37,7 @@ def check_page(page: Page, at: Place, since: int, limit: int | None, *, deleted:
         moment = row.updated_at
     if len({row.uid for row in page.documents}) != len(page.documents):
         raise Tampered(_ORDER)
-    if page.next != moment or page.has_more is None or (page.has_more and not page.documents):
+    if page.next != moment or (page.has_more and not page.documents):
         raise Tampered(_ORDER)
     return moment
 
@@ -62,7 +62,7 @@ class Listing:
         self._at = at
         self._since = since
         self._seen: dict[str, int] = {}
-        self._limit: int | None = None if core.bare else FIRST
+        self._limit = FIRST
         self._expected = self._to_expect()
         self.cursor = since or 0
         self.more = True
@@ -71,7 +71,7 @@ class Listing:
         """What this device knows and the list must therefore have."""
         if self._since is None:
             return self._core.device.live(self._at.vault, self._wire())
-        return {} if self._core.bare else self._core.device.after(self._at.vault, self._wire(), self._since)
+        return self._core.device.after(self._at.vault, self._wire(), self._since)
 
     def _wire(self) -> str | None:
         return None if self._at.one is None else self._at.one.collection
@@ -90,8 +90,7 @@ class Listing:
                 continue
             self._seen[row.uid] = row.version
             found.append(document)
-        if self._limit is not None:
-            self._limit = next_limit(page, self._limit)
+        self._limit = next_limit(page, self._limit)
         if not self.more:
             yield from self._miss()
         return found
@@ -103,30 +102,18 @@ class Listing:
             collection=self._wire(),
             since=None if start else self.cursor,
             limit=self._limit,
-            deleted=None if self._core.bare else self._since is not None,
+            deleted=self._since is not None,
         )
 
     def _in_order(self, page: Page) -> Iterator[model.Document]:
         """The rows of a page, if they are in the order that is promised."""
-        if self._core.bare:
-            yield from self._in_any_order(page)
-            return
         cursor = check_page(page, self._at, self.cursor, self._limit, deleted=self._since is not None)
         for row in page.documents:
             if self._seen.get(row.uid, 0) >= row.version:
                 raise Tampered(_ORDER)
             yield row
         self.cursor = cursor
-        self.more = page.has_more is True
-
-    def _in_any_order(self, page: Page) -> Iterator[model.Document]:
-        """The bare specification promises no order and no pages: all of them come at once."""
-        for row in page.documents:
-            if row.uid in self._seen or (self._since is not None and row.updated_at <= self._since):
-                raise Tampered(_ORDER)
-            self.cursor = max(self.cursor, row.updated_at)
-            yield row
-        self.more = False
+        self.more = page.has_more
 
     def _miss(self) -> Steps[None]:
         """Ask for what this device knows and the list did not have: it must be deleted, or have come after the list."""
@@ -136,7 +123,7 @@ class Listing:
             try:
                 document = yield from get(self._core, self._at, uid, deleted=True)
             except DocumentNotFound:
-                continue  # a server of the bare specification may hide what is deleted
+                continue  # its vault was deleted here meanwhile
             if document.deleted and self._since is None:
                 continue
             if document.version == known.row.version or document.updated_at <= self.cursor:

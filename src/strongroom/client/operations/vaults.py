@@ -11,8 +11,8 @@ from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import content, names, seal
 from strongroom.client.format.keys import VaultKey
 from strongroom.client.net import requests
-from strongroom.client.operations import accounts, bare
-from strongroom.errors import Invalid, VaultAlreadyExists, VaultNotFound
+from strongroom.client.operations import accounts
+from strongroom.errors import Invalid, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring, VaultEntry
@@ -56,8 +56,6 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[Op
     names.plain(name)
     if core.token is not None:
         raise Locked("A token opens what it was made for, and nothing else.")
-    if core.bare:
-        return (yield from _open_bare(core, name, create=create, sealed=sealed))
     entry = _entry(core, name)
     if entry is None:
         yield from accounts.reload(core)
@@ -73,7 +71,7 @@ def list_vaults(core: Core) -> Steps[list[OpenVault]]:
     """Every vault of the directory. One that the server hides is missed."""
     mark = core.device.mark()
     found = yield from list_with_rows(core)
-    if not core.bare and core.ring is not None:
+    if core.ring is not None:
         shown = {vault.uid for vault, _ in found}
         if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
             raise RolledBack(_GONE)  # one that nobody has seen is entered into the directory, and not made yet
@@ -87,8 +85,6 @@ def list_with_rows(core: Core) -> Steps[list[tuple[OpenVault, responses.Vault]]]
     rows = {row.uid: row for row in found.vaults}
     if len(rows) != len(found.vaults):
         raise Tampered("The server lists a vault twice.")
-    if core.bare:
-        return [(_bare(core, row), row) for row in found.vaults]
     yield from accounts.reload(core)
     entries = () if core.ring is None else core.ring.vaults
     opened = [(opened_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
@@ -121,7 +117,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Steps[None]:
 def get_blob(core: Core, vault: OpenVault) -> Steps[Blob | None]:
     """The vault's blob, if it carries one."""
     row = yield from _row(core, vault)
-    if row.data is None or (core.bare and bare.is_reserved(core.account_key(), vault.keys, row)):
+    if row.data is None:
         return None
     return Blob(content.to_value(seal.open_blob(vault.keys, row)), row.version)
 
@@ -134,8 +130,6 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> S
     mark = core.device.mark()
     row = yield from core.session.ask(requests.put_blob(vault.uid, sealed, version))
     seen(core, vault, row, mark)
-    if core.bare and row.version > version + 1:  # it does not compare versions, and somebody else was there first
-        return (yield from put_blob(core, vault, value, row.version))
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered("The server did not keep the blob that it was given.")
     return Blob(value, row.version)
@@ -203,44 +197,3 @@ def seen(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenV
         raise Tampered(_OTHER)
     core.device.saw_vault(row, mark)
     return vault
-
-
-# A server of the bare specification keeps no directory: there, a vault is found by the name on the wire.
-
-
-def _open_bare(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[OpenVault]:
-    keys = core.account_key()
-    wire = names.seal_vault_name(keys, name) if sealed else name
-    mark = core.device.mark()
-    row = yield from _find_bare(core, wire)
-    if row is None and create:
-        row = yield from _make_bare(core, wire)
-    if row is None:
-        raise VaultNotFound
-    return seen(core, _bare(core, row), row, mark)
-
-
-def _find_bare(core: Core, wire: str) -> Steps[responses.Vault | None]:
-    found = yield from core.session.ask(requests.list_vaults())
-    return next((row for row in found.vaults if row.name == wire), None)
-
-
-def _make_bare(core: Core, wire: str) -> Steps[responses.Vault | None]:
-    uid = identifiers.new_uid(core.clock())
-    try:
-        row = yield from core.session.ask(requests.create_vault(uid, wire, None))
-    except Invalid:
-        blob = bare.reserved_blob(core.account_key(), wire)
-        row = yield from core.session.ask(requests.create_vault(uid, wire, blob))
-    except VaultAlreadyExists:  # an answer that was lost cannot be told from another device's vault
-        return (yield from _find_bare(core, wire))
-    if row.name != wire:
-        raise Tampered(_OTHER)
-    return row
-
-
-def _bare(core: Core, row: responses.Vault) -> OpenVault:
-    keys = core.account_key()
-    sealed = names.is_sealed(row.name)
-    name = names.open_vault_name(keys, row.name) if sealed else row.name
-    return OpenVault(uid=row.uid, name=name, wire=row.name, sealed=sealed, keys=keys.vault(row.uid))

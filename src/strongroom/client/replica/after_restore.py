@@ -57,7 +57,7 @@ class Reconciling:
             grown = yield from self._grown(page)
             stored = yield from incoming.stored_before(self._core, self._file, self._at, page.documents)
             came += yield from effects.work(self._store(page, grown, stored))
-            more = page.has_more is True
+            more = page.has_more
         with self._file.change():
             for uid in self._file.uids(self._at.vault) - seen:
                 self._forgotten(uid)

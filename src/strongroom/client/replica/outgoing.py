@@ -1,4 +1,4 @@
-"""Sending what waits: in batches, or one by one where the server knows none."""
+"""Sending what waits, in batches."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.replica import incoming
 from strongroom.client.replica.file import BURY, DELETE, Entry
-from strongroom.errors import (
-    BatchConflict,
-    Conflict,
-    DocumentNotFound,
-    MethodNotAllowed,
-    NotFound,
-    PayloadTooLarge,
-    Refusal,
-    UidTaken,
-    VaultNotFound,
-)
+from strongroom.errors import BatchConflict, DocumentNotFound, PayloadTooLarge, Refusal
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Steps
@@ -110,32 +100,23 @@ def _sealed(at: Place, entry: Entry, version: int) -> Sealed:
 
 def push(core: Core, local: Local, at: Place, parcels: list[Parcel], pushed: Pushed) -> Steps[None]:
     """Send one bundle."""
-    if core.batches:
-        operations = [operation for parcel in parcels for operation in parcel.operations]
-        try:
-            found = yield from core.session.ask(requests.batch(at.vault, operations))
-        except BatchConflict as refused:
-            _blame(parcels, refused, pushed)
+    operations = [operation for parcel in parcels for operation in parcel.operations]
+    try:
+        found = yield from core.session.ask(requests.batch(at.vault, operations))
+    except BatchConflict as refused:
+        _blame(parcels, refused, pushed)
+        return
+    except PayloadTooLarge as refused:
+        if len(parcels) == 1:
+            pushed.refused.append((parcels[0].entry, refused))
             return
-        except PayloadTooLarge as refused:
-            if len(parcels) == 1:
-                pushed.refused.append((parcels[0].entry, refused))
-                return
-            half = len(parcels) // 2
-            yield from push(core, local, at, parcels[:half], pushed)
-            yield from push(core, local, at, parcels[half:], pushed)
-            return
-        except (NotFound, MethodNotAllowed) as refused:
-            if isinstance(refused, VaultNotFound):
-                raise
-            core.batches = False
-        else:
-            if len(found.results) != len(operations):
-                raise Tampered(_FEWER)
-            _arrived_all(local, at, parcels, found.results, pushed)
-            return
-    for parcel in parcels:
-        yield from _push_alone(core, local, at, parcel, pushed)
+        half = len(parcels) // 2
+        yield from push(core, local, at, parcels[:half], pushed)
+        yield from push(core, local, at, parcels[half:], pushed)
+        return
+    if len(found.results) != len(operations):
+        raise Tampered(_FEWER)
+    _arrived_all(local, at, parcels, found.results, pushed)
 
 
 def _blame(parcels: list[Parcel], refused: BatchConflict, pushed: Pushed) -> None:
@@ -160,35 +141,6 @@ def _arrived_all(local: Local, at: Place, parcels: list[Parcel], results: list[m
             _arrived(local, at, parcel, results[start:end])
             pushed.done += 1
             start = end
-
-
-def _push_alone(core: Core, local: Local, at: Place, parcel: Parcel, pushed: Pushed) -> Steps[None]:
-    entry = parcel.entry
-    results = []
-    try:
-        for operation in parcel.operations:
-            found = yield from core.session.ask(_alone(at.vault, operation))
-            results.append(found)
-    except (Conflict, UidTaken):
-        pushed.stale.add(entry.uid)
-    except DocumentNotFound:
-        pushed.stale.add(entry.uid)
-        pushed.lacking.add(entry.uid)
-    except PayloadTooLarge as refused:
-        pushed.refused.append((entry, refused))
-    else:
-        with local.file.change():
-            _arrived(local, at, parcel, results)
-        pushed.done += 1
-
-
-def _alone(vault: str, operation: dict[str, Any]) -> requests.Call[model.Document]:
-    if operation["op"] == "delete":
-        return requests.delete_document(vault, operation["uid"], operation["version"])
-    sealed = Sealed(operation["data"], operation["hmac"])
-    if operation["op"] == "create":
-        return requests.create_document(vault, operation["uid"], operation["collection"], sealed)
-    return requests.put_document(vault, operation["uid"], sealed, operation["version"])
 
 
 def _arrived(local: Local, at: Place, parcel: Parcel, results: list[model.Document]) -> None:
