@@ -16,6 +16,7 @@
 #                 explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
+#   make generate write the files that are generated from others
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
 #   make clean    remove .venv and caches; never your data or .env
 
@@ -32,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format lock clean
+.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format generate lock clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -150,6 +151,9 @@ check: .venv/.dev
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+generate: .venv/.dev
+	$(BIN)/python -m tools.generate_blocking
 
 # --universal: one lock for every platform. The lock holds versions and hashes and names no host.
 lock:

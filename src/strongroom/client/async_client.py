@@ -1,4 +1,4 @@
-"""The client that is awaited: AsyncClient, and the vaults and collections that it opens. The other, word for word."""
+"""The asynchronous client: AsyncClient, and the vaults and collections that it opens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The client that waits: Client, and the vaults and collections that it opens."""
+# Generated from async_client.py by `make generate`. Do not edit.
+"""The blocking client: Client, and the vaults and collections that it opens."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ from strongroom.client.replica.conflicts import (
     keep_theirs,
     merged,
 )
-from strongroom.client.replica.replica import Replica, ReplicaCollection, ReplicaVault
+from strongroom.client.replica.replica import Replica
 from strongroom.client.replica.sync import Progress, Report
+from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 
 __all__ = [
     "AsyncReplica",

@@ -1,4 +1,4 @@
-"""The replica whose sync is awaited: AsyncReplica. Reading and writing on this device need no waiting."""
+"""The asynchronous replica: a copy of an account on this device."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 from strongroom.client.net import effects
 from strongroom.client.replica import unlocking
 from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
-from strongroom.client.replica.replica import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.sync import Progress, Report, Syncing
+from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.watch import Watching
 from strongroom.errors import Unavailable
 

@@ -1,22 +1,21 @@
-"""The replica that waits: Replica, and the vaults and collections in it."""
+# Generated from async_replica.py by `make generate`. Do not edit.
+"""The blocking replica: a copy of an account on this device."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from strongroom.client.net import effects
-from strongroom.client.operations import documents
 from strongroom.client.replica import unlocking
 from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
 from strongroom.client.replica.sync import Progress, Report, Syncing
+from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.watch import Watching
 from strongroom.errors import Unavailable
 
 if TYPE_CHECKING:
     from strongroom.client.net.drivers import Driver
-    from strongroom.client.operations.documents import Document, Place
-    from strongroom.client.operations.vaults import OpenVault
     from strongroom.client.replica.local import Local
 
 
@@ -87,74 +86,3 @@ class Replica:
     def collection(self) -> ReplicaCollection:
         """The collection that this client's token opens."""
         return ReplicaCollection(self._local, unlocking.collection(self._local))
-
-
-class ReplicaVault:
-    """A vault on this device."""
-
-    def __init__(self, local: Local, opened: OpenVault) -> None:
-        self._local = local
-        self._opened = opened
-        self._place = documents.place(opened.uid, opened.keys)
-
-    def __repr__(self) -> str:
-        return f"ReplicaVault(uid={self.uid!r})"
-
-    @property
-    def uid(self) -> str:
-        """The vault's uid."""
-        return self._opened.uid
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return self._opened.name
-
-    def collection(self, name: str) -> ReplicaCollection:
-        """A collection of documents."""
-        wire = self._opened.collection_wire(name)
-        return ReplicaCollection(self._local, documents.place(self.uid, self._opened.keys, wire, name))
-
-    def blob(self) -> Any:
-        """The vault's blob, as it was when this device last saw it; None where there is none."""
-        return unlocking.blob(self._local, self._opened)
-
-    def __iter__(self) -> Iterator[Document]:
-        """Every living document of every collection."""
-        return self._local.walk(self._place)
-
-
-class ReplicaCollection:
-    """Documents of one kind, on this device. What is written here is sent with the next sync."""
-
-    def __init__(self, local: Local, at: Place) -> None:
-        self._local = local
-        self._place = at
-
-    def __repr__(self) -> str:
-        return f"ReplicaCollection(vault={self._place.vault!r})"
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return self._place.name
-
-    def create(self, value: Any, *, uid: str | None = None) -> Document:
-        """A new document."""
-        return self._local.create(self._place, value, uid)
-
-    def get(self, uid: str, *, deleted: bool = False) -> Document:
-        """One document; a deleted one only if `deleted` is True."""
-        return self._local.get(self._place, uid, deleted=deleted)
-
-    def replace(self, document: Document, value: Any) -> Document:
-        """Another value. If the document has changed since you read it, that is a DocumentConflict."""
-        return self._local.replace(self._place, document, value)
-
-    def delete(self, document: Document) -> Document:
-        """Delete a document, if it has not changed since you read it."""
-        return self._local.delete(self._place, document)
-
-    def __iter__(self) -> Iterator[Document]:
-        """Every living document."""
-        return self._local.walk(self._place)

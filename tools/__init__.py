@@ -1,0 +1,1 @@
+"""Commands for developers of strongroom; not part of the package."""
