@@ -145,7 +145,7 @@ def serving(home: Path, *command: str) -> Iterator[str]:
 def steps(text: str) -> list[tuple[str, list[Any]]]:
     """The tour's blocks in order: what to paste, and the JSON values that the reader is shown as the answer."""
     found: list[tuple[str, list[Any]]] = []
-    for language, body in fences(sections(text, 2)["A tour"]):
+    for language, body in fences(text):
         if language == "sh":
             found.append((body, []))
         else:
@@ -186,8 +186,8 @@ def differences(shown: Any, real: Any, where: str = "answer") -> list[str]:
 
 
 def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
-    """Pasted in order, the README's tour succeeds, and every answer is the one that the README shows."""
-    tour = steps(text_of("README.md"))
+    """Pasted in order, the blocks of docs/tour.md succeed, and every response is the one that the page shows."""
+    tour = steps(text_of("docs/tour.md"))
     with serving(tmp_path, "-m", "strongroom", "serve") as address:
         script = "set -euo pipefail\n" + "printf '\\036'\n".join(block for block, _ in tour)
         assert URL in script
@@ -209,7 +209,7 @@ def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
 
 def test_the_tour_shows_both_variants() -> None:
     """The tour goes through everything that it promises: both kinds of vault, the conflict, the sync, the key."""
-    tour = steps(text_of("README.md"))
+    tour = steps(text_of("docs/tour.md"))
     script = "".join(block for block, _ in tour)
     shown = json.dumps([answers for _, answers in tour])
     for part in ("/auth/email/register", "-X PUT", "-X DELETE", "?since=", "/auth/api-keys", '"salt"', "/auth/logout"):
@@ -239,8 +239,8 @@ def test_a_planted_difference_is_seen(shown: Any, real: Any) -> None:
 
 
 def test_the_python_example_serves(tmp_path: Path) -> None:
-    """The README's few lines of Python start a server."""
-    [example] = [body for _, body in fences(text_of("README.md")) if "listen(3000)" in body]
+    """The few lines of Python in docs/settings.md start a server."""
+    [example] = [body for _, body in fences(text_of("docs/settings.md")) if "listen(3000)" in body]
     (tmp_path / "example.py").write_text(example.replace("listen(3000)", "listen(0)"))
     with serving(tmp_path, "example.py") as address:
         assert address != URL
@@ -301,11 +301,33 @@ def test_nothing_is_told_twice(page: Path) -> None:
 
 
 def test_the_settings_are_those_of_the_code() -> None:
-    """The README's table of settings is the code's, row by row and word for word."""
-    table = list(rows(sections(text_of("README.md"), 2)["Settings"]))
+    """The table in docs/settings.md is the code's, row by row and word for word."""
+    table = list(rows(text_of("docs/settings.md")))
     assert [[cell.strip("`") for cell in row] for row in table] == [list(option) for option in TABLE]
     for row, option in zip(table, TABLE, strict=True):
         assert [cell.startswith("`") for cell in row] == [True, True, bool(option.default), False]
+
+
+def test_the_readme_compares_what_was_measured() -> None:
+    """The README's requests a second are those of docs/benchmarks.md with 64 clients, with the machine named."""
+    run = sections(text_of("docs/benchmarks.md"), 2)["The whole run"]
+    measured = {(row[0], row[2]): row[3] for row in rows(run) if row[1] == "64"}
+    targets = {name.partition(",")[0]: name for _, name in measured if name != "the floor"}
+    part = sections(text_of("README.md"), 2)["Compared with others"]
+    found = 0
+    for product, _, _, database, get, create, _ in rows(part):
+        name = product.strip("[").partition("]")[0]
+        target = f"{name}, {database}" if name == "strongroom" else targets.get(name)
+        if target is None:
+            assert get == create == ""
+        else:
+            assert [get, create] == [
+                measured[scenario, target] for scenario in ("get one document (1 KB)", "create (1 KB)")
+            ]
+            found += 1
+    assert found == len({name for _, name in measured}) - 1
+    [[cores, architecture]] = re.findall(r"(\d+) cores, (\w+)", text_of("docs/benchmarks.md").partition("\n!")[0])
+    assert f"{cores} cores of {architecture}" in part
 
 
 def shape(path: str) -> str:
@@ -337,7 +359,9 @@ def test_the_reference_has_every_route() -> None:
     assert sorted(headings) == sorted(REFERENCE) == sorted(map(heading, ENDPOINTS))
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "SECURITY.md", "docs/api.md", "docs/design.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGELOG.md", "SECURITY.md", "docs/api.md", "docs/design.md", "docs/tour.md"]
+)
 def test_no_document_names_a_route_that_is_not(name: str) -> None:
     """A route that a document mentions exists."""
     assert strangers(text_of(name)) == []

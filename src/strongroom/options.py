@@ -1,4 +1,4 @@
-"""Every setting, in one table: the command line, the server, the README and a test read it."""
+"""Every setting, in one table: the command line, the server, docs/settings.md and a test read it."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ def test_near_misses_are_told_at_sighup(tmp_path: Path, workers: str) -> None:
 
 
 def test_how_often_backups_are_made_is_written_in_one_way(tmp_path: Path) -> None:
-    """In the help, in the README and where it is refused."""
+    """In the help, in docs/settings.md and where it is refused."""
     notation = "a number and ms, s, m, h, d or w"
     done = strongroom(tmp_path, "serve", JWT_SECRET=SECRET, BACKUP_EVERY="daily")
     assert done.returncode == 2
     assert f"BACKUP_EVERY must be {notation}" in done.stderr
     shown = " ".join(strongroom(tmp_path, "serve", "--help-all").stdout.split())
     assert f"How often it makes one: {notation}, at least 1s" in shown
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
-    assert f"How often it makes one: {notation}, at least 1s" in readme
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    assert f"How often it makes one: {notation}, at least 1s" in page

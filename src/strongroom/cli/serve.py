@@ -37,7 +37,7 @@ COMMON = (
 _MORE = (
     "These are the common options; there is one for each setting, and --help-all shows them all. The variable in "
     "brackets means the same, in the environment or as a line NAME=value of the settings file. An option wins over the "
-    "environment, and that over the file. The README explains every setting."
+    "environment, and that over the file. docs/settings.md explains every setting."
 )
 _METAVARS = {"BACKUP_DIR": "DIR", "HOST": "ADDRESS", "PORT": "PORT", "PUBLIC_URL": "URL", "WORKERS": "N"}
 
