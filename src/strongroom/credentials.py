@@ -32,7 +32,7 @@ _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32
 _PARAMETERS: Final = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p={_LANES}$"
 
 # A hash that no password matches, with the parameters of a real one: an unknown email costs the same work.
-NOBODY: Final = f"{_PARAMETERS}bm9ib2R5LW5vYm9keS0xNg$" + "A" * 43
+DUMMY_HASH: Final = f"{_PARAMETERS}bm9ib2R5LW5vYm9keS0xNg$" + "A" * 43
 
 
 def hash_password(password: str) -> str:

@@ -6,7 +6,7 @@
     ├── InvalidCredentials      invalid_credentials      wrong email or password
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
     ├── InsufficientScope       insufficient_scope       the API key may not do this
-    ├── AccountDisabled         account_disabled         an operator has shut the account; nothing of it is lost
+    ├── AccountDisabled         account_disabled         an operator has disabled the account; nothing of it is lost
     ├── SignupsClosed           signups_closed           people cannot register by themselves here
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
@@ -99,7 +99,7 @@ class InsufficientScope(Refusal):
 
 
 class AccountDisabled(Refusal):
-    """An operator has shut the account; said only to who has its password, a session or a key of it."""
+    """An operator has disabled the account; said only to who has its password, a session or a key of it."""
 
     code = "account_disabled"
     sentence = "This account is disabled; nothing of it is lost. Ask the operator of this server."

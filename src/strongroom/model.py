@@ -374,7 +374,7 @@ class Usage(Struct, frozen=True):
     kept: int = 0
 
 
-class Terms(Struct, frozen=True):
+class AccountLimits(Struct, frozen=True):
     """What a server grants each account, None does not limit; and how many replaced versions it keeps of anything."""
 
     documents: int | None = None
@@ -382,7 +382,7 @@ class Terms(Struct, frozen=True):
     versions: int = 20
 
 
-class Keeping(Struct, frozen=True):
+class RetentionPolicy(Struct, frozen=True):
     """For how many days a server keeps replaced versions, and the ciphertext under a tombstone; None: for ever."""
 
     history_days: int = 90

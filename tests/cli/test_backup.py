@@ -227,7 +227,7 @@ def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytes
     """One sentence, exit code 2."""
     assert main(["backup", "one"]) == 0
     lock = lock_of(home / "vault.db")
-    assert lock.together()
+    assert lock.shared()
     assert main(["restore", "one"]) == 2
     assert "A server is using" in capsys.readouterr().err
     lock.close()

@@ -149,7 +149,7 @@ async def test_an_account_whose_clock_is_later_keeps_it(house: Open) -> None:
 @runs
 async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> None:
     """Each vault that came in is a change of the account, at a moment of its own after everything else."""
-    from strongroom.store.queries.ledgers import Drawn
+    from strongroom.store.queries.ledgers import Ledger
     from strongroom.store.statement import Sql
 
     changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
@@ -159,8 +159,8 @@ async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> 
         file = await exported(ann)
         assert (await imported(bob, file)).status_code == 200
 
-        async def told(tx: Any) -> list[Drawn]:
-            return await tx.all(Drawn, changes, user_id=bob.id)  # type: ignore[no-any-return]
+        async def told(tx: Any) -> list[Ledger]:
+            return await tx.all(Ledger, changes, user_id=bob.id)  # type: ignore[no-any-return]
 
         found = await database_of(h.server).read(told)
         clock = lines(file)[0]["clock"]

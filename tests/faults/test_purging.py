@@ -12,7 +12,7 @@ import pytest
 
 from strongroom import wire
 from strongroom.actions import documents, retention
-from strongroom.model import Actor, Expected, Terms
+from strongroom.model import AccountLimits, Actor, Expected
 from strongroom.rules import DAY
 from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
@@ -31,9 +31,9 @@ async def throw(tx: Tx, actor: Actor, vault: str, sizes: list[int]) -> None:
     for size in sizes:
         uid = str(uuid.uuid4())
         created = wire.CreateDocument(collection="c", data="A" * size, uid=uid)
-        await documents.create(tx, actor, Terms(), vault, created)
-        await documents.put(tx, actor, Terms(), vault, uid, wire.PutDocument(data="B" * size), Expected((1,)))
-        await documents.delete(tx, actor, Terms(), vault, uid, None)
+        await documents.create(tx, actor, AccountLimits(), vault, created)
+        await documents.put(tx, actor, AccountLimits(), vault, uid, wire.PutDocument(data="B" * size), Expected((1,)))
+        await documents.delete(tx, actor, AccountLimits(), vault, uid, None)
 
 
 async def filled(home: House, person: Person, vault: dict[str, Any], count: int, large: int = 3) -> None:
@@ -52,7 +52,7 @@ async def steps(home: House, where: str) -> list[float]:
     took, more = [], True
     while more:
         began = clock()
-        more = await database_of(home.server).write_long(retention.step, context_of(home.server).keeping)
+        more = await database_of(home.server).write_long(retention.step, context_of(home.server).retention)
         took.append(clock() - began)
     return took
 

@@ -130,7 +130,7 @@ async def test_a_damaged_postgres(clock: Clock) -> None:
     """503 and a line; not ready from then on. The node itself goes on, for PostgreSQL looks after its own pages."""
     db = PostgresDatabase(postgres().fresh(), clock)
     told: list[str] = []
-    db.tell = told.append
+    db.warn = told.append
     for error in (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError, asyncpg.PostgresIOError):
 
         async def meet(_tx: store.Tx, error: type[Exception] = error) -> None:

@@ -123,7 +123,7 @@ def limits_only(key: Any, _permission: Permission | None, *, whole_account: bool
 
 def unproven(claims: Any) -> Any:
     """Ask for the session, and take whatever is found for an open one."""
-    return store.sessions.proof(claims.sub, claims.sid, lambda _found: 10**15)
+    return store.sessions.session_check(claims.sub, claims.sid, lambda _found: 10**15)
 
 
 def as_named(_actor: Actor, named: str | None) -> Any:

@@ -178,7 +178,7 @@ async def test_a_full_disk_while_the_log_is_folded_stops_nobody(tmp_path: Path, 
             raise apsw.FullError("no space")
 
     db._writer = Full()  # type: ignore[assignment]
-    await asyncio.wait_for(db.fold(), 10)
+    await asyncio.wait_for(db.truncate_log(), 10)
     assert await asyncio.wait_for(db.write(store.accounts.insert, "u", "e@x", "hash"), 10) is not None
     db._writer = real
     await db.close()

@@ -96,7 +96,7 @@ async def test_the_look_at_who_follows_comes_after_the_look_at_what_changed(
         await stream.ready()
         await write(one, cast.here, vault)
         await stream.next()
-        real, hit = Channel.standing, asyncio.Event()
+        real, hit = Channel.access_status, asyncio.Event()
 
         async def late(channel: Channel) -> Any:
             if not hit.is_set():
@@ -105,7 +105,7 @@ async def test_the_look_at_who_follows_comes_after_the_look_at_what_changed(
                 await write(two, cast.here, vault)
             return await real(channel)
 
-        monkeypatch.setattr(Channel, "standing", late)
+        monkeypatch.setattr(Channel, "access_status", late)
         await write(one, cast.here, vault)
         assert await stream.reason() == "session_revoked"
         assert hit.is_set()

@@ -24,7 +24,7 @@ from tests.postgres import postgres
 from tests.security.asking import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.stage import PASSWORD, Stage
-from tests.store.test_lineage import Silence
+from tests.store.test_epochs import Silence
 from tests.support.internals import context_of, database_of
 
 HERE = "192.0.2.77"

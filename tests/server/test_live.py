@@ -440,14 +440,14 @@ async def test_a_burst_is_one_read_for_all(house: Open, monkeypatch: pytest.Monk
         for stream in streams:
             await stream.next()
         looks = 0
-        standing = channel.Channel.standing
+        access_status = channel.Channel.access_status
 
         async def counted(self: channel.Channel) -> Any:
             nonlocal looks
             looks += 1
-            return await standing(self)
+            return await access_status(self)
 
-        monkeypatch.setattr(channel.Channel, "standing", counted)
+        monkeypatch.setattr(channel.Channel, "access_status", counted)
         await ann.document(vault)
         for stream in streams:
             await stream.next()

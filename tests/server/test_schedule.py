@@ -158,7 +158,7 @@ def test_whoever_is_second_leaves_without_a_word(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
     lock = FileLock(folder / ".lock")
-    assert lock.alone()
+    assert lock.exclusive()
     command = [sys.executable, "-m", "strongroom", "backup", "--scheduled"]
     environment = {**os.environ, **server.settings, "BACKUP_DIR": str(folder)}
 
@@ -181,7 +181,7 @@ async def test_while_another_node_makes_one_a_node_leaves_without_a_word(tmp_pat
     where = postgres().fresh()
     await open_database(where, lambda: 1).close()
     other = await connect(where)
-    assert await other.fetchval(locks.TRY_ALONE, locks.BACKING_UP)
+    assert await other.fetchval(locks.TRY_EXCLUSIVE, locks.BACKING_UP)
     environment = {**os.environ, "DATABASE_URL": where, "BACKUP_DIR": str(tmp_path / "kept")}
 
     async def run() -> tuple[int | None, bytes, bytes]:

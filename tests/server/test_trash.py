@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import store, wire
 from strongroom.actions import documents, retention, vaults
-from strongroom.model import Actor, Expected, Keeping, Terms
+from strongroom.model import AccountLimits, Actor, Expected, RetentionPolicy
 from strongroom.rules import DAY
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.pool import connect
@@ -171,15 +171,15 @@ async def fill(tx: Tx, actor: Actor, uids: list[str], size: int) -> None:
     """Documents that were replaced once and then deleted."""
     for uid in uids:
         wanted = wire.CreateDocument(collection="c", data="A" * size, uid=uid)
-        await documents.create(tx, actor, Terms(), "v", wanted)
-        await documents.put(tx, actor, Terms(), "v", uid, wire.PutDocument(data="B" * size), Expected((1,)))
-        await documents.delete(tx, actor, Terms(), "v", uid, None)
+        await documents.create(tx, actor, AccountLimits(), "v", wanted)
+        await documents.put(tx, actor, AccountLimits(), "v", uid, wire.PutDocument(data="B" * size), Expected((1,)))
+        await documents.delete(tx, actor, AccountLimits(), "v", uid, None)
 
 
 async def settle_in(db: Any, user_id: str) -> Actor:
     """An account with a vault."""
     await db.write(store.accounts.insert, user_id, f"{user_id}@x", "hash")
-    await db.write(vaults.create, Actor(user_id), Terms(), wire.CreateVault(name="v", uid="v"))
+    await db.write(vaults.create, Actor(user_id), AccountLimits(), wire.CreateVault(name="v", uid="v"))
     return Actor(user_id)
 
 
@@ -204,7 +204,7 @@ async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeyp
     clock.pass_(31 * DAY)
     now, steps = await left(where), 0
     assert now[:2] == (76, 152)
-    while await db.write_long(retention.step, Keeping(1_000, 30)):
+    while await db.write_long(retention.step, RetentionPolicy(1_000, 30)):
         before, now, steps = now, await left(where), steps + 1
         gone = [was - is_ for was, is_ in zip(before, now, strict=True)]
         assert 0 < gone[0] + gone[1] <= retention.ROWS
@@ -225,7 +225,7 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
     await db.write_long(fill, actor, ["large", "small"], retention.BYTES + 1)
     clock.pass_(31 * DAY)
     sizes = []
-    while await db.write_long(retention.step, Keeping(1_000, 30)):
+    while await db.write_long(retention.step, RetentionPolicy(1_000, 30)):
         sizes.append((await left(where))[:2])
     assert sizes == [(2, 3), (2, 2), (1, 2), (1, 1), (1, 0), (0, 0)]
     await db.close()
@@ -242,13 +242,13 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     holds, go = asyncio.Event(), asyncio.Event()
 
     async def revive(tx: Tx) -> None:
-        await documents.put(tx, actor, Terms(), "v", "d", wire.PutDocument(data="CC"), Expected((3,)))
+        await documents.put(tx, actor, AccountLimits(), "v", "d", wire.PutDocument(data="CC"), Expected((3,)))
         holds.set()
         await go.wait()
 
     reviving = asyncio.create_task(db.write(revive))
     await holds.wait()
-    purge = asyncio.create_task(db.write_long(retention.step, Keeping(1_000, 30)))
+    purge = asyncio.create_task(db.write_long(retention.step, RetentionPolicy(1_000, 30)))
     watcher = await connect(where)
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     while not await watcher.fetchval(waiting):
@@ -258,7 +258,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     go.set()
     await reviving
     await purge
-    assert not await db.write_long(retention.step, Keeping(1_000, 30))
+    assert not await db.write_long(retention.step, RetentionPolicy(1_000, 30))
     tables = await rows_of(where)
     assert [row[4] for row in tables["documents"]] == ["CC"]
     assert sorted(row[2] for row in tables["versions"]) == [1, 2, 3]

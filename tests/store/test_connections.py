@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from strongroom.store import open_database
-from strongroom.store.change_notifications import Nudge
+from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, runs
@@ -89,11 +89,11 @@ async def test_who_speaks_for_a_node_lets_go_however_it_ends(clock: Clock) -> No
     where = postgres().fresh()
     db = open_database(where, clock)
     assert isinstance(db, PostgresDatabase)
-    db.nudges.committed({Nudge("somebody", "a vault")})
-    worker = db.nudges._worker
+    db.notifications.committed({ChangeHint("somebody", "a vault")})
+    worker = db.notifications._worker
     assert worker is not None
     async with asyncio.timeout(10):
-        while db.nudges._connection is None:  # noqa: ASYNC110 - nobody is told
+        while db.notifications._connection is None:  # noqa: ASYNC110 - nobody is told
             await asyncio.sleep(0.001)
     worker.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -12,8 +12,8 @@ import pytest
 from strongroom import store, wire
 from strongroom.actions import documents, vaults
 from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
-from strongroom.model import Actor, Document, Terms
-from strongroom.store import Database, Tx, Undo, open_database
+from strongroom.model import AccountLimits, Actor, Document
+from strongroom.store import Database, RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from tests.conftest import Clock, runs
 from tests.postgres import Postgres
@@ -26,19 +26,19 @@ async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
 
 
 async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
-    await db.write(vaults.create, Actor(user_id), Terms(), wire.CreateVault(name=f"name {uid}", uid=uid))
+    await db.write(vaults.create, Actor(user_id), AccountLimits(), wire.CreateVault(name=f"name {uid}", uid=uid))
 
 
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
-    drawn = await store.ledgers.draw(tx, "u", 1, 0, 0)
+    drawn = await store.ledgers.advance(tx, "u", 1, 0, 0)
     assert drawn is not None
-    assert await store.vaults.book(tx, "u", vault_uid, drawn.clock, 0, 0, 0)
+    assert await store.vaults.add_usage(tx, "u", vault_uid, drawn.clock, 0, 0, 0)
     return drawn.clock
 
 
 async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault_uid: str = "v") -> Document:
     wanted = wire.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
-    made, new = await documents.create(tx, Actor("u"), Terms(), vault_uid, wanted)
+    made, new = await documents.create(tx, Actor("u"), AccountLimits(), vault_uid, wanted)
     assert new
     return made
 
@@ -92,7 +92,7 @@ async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
 
     async def again(tx: Tx) -> str:
         await advance(tx)
-        raise Undo("stored")
+        raise RollbackWith("stored")
 
     assert set(await asyncio.gather(db.write(again), db.write(again))) == {"stored"}
     assert await db.read(store.vaults.clock, "u", "v") == before
@@ -218,7 +218,7 @@ async def test_refusals_among_writes_of_one_account_touch_nobody_else(open_db: O
 
     async def create(actor: Actor, uid: str) -> Any:
         wanted = wire.CreateDocument(collection="c", data="AA" if uid != "taken" else "BB", uid=uid)
-        return await db.write(documents.create, actor, Terms(), "v", wanted)
+        return await db.write(documents.create, actor, AccountLimits(), "v", wanted)
 
     uids = ["taken" if n % 7 == 3 else f"n{n // 2 * 2 if n % 5 == 0 else n}" for n in range(60)]
     outcomes = await asyncio.gather(*(create(Actor("u"), uid) for uid in uids), return_exceptions=True)
@@ -241,7 +241,8 @@ async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
         began = asyncio.get_running_loop().time()
         wanted = [wire.CreateDocument(collection="c", data="AA") for _ in range(200)]
         outcomes = await asyncio.gather(
-            *(db.write(documents.create, Actor("u"), Terms(), "v", one) for one in wanted), return_exceptions=True
+            *(db.write(documents.create, Actor("u"), AccountLimits(), "v", one) for one in wanted),
+            return_exceptions=True,
         )
         assert all(isinstance(outcome, Unavailable) for outcome in outcomes)
         assert asyncio.get_running_loop().time() - began < 10

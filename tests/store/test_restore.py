@@ -258,7 +258,7 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 
         def there() -> None:
             try:
-                asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence(), alone=True))
+                asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True))
             except Busy as busy:
                 told.append(type(busy))
             asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence()))
@@ -267,9 +267,9 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
         thread.start()
         thread.join()
 
-    await backup(where, io.BytesIO(), "x", 1, Silence(second), alone=True)
+    await backup(where, io.BytesIO(), "x", 1, Silence(second), exclusive=True)
     assert told
-    await backup(where, io.BytesIO(), "x", 1, Silence(), alone=True)
+    await backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True)
 
 
 # All or nothing

@@ -31,7 +31,7 @@ _SERVER: list[tuple[Any, str, Any]] = [
     (credentials, "_MEMORY", _MEMORY),
     (credentials, "_PASSES", _PASSES),
     (credentials, "_PARAMETERS", _PARAMETERS),
-    (credentials, "NOBODY", credentials.NOBODY.replace(credentials._PARAMETERS, _PARAMETERS)),
+    (credentials, "DUMMY_HASH", credentials.DUMMY_HASH.replace(credentials._PARAMETERS, _PARAMETERS)),
 ]
 
 

@@ -54,20 +54,20 @@ def without_tombstones(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(store.documents, "after", after)
 
 
-async def created_again(made: account_write.Writing, _new: Document) -> Document | UidTaken:
+async def created_again(made: account_write.AccountWrite, _new: Document) -> Document | UidTaken:
     """Do not recognise a create that was sent before."""
     del made
     return UidTaken()
 
 
-async def half_done(tx: Any, actor: Any, terms: Any, vault_uid: str, wanted: Any) -> list[Document]:
+async def half_done(tx: Any, actor: Any, limits: Any, vault_uid: str, wanted: Any) -> list[Document]:
     """Do what can be done of a batch, and answer as if nothing was."""
     for operation in wanted:
         try:
-            await _run_batch(tx, actor, terms, vault_uid, [operation])
-        except (Refusal, store.Undo):
+            await _run_batch(tx, actor, limits, vault_uid, [operation])
+        except (Refusal, store.RollbackWith):
             continue
-    return await _run_batch(tx, actor, terms, vault_uid, wanted)
+    return await _run_batch(tx, actor, limits, vault_uid, wanted)
 
 
 def next_too_far(last: int, *, more: bool, synced: bool) -> bytes:
@@ -93,21 +93,23 @@ def forgets_what_was_sent(entry: Entry, current: Any) -> None:
 
 
 _run_batch, _tail, _pull = batches.run, routes._tail, Device.pull
-_NEXT = "CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :moments END"
+_NEXT = "CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END"
 
 FAULTS: dict[str, Plant] = {
-    "the cursor shows its own moment again": listed("updated_at > :since", "updated_at >= :since"),
-    "the cursor skips a moment": listed("updated_at > :since", "updated_at > :since + 1"),
+    "the cursor shows its own timestamp again": listed("updated_at > :since", "updated_at >= :since"),
+    "the cursor skips a timestamp": listed("updated_at > :since", "updated_at > :since + 1"),
     "next is one too high": replaced(routes, "_tail", next_too_far),
     "a list forgets its collection": listed(" AND collection = :collection_0", ""),
     "tombstones are left out": without_tombstones,
     "a create that is sent again is refused": replaced(document_operations, "_created_before", created_again),
-    "the clock follows the machine's": respelled(store.ledgers, "_DRAW", _NEXT, ":last"),
+    "the clock follows the machine's": respelled(store.ledgers, "_ADVANCE", _NEXT, ":last"),
     "a batch is half written": replaced(batches, "run", half_done),
     "a put does not look at the version": replaced(Expected, "allows", lambda _expected, _version: True),
-    "a vault counts no deletion": respelled(store.vaults, "_BOOK", "documents + :documents", "documents"),
-    "history keeps what is there now": respelled(store.versions, "_KEEP_DOCUMENT", ":moment FROM", "updated_at FROM"),
-    "a purge moves the moment": respelled(
+    "a vault counts no deletion": respelled(store.vaults, "_ADD_USAGE", "documents + :documents", "documents"),
+    "history keeps what is there now": respelled(
+        store.versions, "_KEEP_DOCUMENT", ":timestamp FROM", "updated_at FROM"
+    ),
+    "a purge moves the timestamp": respelled(
         store.documents, "_PURGE", "SET data = ''", "SET updated_at = -updated_at, data = ''"
     ),
     "the trash keeps its history": respelled(store.versions, "_DROP_OF", "AND uid = :uid", "AND uid = :uid AND 0 = 1"),

@@ -1,4 +1,4 @@
-"""A write in an account: the moments that it draws from the account's clock, and what it adds to what is used."""
+"""A write in an account: the timestamps that it draws from the account's clock, and what it adds to what is used."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 from strongroom import rules, store
 from strongroom.errors import ImportUnfinished, QuotaExceeded, VaultNotFound
 from strongroom.model import Usage
-from strongroom.store import Undo
+from strongroom.store import RollbackWith
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor, Head, Terms
+    from strongroom.model import AccountLimits, Actor, Head
     from strongroom.store import Tx
-    from strongroom.store.queries.ledgers import Drawn
+    from strongroom.store.queries.ledgers import Ledger
 
 R = TypeVar("R")
 
 
-class Writing:
+class AccountWrite:
     """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
 
     __slots__ = (
@@ -30,20 +30,20 @@ class Writing:
         "_next",
         "_presumed",
         "actor",
+        "limits",
         "seen",
-        "terms",
         "tx",
     )
 
     def __init__(
-        self, tx: Tx, actor: Actor, terms: Terms, drawn: Drawn, moments: int, presumed: tuple[int, int]
+        self, tx: Tx, actor: Actor, limits: AccountLimits, ledger: Ledger, timestamps: int, presumed: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
-        self.terms = terms
+        self.limits = limits
         self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
-        self._drawn = drawn
-        self._next = drawn.clock - moments + 1
+        self._drawn = ledger
+        self._next = ledger.clock - timestamps + 1
         self._presumed = presumed
         self._last = self._documents = self._bytes = self._kept = 0
         self._before: int | None = None  # what trash and history took before this write, once it was asked
@@ -53,14 +53,14 @@ class Writing:
         """Whether anything was changed so far."""
         return self._last > 0
 
-    def moment(self) -> int:
-        """The next of the moments that were drawn, for a change that may come about."""
+    def next_timestamp(self) -> int:
+        """The next of the timestamps that were drawn, for a change that may come about."""
         self._next += 1
         return self._next - 1
 
-    def note(self, moment: int, documents: int = 0, size: int = 0, kept: int = 0) -> None:
-        """A change came about at this moment, and added so much: to what is live, and to trash and history."""
-        self._last = moment
+    def note(self, timestamp: int, documents: int = 0, size: int = 0, kept: int = 0) -> None:
+        """A change came about at this timestamp, and added so much: to what is live, and to trash and history."""
+        self._last = timestamp
         self._documents += documents
         self._bytes += size
         self._kept += kept
@@ -71,7 +71,7 @@ class Writing:
 
     async def over(self, more: int = 0) -> int:
         """How much more trash and history would take than they may, because of what this write adds to them."""
-        most = rules.most_kept(self.terms.bytes)
+        most = rules.most_kept(self.limits.bytes)
         if most is None or self._kept + more <= 0:
             return 0
         if self._before is None:
@@ -81,21 +81,21 @@ class Writing:
     async def end(self, result: R, vault_uid: str | None = None) -> R:
         """Book what was added, to the account and to the vault in which it was; where nothing was changed, undo."""
         if not self.changed:
-            raise Undo(result)
+            raise RollbackWith(result)
         owner, documents, size = self.actor.user_id, self._documents, self._bytes
         more = documents - self._presumed[0], size - self._presumed[1]
         if more != (0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
         used = Usage(self._drawn.documents + more[0], self._drawn.bytes + more[1])
-        require_room(self.actor, self.terms, used, Usage(documents, size))
-        if vault_uid is not None and not await store.vaults.book(
+        require_room(self.actor, self.limits, used, Usage(documents, size))
+        if vault_uid is not None and not await store.vaults.add_usage(
             self.tx, owner, vault_uid, self._last, documents, size, self._kept
         ):
             raise VaultNotFound
         return result
 
 
-def require_room(actor: Actor, limits: Terms, used: Usage, added: Usage) -> None:
+def require_room(actor: Actor, limits: AccountLimits, used: Usage, added: Usage) -> None:
     """Refuse what is beyond a limit, if it is what is added that goes further beyond it."""
     over = limits.documents is not None and added.documents > 0 and used.documents > limits.documents
     if over or (limits.bytes is not None and added.bytes > 0 and used.bytes > limits.bytes):
@@ -109,9 +109,11 @@ def require_room(actor: Actor, limits: Terms, used: Usage, added: Usage) -> None
         )
 
 
-async def begin(tx: Tx, actor: Actor, terms: Terms, *, moments: int = 1, documents: int = 0, size: int = 0) -> Writing:
-    """Draw moments, and presume what will be added: where that comes true, nothing needs to be corrected."""
-    drawn = await store.ledgers.draw(tx, actor.user_id, moments, documents, size)
-    if drawn is None:
+async def begin(
+    tx: Tx, actor: Actor, limits: AccountLimits, *, timestamps: int = 1, documents: int = 0, size: int = 0
+) -> AccountWrite:
+    """Draw timestamps, and presume what will be added: where that comes true, nothing needs to be corrected."""
+    ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size)
+    if ledger is None:
         raise ImportUnfinished
-    return Writing(tx, actor, terms, drawn, moments, (documents, size))
+    return AccountWrite(tx, actor, limits, ledger, timestamps, (documents, size))

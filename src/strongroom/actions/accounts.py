@@ -75,6 +75,6 @@ async def change_password(
 
 async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:
     """Delete the account whose password was checked, and everything of it."""
-    await store.ledgers.hold(tx, [actor.user_id])  # who writes there finishes first, and no two wait for each other
+    await store.ledgers.lock(tx, [actor.user_id])  # who writes there finishes first, and no two wait for each other
     if not await store.accounts.delete(tx, actor.user_id, password_hash):
         raise InvalidCredentials

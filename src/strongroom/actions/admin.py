@@ -26,7 +26,7 @@ async def accounts(tx: Tx, after: str, limit: int) -> list[Account]:
 
 
 async def disable(tx: Tx, user_id: str) -> bool:
-    """Shut an account: its sessions and keys are refused from now on, and nothing is lost. False if it was shut."""
+    """Disable an account: its sessions and keys are refused from now on. False if it was disabled already."""
     changed = await store.accounts.disable(tx, user_id)
     if changed:
         await events.note(tx, user_id, EventType.DISABLED, OPERATOR)
@@ -34,7 +34,7 @@ async def disable(tx: Tx, user_id: str) -> bool:
 
 
 async def enable(tx: Tx, user_id: str) -> bool:
-    """Open an account again, with the sessions and keys that it had. False if it was not shut."""
+    """Enable an account again, with the sessions and keys that it had. False if it was not disabled."""
     changed = await store.accounts.enable(tx, user_id)
     if changed:
         await events.note(tx, user_id, EventType.ENABLED, OPERATOR)
@@ -43,7 +43,7 @@ async def enable(tx: Tx, user_id: str) -> bool:
 
 async def delete(tx: Tx, user_id: str) -> None:
     """Delete an account and everything of it, for good."""
-    await store.ledgers.hold(tx, [user_id])  # who writes there finishes first, and no two wait for each other
+    await store.ledgers.lock(tx, [user_id])  # who writes there finishes first, and no two wait for each other
     await store.accounts.remove(tx, user_id)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from strongroom import rules
 from strongroom.actions import document_operations
-from strongroom.actions.account_write import Writing, begin
+from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Refusal, UidTaken
 from strongroom.model import Document, Expected, Permission
 from strongroom.wire import CreateOperation, DeleteOperation, PutOperation
@@ -14,7 +14,7 @@ from strongroom.wire import CreateOperation, DeleteOperation, PutOperation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from strongroom.model import Actor, Terms
+    from strongroom.model import AccountLimits, Actor
     from strongroom.store import Tx
     from strongroom.wire import Operation
 
@@ -29,25 +29,27 @@ def _admit(actor: Actor, wanted: Sequence[Operation]) -> None:
             rules.require_collection(actor, operation.collection)
 
 
-async def run(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: Sequence[Operation]) -> list[Document]:
+async def run(
+    tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: Sequence[Operation]
+) -> list[Document]:
     """Do all operations, each after those before it; where some cannot be done, name all of them and do none."""
     _admit(actor, wanted)
     rules.require_vault(actor, vault_uid)
     sizes = [rules.octets(one.data, one.hmac) for one in wanted if isinstance(one, CreateOperation)]
-    writing = await begin(tx, actor, terms, moments=len(wanted), documents=len(sizes), size=sum(sizes))
+    write = await begin(tx, actor, limits, timestamps=len(wanted), documents=len(sizes), size=sum(sizes))
     outcomes: list[Document | Refusal] = []
     for part in _parts(wanted):
         if isinstance(part, list):
-            outcomes += await document_operations.create(writing, vault_uid, part)
+            outcomes += await document_operations.create(write, vault_uid, part)
         else:
-            outcomes.append(await _changed(writing, vault_uid, part))
+            outcomes.append(await _changed(write, vault_uid, part))
     if failures := [
-        _failure(writing, index, wanted[index], outcome)
+        _failure(write, index, wanted[index], outcome)
         for index, outcome in enumerate(outcomes)
         if isinstance(outcome, Refusal)
     ]:
         raise BatchConflict(failures)
-    return await writing.end([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
+    return await write.end([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
 
 
 def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:
@@ -65,21 +67,23 @@ def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutO
         yield creates
 
 
-async def _changed(writing: Writing, vault_uid: str, operation: PutOperation | DeleteOperation) -> Document | Refusal:
+async def _changed(
+    write: AccountWrite, vault_uid: str, operation: PutOperation | DeleteOperation
+) -> Document | Refusal:
     uid = operation.uid.lower()
     try:
         if isinstance(operation, PutOperation):
-            return await document_operations.put(writing, vault_uid, uid, operation, Expected((operation.version,)))
+            return await document_operations.put(write, vault_uid, uid, operation, Expected((operation.version,)))
         expected = None if operation.version is None else Expected((operation.version,))
-        return await document_operations.delete(writing, vault_uid, uid, expected)
+        return await document_operations.delete(write, vault_uid, uid, expected)
     except (DocumentConflict, DocumentNotFound) as refusal:
         return refusal
 
 
-def _failure(writing: Writing, index: int, operation: Operation, refusal: Refusal) -> dict[str, Any]:
+def _failure(write: AccountWrite, index: int, operation: Operation, refusal: Refusal) -> dict[str, Any]:
     """Why an operation cannot be done, and what is stored: as it was before the batch, for nothing of it stays."""
     uid = None if operation.uid is None else operation.uid.lower()
-    stored = refusal if isinstance(refusal, UidTaken) else writing.seen.get(uid or "")
+    stored = refusal if isinstance(refusal, UidTaken) else write.seen.get(uid or "")
     return {
         "index": index,
         "op": operation.__struct_config__.tag,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from strongroom.model import Actor
     from strongroom.store import Tx
-    from strongroom.store.queries.access_status import Credential, Standing
+    from strongroom.store.queries.access_status import AccessStatus, Credential
     from strongroom.store.queries.following import Latest, Span
 
 _DOCUMENT, _BLOB, _RENAMED = "", "blob", "renamed"
@@ -107,7 +107,7 @@ async def latest(tx: Tx, user_id: str, beyond: str, limit: int) -> list[Latest]:
     return await store.following.latest(tx, user_id, beyond, limit)
 
 
-async def standing(tx: Tx, user_id: str) -> Standing:
+async def access_status(tx: Tx, user_id: str) -> AccessStatus:
     """Who may still call for this account. To be read after the changes that are to be shown: never before."""
     return await store.access_status.of_account(tx, user_id)
 

@@ -7,68 +7,68 @@ from typing import TYPE_CHECKING
 from strongroom import identifiers, rules, store
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound
 from strongroom.model import KEPT_ROW, Document, Due
-from strongroom.store import Orphan
+from strongroom.store import MissingParent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.actions.account_write import Writing
+    from strongroom.actions.account_write import AccountWrite
     from strongroom.model import Expected, Head
     from strongroom.wire import CreateDocument, PutDocument
 
 
-async def create(writing: Writing, vault_uid: str, wanted: Sequence[CreateDocument]) -> list[Document | UidTaken]:
+async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDocument]) -> list[Document | UidTaken]:
     """Add documents; the same one again, while it is unchanged, is answered as it is and changes nothing."""
-    new = [_new(writing, vault_uid, one) for one in wanted]
+    new = [_new(write, vault_uid, one) for one in wanted]
     own_uids = all(one.uid is None for one in wanted)
     try:
-        added = await store.documents.insert(writing.tx, writing.actor.user_id, new, own_uids=own_uids)
-    except Orphan:
+        added = await store.documents.insert(write.tx, write.actor.user_id, new, own_uids=own_uids)
+    except MissingParent:
         raise VaultNotFound from None
     outcomes: list[Document | UidTaken] = []
     for document, is_new in zip(new, added, strict=True):
         if is_new:
-            writing.seen.setdefault(document.uid, None)
-            writing.note(document.updated_at, 1, rules.octets(document.data, document.hmac))
+            write.seen.setdefault(document.uid, None)
+            write.note(document.updated_at, 1, rules.octets(document.data, document.hmac))
             outcomes.append(document)
         else:
-            outcomes.append(await _created_before(writing, document))
+            outcomes.append(await _created_before(write, document))
     return outcomes
 
 
-def _new(writing: Writing, vault_uid: str, wanted: CreateDocument) -> Document:
-    uid = identifiers.new_uid(writing.tx.now) if wanted.uid is None else wanted.uid.lower()
-    moment = writing.moment()
-    return Document(uid, vault_uid, wanted.collection, wanted.data, wanted.hmac, 1, moment, moment, None)
+def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Document:
+    uid = identifiers.new_uid(write.tx.now) if wanted.uid is None else wanted.uid.lower()
+    timestamp = write.next_timestamp()
+    return Document(uid, vault_uid, wanted.collection, wanted.data, wanted.hmac, 1, timestamp, timestamp, None)
 
 
-async def _created_before(writing: Writing, new: Document) -> Document | UidTaken:
+async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:
     """What is stored under the uid, if that is the same document still unchanged; otherwise the uid is taken."""
-    stored = await store.documents.holder(writing.tx, writing.actor.user_id, new.uid)
+    stored = await store.documents.holder(write.tx, write.actor.user_id, new.uid)
     if stored is not None and stored.version == 1 and _content(stored) == _content(new):
         return stored
-    await _require(writing, new.vault_uid)
-    in_reach = stored is not None and rules.reaches(writing.actor, stored.vault_uid, stored.collection)
-    before = writing.seen.get(new.uid, stored if in_reach else None)
+    await _require(write, new.vault_uid)
+    in_reach = stored is not None and rules.reaches(write.actor, stored.vault_uid, stored.collection)
+    before = write.seen.get(new.uid, stored if in_reach else None)
     return UidTaken() if before is None else UidTaken(before.version, before.updated_at)
 
 
-async def put(writing: Writing, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected) -> Document:
+async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected) -> Document:
     """Replace a document's ciphertext; what is stored already, one version on, is answered and changes nothing."""
-    tx, owner = writing.tx, writing.actor.user_id
-    stored = await _stored(writing, vault_uid, uid)
+    tx, owner = write.tx, write.actor.user_id
+    stored = await _stored(write, vault_uid, uid)
     if stored.purged_at is not None:
         raise DocumentNotFound("This document was deleted and its content thrown away; create it under a new uid.")
     if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        moment, kept = await _keep(writing, stored)
-        document = await store.documents.replace(tx, owner, vault_uid, stored, moment, wanted.data, wanted.hmac)
+        timestamp, kept = await _keep(write, stored)
+        document = await store.documents.replace(tx, owner, vault_uid, stored, timestamp, wanted.data, wanted.hmac)
         if document is not None:
             size = rules.octets(wanted.data, wanted.hmac)
             if stored.deleted_at is None:
-                writing.note(moment, 0, size - stored.bytes, kept)
+                write.note(timestamp, 0, size - stored.bytes, kept)
             else:
-                writing.note(moment, 1, size, kept - stored.bytes - KEPT_ROW)
-            await _make_room(writing, stored)
+                write.note(timestamp, 1, size, kept - stored.bytes - KEPT_ROW)
+            await _make_room(write, stored)
             return document
     if expected.precedes(stored.version) and stored.deleted_at is None:
         again = await store.documents.get(tx, owner, vault_uid, uid)
@@ -77,58 +77,58 @@ async def put(writing: Writing, vault_uid: str, uid: str, wanted: PutDocument, e
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected.by_header)
 
 
-async def delete(writing: Writing, vault_uid: str, uid: str, expected: Expected | None) -> Document:
+async def delete(write: AccountWrite, vault_uid: str, uid: str, expected: Expected | None) -> Document:
     """Make a document a tombstone; it is answered without its ciphertext."""
-    stored = await _stored(writing, vault_uid, uid)
+    stored = await _stored(write, vault_uid, uid)
     if stored.deleted_at is not None:
         raise DocumentNotFound("This document is deleted already.")
     if expected is None or expected.allows(stored.version):
-        moment, kept = await _keep(writing, stored)
-        tombstone = await store.documents.bury(writing.tx, writing.actor.user_id, vault_uid, stored, moment)
+        timestamp, kept = await _keep(write, stored)
+        tombstone = await store.documents.bury(write.tx, write.actor.user_id, vault_uid, stored, timestamp)
         if tombstone is not None:
             content = stored.bytes + KEPT_ROW
-            writing.note(moment, -1, -stored.bytes, kept + content)
-            if not await _make_room(writing, stored):
-                due = Due(writing.actor.user_id, uid, tombstone.version, content, 1)
-                await store.documents.purge(writing.tx, [due])
-                writing.free(content)
+            write.note(timestamp, -1, -stored.bytes, kept + content)
+            if not await _make_room(write, stored):
+                due = Due(write.actor.user_id, uid, tombstone.version, content, 1)
+                await store.documents.purge(write.tx, [due])
+                write.free(content)
             return tombstone
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
 
 
-async def _stored(writing: Writing, vault_uid: str, uid: str) -> Head:
+async def _stored(write: AccountWrite, vault_uid: str, uid: str) -> Head:
     """The document under the account's lock: nobody changes it between this look and our write."""
-    stored = await store.documents.head(writing.tx, writing.actor.user_id, vault_uid, uid)
-    if stored is None or not rules.in_scope(writing.actor, stored.collection):
-        await _require(writing, vault_uid)
+    stored = await store.documents.head(write.tx, write.actor.user_id, vault_uid, uid)
+    if stored is None or not rules.in_scope(write.actor, stored.collection):
+        await _require(write, vault_uid)
         raise DocumentNotFound
-    writing.seen.setdefault(uid, stored)
+    write.seen.setdefault(uid, stored)
     return stored
 
 
-async def _keep(writing: Writing, stored: Head) -> tuple[int, int]:
-    """Keep what is about to be replaced, and tell at which moment it is, and how much is kept more than before."""
-    moment, most = writing.moment(), writing.terms.versions
+async def _keep(write: AccountWrite, stored: Head) -> tuple[int, int]:
+    """Keep what is about to be replaced, and tell at which timestamp it is, and how much is kept more than before."""
+    timestamp, most = write.next_timestamp(), write.limits.versions
     if not most:
-        return moment, 0
-    owner = writing.actor.user_id
-    dropped = await store.versions.keep(writing.tx, owner, stored.uid, stored.version, moment, most)
-    return moment, stored.bytes + KEPT_ROW - dropped
+        return timestamp, 0
+    owner = write.actor.user_id
+    dropped = await store.versions.keep(write.tx, owner, stored.uid, stored.version, timestamp, most)
+    return timestamp, stored.bytes + KEPT_ROW - dropped
 
 
-async def _make_room(writing: Writing, stored: Head) -> bool:
+async def _make_room(write: AccountWrite, stored: Head) -> bool:
     """Drop the oldest versions of a document where trash and history take more than they may; whether they fit then."""
-    over = await writing.over()
+    over = await write.over()
     if not over:
         return True
-    freed = await store.versions.drop_oldest(writing.tx, writing.actor.user_id, stored.uid, over)
-    writing.free(freed)
+    freed = await store.versions.drop_oldest(write.tx, write.actor.user_id, stored.uid, over)
+    write.free(freed)
     return freed >= over
 
 
-async def _require(writing: Writing, vault_uid: str) -> None:
+async def _require(write: AccountWrite, vault_uid: str) -> None:
     """A vault that is not there comes before anything that is not in it."""
-    if await store.vaults.clock(writing.tx, writing.actor.user_id, vault_uid) is None:
+    if await store.vaults.clock(write.tx, write.actor.user_id, vault_uid) is None:
         raise VaultNotFound
 
 

@@ -17,7 +17,7 @@ from strongroom.store.queries.documents import Show
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from strongroom.model import Actor, Document, Expected, Head, Terms
+    from strongroom.model import AccountLimits, Actor, Document, Expected, Head
     from strongroom.store import Tx
     from strongroom.store.queries.vaults import Span
     from strongroom.wire import CreateDocument, PutDocument
@@ -42,15 +42,17 @@ class Changes(Struct, frozen=True):
         return Show.ALL if tombstones else Show.LIVE
 
 
-async def create(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, wanted: CreateDocument) -> tuple[Document, bool]:
+async def create(
+    tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: CreateDocument
+) -> tuple[Document, bool]:
     """Add a document; the same one again, while it is unchanged, is answered as it is and not as new."""
     rules.require_collection(actor, wanted.collection)
     rules.require_vault(actor, vault_uid)
-    writing = await begin(tx, actor, terms, documents=1, size=rules.octets(wanted.data, wanted.hmac))
-    [document] = await document_operations.create(writing, vault_uid, [wanted])
+    write = await begin(tx, actor, limits, documents=1, size=rules.octets(wanted.data, wanted.hmac))
+    [document] = await document_operations.create(write, vault_uid, [wanted])
     if isinstance(document, UidTaken):
         raise document
-    return await writing.end((document, writing.changed), vault_uid)
+    return await write.end((document, write.changed), vault_uid)
 
 
 async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
@@ -171,21 +173,23 @@ class List:
 
 
 async def put(
-    tx: Tx, actor: Actor, terms: Terms, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected
+    tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected
 ) -> Document:
     """Replace a document's ciphertext if the client saw its latest version; a deleted one comes back to life."""
     rules.require_vault(actor, vault_uid)
-    writing = await begin(tx, actor, terms)
-    return await writing.end(await document_operations.put(writing, vault_uid, uid, wanted, expected), vault_uid)
+    write = await begin(tx, actor, limits)
+    return await write.end(await document_operations.put(write, vault_uid, uid, wanted, expected), vault_uid)
 
 
-async def delete(tx: Tx, actor: Actor, terms: Terms, vault_uid: str, uid: str, expected: Expected | None) -> Document:
+async def delete(
+    tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, uid: str, expected: Expected | None
+) -> Document:
     """Make a document a tombstone."""
     rules.require_vault(actor, vault_uid)
-    writing = await begin(tx, actor, terms)
-    tombstone = await document_operations.delete(writing, vault_uid, uid, expected)
+    write = await begin(tx, actor, limits)
+    tombstone = await document_operations.delete(write, vault_uid, uid, expected)
     shown = await store.documents.get(tx, actor.user_id, vault_uid, uid) if rules.may_read(actor) else None
-    return await writing.end(shown or tombstone, vault_uid)
+    return await write.end(shown or tombstone, vault_uid)
 
 
 async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:

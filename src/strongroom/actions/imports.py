@@ -14,11 +14,11 @@ from strongroom.actions import events, sessions
 from strongroom.actions.account_write import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
 from strongroom.model import KEPT_ROW, EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
-from strongroom.store import Undo
+from strongroom.store import RollbackWith
 from strongroom.wire import bad_line
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor, Mark, Origin, Terms
+    from strongroom.model import AccountLimits, Actor, Mark, Origin
     from strongroom.store import Tx
     from strongroom.store.queries.imports import Import
     from strongroom.wire import Header, Kept
@@ -63,21 +63,21 @@ async def begin(tx: Tx, actor: Actor, header: Header, mark: Mark) -> tuple[Mark,
         return mark, False
     if known is None or known.id != header.id:
         raise AccountNotEmpty
-    raise Undo((known.mark, True))
+    raise RollbackWith((known.mark, True))
 
 
-async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -> None:
+async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: Batch) -> None:
     """Store some lines and move the mark past them."""
-    await _hold(tx, actor, terms, _sum([line for _, line in batch.lines]))
+    await _lock(tx, actor, limits, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
         raise ImportUnfinished
-    lines, left_out = await _fitting(tx, actor, terms, batch.lines)
+    lines, left_out = await _fitting(tx, actor, limits, batch.lines)
     kept: Counter[str] = Counter()
     for _, alike in groupby(lines, key=lambda numbered: type(numbered[1])):
         numbered = list(alike)
-        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], terms.versions)
+        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], limits.versions)
         for number, line in compress(numbered, map(not_, added)):
-            if not await _is_too_old(tx, actor.user_id, line, terms.versions):
+            if not await _is_too_old(tx, actor.user_id, line, limits.versions):
                 raise bad_line(number, _CLASH[type(line)])
             left_out += 1
         for _, line in compress(numbered, added):
@@ -88,21 +88,21 @@ async def take(tx: Tx, actor: Actor, terms: Terms, file_id: str, batch: Batch) -
     for _, line in lines:
         if not isinstance(line, (KeptVersion, KeptBlob)):
             inside[_home(line)].append(line)
-    for uid, moment in batch.reached.items():
+    for uid, timestamp in batch.reached.items():
         used = _sum(inside[uid])
-        await store.vaults.book(tx, actor.user_id, uid, moment, used.documents, used.bytes, kept.pop(uid, 0))
+        await store.vaults.add_usage(tx, actor.user_id, uid, timestamp, used.documents, used.bytes, kept.pop(uid, 0))
     for uid, size in kept.items():
         await store.kept.more(tx, actor.user_id, uid, size)
 
 
 async def _fitting(
-    tx: Tx, actor: Actor, terms: Terms, lines: list[tuple[int, Kept]]
+    tx: Tx, actor: Actor, limits: AccountLimits, lines: list[tuple[int, Kept]]
 ) -> tuple[list[tuple[int, Kept]], int]:
     """The lines without what trash and history may not take here, and how many are left out.
 
     Versions beyond that are left out, and of a deleted document only the tombstone comes in.
     """
-    most, added = rules.most_kept(terms.bytes), sum(_kept(line) for _, line in lines)
+    most, added = rules.most_kept(limits.bytes), sum(_kept(line) for _, line in lines)
     if most is None or not added or await store.kept.of_account(tx, actor.user_id) + added <= most:
         return lines, 0
     fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, (KeptVersion, KeptBlob))]
@@ -134,9 +134,11 @@ def _is_trash(line: KeptDocument) -> bool:
     return line.deleted_at is not None and line.purged_at is None
 
 
-async def finish(tx: Tx, actor: Actor, terms: Terms, file_id: str, rest: Batch, clock: int, origin: Origin) -> Import:
+async def finish(
+    tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: Batch, clock: int, origin: Origin
+) -> Import:
     """Store what is left, and let the account go on, later than anything that came."""
-    await take(tx, actor, terms, file_id, rest)
+    await take(tx, actor, limits, file_id, rest)
     own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
     await events.note(tx, actor.user_id, EventType.IMPORTED, origin)
@@ -173,16 +175,16 @@ async def empty(tx: Tx, actor: Actor) -> bool:
     return False
 
 
-async def _hold(tx: Tx, actor: Actor, terms: Terms, added: Usage) -> None:
+async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> None:
     """Take the account's lock, and count what is added.
 
     Who has lost the right to write while the file arrives brings nothing more.
     """
     await sessions.require_open(tx, actor)
-    drawn = await store.imports.book(tx, actor.user_id, added.documents, added.bytes)
-    if drawn is None:
+    ledger = await store.imports.add_usage(tx, actor.user_id, added.documents, added.bytes)
+    if ledger is None:
         raise ImportUnfinished
-    require_room(actor, terms, Usage(drawn.documents, drawn.bytes), added)
+    require_room(actor, limits, Usage(ledger.documents, ledger.bytes), added)
 
 
 async def _is_too_old(tx: Tx, user_id: str, line: Kept, most: int) -> bool:

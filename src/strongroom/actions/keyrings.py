@@ -34,7 +34,7 @@ async def put(
     tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
 ) -> Keyring:
     """Replace the keyring that the client saw; with a descriptor, also that of the password that was checked."""
-    kdf = await store.accounts.hold(tx, actor.user_id)
+    kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
     new_kdf = kdf if wanted.kdf is None else descriptors.spelled(wanted.kdf)
     if stored is not None and expected.precedes(stored.version) and (wanted.keyring, new_kdf) == (stored.keyring, kdf):
@@ -52,7 +52,7 @@ async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) ->
 
     Where an account has a descriptor or a keyring, the new password brings its own: the old ones would open nothing.
     """
-    kdf = await store.accounts.hold(tx, actor.user_id)
+    kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
     missing: dict[str, str] = {}
     if wanted.kdf is None and kdf is not None:

@@ -10,7 +10,7 @@ from strongroom.rules import DAY
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from strongroom.model import Due, Keeping
+    from strongroom.model import Due, RetentionPolicy
     from strongroom.store import Tx
 
 ROWS: Final = 64  # in one transaction, at most
@@ -18,12 +18,12 @@ BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single 
 CHANGES_DAYS: Final = 7  # who follows an account may be away for so long, however short the history
 
 
-async def step(tx: Tx, keeping: Keeping) -> bool:
+async def step(tx: Tx, retention: RetentionPolicy) -> bool:
     """Throw away some of what is due; False if nothing is. What is left is due the next time."""
-    history = tx.now - keeping.history_days * DAY
-    changes = tx.now - max(keeping.history_days, CHANGES_DAYS) * DAY
+    history = tx.now - retention.history_days * DAY
+    changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
     return (
-        (keeping.trash_days is not None and await _trash(tx, tx.now - keeping.trash_days * DAY))
+        (retention.trash_days is not None and await _trash(tx, tx.now - retention.trash_days * DAY))
         or await _drop(tx, await store.versions.aged(tx, history, ROWS), _versions)
         or await _drop(tx, await store.versions.aged_blobs(tx, history, ROWS), _blobs)
         or await _drop(tx, await store.changes.aged(tx, changes, ROWS), store.changes.drop)
@@ -36,7 +36,7 @@ async def _trash(tx: Tx, before: int) -> bool:
     if not due:
         return False
     fitting = _fitting(due)
-    await store.ledgers.hold(tx, (one.user_id for one in fitting or due[:1]))
+    await store.ledgers.lock(tx, (one.user_id for one in fitting or due[:1]))
     if fitting:
         await store.kept.without_trash(tx, fitting)
         await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
@@ -62,7 +62,7 @@ async def _blobs(tx: Tx, due: list[Due]) -> None:
 async def _drop(tx: Tx, due: list[Due], drop: Callable[[Tx, list[Due]], Awaitable[None]]) -> bool:
     """Drop what is due, as much as fits."""
     fitting = _fitting(due) or due[:1]
-    await store.ledgers.hold(tx, (one.user_id for one in fitting))
+    await store.ledgers.lock(tx, (one.user_id for one in fitting))
     await drop(tx, fitting)
     return bool(due)
 

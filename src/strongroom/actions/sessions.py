@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from strongroom.credentials import Claims, Pair
     from strongroom.model import Origin, Session
     from strongroom.store import Tx
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
 
 
 async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
@@ -45,7 +45,7 @@ async def actor(tx: Tx, claims: Claims) -> Actor:
 
 
 def open_use(found: int | None) -> int:
-    """When a session was last used; refused if it has ended or its account is shut."""
+    """When a session was last used; refused if it has ended or its account is disabled."""
     if found is None:
         raise Unauthorized
     if found < 0:
@@ -54,7 +54,7 @@ def open_use(found: int | None) -> int:
 
 
 async def require_open(tx: Tx, actor: Actor) -> None:
-    """Refuse who has lost the right to go on with what it began: its session or key has ended, its account is shut.
+    """Refuse who has lost the right to go on with what it began: its session or key has ended, its account is disabled.
 
     An access token may expire on the way: what it began may take longer than it lives.
     """
@@ -62,17 +62,17 @@ async def require_open(tx: Tx, actor: Actor) -> None:
         found = None if actor.session_id is None else await store.sessions.use(tx, actor.user_id, actor.session_id)
         open_use(found)
         return
-    standing = await store.access_status.of_account(tx, actor.user_id)
-    if standing.shut:
+    status = await store.access_status.of_account(tx, actor.user_id)
+    if status.disabled:
         raise AccountDisabled
     expires_at = actor.key.expires_at
-    if actor.key.uid not in standing.keys or (expires_at is not None and expires_at <= tx.now):
+    if actor.key.uid not in status.keys or (expires_at is not None and expires_at <= tx.now):
         raise Unauthorized
 
 
-def proof(claims: Claims) -> Proof:
+def session_check(claims: Claims) -> SessionCheck:
     """What must be found before the one who presents this access token is believed: that its session is open."""
-    return store.sessions.proof(claims.sub, claims.sid, open_use)
+    return store.sessions.session_check(claims.sub, claims.sid, open_use)
 
 
 async def proven(_tx: Tx) -> None:

@@ -6,15 +6,15 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from strongroom import identifiers, rules, store
-from strongroom.actions.account_write import Writing, begin
+from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
 from strongroom.model import KEPT_ROW, VaultChange
-from strongroom.store import Duplicate, Undo
+from strongroom.store import Duplicate, RollbackWith
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.model import Actor, Expected, Terms, Vault
+    from strongroom.model import AccountLimits, Actor, Expected, Vault
     from strongroom.store import Tx
     from strongroom.wire import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     AnyPut: TypeAlias = PutVault | RenameVault | PutBlob
 
 
-async def create(tx: Tx, actor: Actor, terms: Terms, wanted: AnyCreate) -> tuple[Vault, bool]:
+async def create(tx: Tx, actor: Actor, limits: AccountLimits, wanted: AnyCreate) -> tuple[Vault, bool]:
     """Make a vault; the same one again, while it is unchanged, is answered as it is and not as new."""
     uid = identifiers.new_uid(tx.now) if wanted.uid is None else wanted.uid.lower()
     size = rules.octets(wanted.data, wanted.salt)
-    writing = await begin(tx, actor, terms, size=size)
-    moment = writing.moment()
-    vault = await store.vaults.insert(tx, actor.user_id, uid, moment, wanted.name, wanted.data, wanted.salt, size)
+    write = await begin(tx, actor, limits, size=size)
+    timestamp = write.next_timestamp()
+    vault = await store.vaults.insert(tx, actor.user_id, uid, timestamp, wanted.name, wanted.data, wanted.salt, size)
     if vault is not None:
-        await _note(writing, moment, vault, VaultChange.CREATED, size)
-        return await writing.end((vault, True))
+        await _note(write, timestamp, vault, VaultChange.CREATED, size)
+        return await write.end((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is not None:
         if stored.version == 1 and _same(stored, wanted.name, wanted.data, wanted.salt):
-            raise Undo((stored, False))
+            raise RollbackWith((stored, False))
         raise UidTaken
     if await store.documents.holder(tx, actor.user_id, uid) is not None:
         raise UidTaken
@@ -69,35 +69,37 @@ async def list_(tx: Tx, actor: Actor, beyond: str, *, blobs: bool) -> AsyncGener
             yield page if reach is None else [vault for vault in page if vault.uid in reach]
 
 
-async def change(tx: Tx, actor: Actor, terms: Terms, uid: str, wanted: AnyPut, expected: Expected | None) -> Vault:
+async def change(
+    tx: Tx, actor: Actor, limits: AccountLimits, uid: str, wanted: AnyPut, expected: Expected | None
+) -> Vault:
     """Set the blob, or the name, or both, if the vault is at the version that the client saw."""
     rules.require(actor.key, None, whole_account=wanted.name is not None)
     if not rules.may_see_blobs(actor):
         raise InsufficientScope("An API key limited to collections cannot change a vault.")
     rules.require_vault(actor, uid)
-    writing = await begin(tx, actor, terms)
+    write = await begin(tx, actor, limits)
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is None:
         raise VaultNotFound
     if expected is not None and not expected.allows(stored.version):
         if expected.precedes(stored.version) and _holds(stored, wanted):
-            raise Undo(stored)
+            raise RollbackWith(stored)
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-    return await writing.end(await _changed(writing, stored, wanted))
+    return await write.end(await _changed(write, stored, wanted))
 
 
-async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
+async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
     """Write what is wanted over what is stored."""
-    moment, added, kept = writing.moment(), 0, 0
+    timestamp, added, kept = write.next_timestamp(), 0, 0
     if wanted.data is not None:
         added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
-        kept = await _keep(writing, moment, stored)
+        kept = await _keep(write, timestamp, stored)
     try:
         vault = await store.vaults.change(
-            writing.tx,
-            writing.actor.user_id,
+            write.tx,
+            write.actor.user_id,
             stored.uid,
-            moment,
+            timestamp,
             name=wanted.name,
             data=wanted.data,
             salt=wanted.salt,
@@ -109,30 +111,30 @@ async def _changed(writing: Writing, stored: Vault, wanted: AnyPut) -> Vault:
         raise VaultAlreadyExists from None
     if vault is None:
         raise VaultNotFound
-    await _note(writing, moment, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
+    await _note(write, timestamp, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
     return vault
 
 
-async def _keep(writing: Writing, moment: int, stored: Vault) -> int:
+async def _keep(write: AccountWrite, timestamp: int, stored: Vault) -> int:
     """Keep the blob that is about to be replaced, if there is one; how much is kept more than before.
 
     Where trash and history take more than they may, the oldest versions of this blob are dropped.
     """
-    most = writing.terms.versions
+    most = write.limits.versions
     if not most or stored.data is None:
         return 0
-    tx, owner = writing.tx, writing.actor.user_id
+    tx, owner = write.tx, write.actor.user_id
     kept = rules.octets(stored.data, stored.salt) + KEPT_ROW
-    kept -= await store.versions.keep_blob(tx, owner, stored.uid, stored.version, moment, most)
-    if over := await writing.over(kept):
+    kept -= await store.versions.keep_blob(tx, owner, stored.uid, stored.version, timestamp, most)
+    if over := await write.over(kept):
         kept -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, over)
     return kept
 
 
-async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expected | None) -> None:
+async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected: Expected | None) -> None:
     """Delete a vault and all its documents."""
     rules.require_vault(actor, uid)
-    writing = await begin(tx, actor, terms)
+    write = await begin(tx, actor, limits)
     stored = await store.vaults.bare(tx, actor.user_id, uid)
     if stored is None:
         raise VaultNotFound
@@ -140,15 +142,19 @@ async def delete(tx: Tx, actor: Actor, terms: Terms, uid: str, expected: Expecte
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
     if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
         raise VaultNotFound
-    await _note(writing, writing.moment(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
-    await writing.end(None)
+    await _note(
+        write, write.next_timestamp(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0)
+    )
+    await write.end(None)
 
 
-async def _note(writing: Writing, moment: int, vault: Vault, kind: VaultChange, size: int, documents: int = 0) -> None:
+async def _note(
+    write: AccountWrite, timestamp: int, vault: Vault, kind: VaultChange, size: int, documents: int = 0
+) -> None:
     """Tell those who follow the account what happened to the vault, and count what it added."""
-    owner = writing.actor.user_id
-    await store.changes.add(writing.tx, owner, moment, vault.uid, kind, vault.name, vault.version)
-    writing.note(moment, documents, size)
+    owner = write.actor.user_id
+    await store.changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
+    write.note(timestamp, documents, size)
 
 
 def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:

@@ -129,7 +129,7 @@ def _told_of(left_out: list[str]) -> int:
     return LEFT_OUT
 
 
-def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manifest, str, int, list[str]]:
+def _make(path: Path, settings: Settings, *, exclusive: bool = False) -> tuple[Manifest, str, int, list[str]]:
     """Write the file; what it says of itself, its checksum, its size, and what had to be left out."""
     from strongroom.cli import archives
 
@@ -138,7 +138,7 @@ def _make(path: Path, settings: Settings, *, alone: bool = False) -> tuple[Manif
             return _verified(file, str(half), settings, None, watcher)[1]
 
     with _in_sentences(_Gentle()) as watcher:
-        made = _Made(settings, watcher, alone=alone)
+        made = _Made(settings, watcher, exclusive=exclusive)
         ours = bool(settings.backup_dir) and path.parent.resolve() == Path(settings.backup_dir).resolve()
         size = archives.write(path, _key_of(settings), made.fill, check, watcher.rest, for_service=ours)
     return *made.result, size, watcher.sentences
@@ -149,7 +149,7 @@ def _streamed(settings: Settings) -> tuple[Manifest, str, int, list[str]]:
     from strongroom.cli import archives
 
     with _in_sentences(_Gentle()) as watcher:
-        made = _Made(settings, watcher, alone=False)
+        made = _Made(settings, watcher, exclusive=False)
         size = archives.stream(_key_of(settings), made.fill)
     return *made.result, size, watcher.sentences
 
@@ -163,10 +163,10 @@ def _key_of(settings: Settings) -> Any:
 class _Made:
     """Fills an archive, and keeps what is said of it."""
 
-    def __init__(self, settings: Settings, watcher: _Gentle, *, alone: bool) -> None:
+    def __init__(self, settings: Settings, watcher: _Gentle, *, exclusive: bool) -> None:
         self._settings = settings
         self._watcher = watcher
-        self._alone = alone
+        self._exclusive = exclusive
         self.result: tuple[Manifest, str]
 
     def fill(self, sink: Any) -> str:
@@ -175,7 +175,7 @@ class _Made:
 
         with suppress(AttributeError, OSError):  # no such call, or the system refuses it: it is made all the same
             os.nice(_NICENESS)
-        self.result = operations.backup(self._settings, sink, self._watcher, alone=self._alone)
+        self.result = operations.backup(self._settings, sink, self._watcher, exclusive=self._exclusive)
         return self.result[1]
 
 
@@ -279,7 +279,7 @@ def _scheduled(settings: Settings) -> int:
         lock = FileLock(folder / ".lock")
     except OSError as error:
         raise terminal.Stop(f"Cannot write to BACKUP_DIR {folder}: {error.strerror}.") from None
-    if not lock.alone():
+    if not lock.exclusive():
         return 0
     code = 0
     if backup_schedule.is_due(folder, settings.backup_every, now):
@@ -300,7 +300,7 @@ def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | N
 
     path = folder / backup_schedule.free_name(folder, now)
     try:
-        manifest, _, size, left_out = _make(path, settings, alone=True)
+        manifest, _, size, left_out = _make(path, settings, exclusive=True)
     except Busy:
         return None
     seconds = (_clock() - now) / 1000

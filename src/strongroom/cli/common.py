@@ -65,7 +65,7 @@ def changed(options: argparse.Namespace, settings: Settings, value: dict[str, An
     return answer(options, {**value, "data": where}, f"{sentence} [{where}]")
 
 
-def moment(milliseconds: int | None) -> str:
+def format_time(milliseconds: int | None) -> str:
     """A time for people, in UTC."""
     return "-" if milliseconds is None else time.strftime("%Y-%m-%d %H:%M", time.gmtime(milliseconds / 1000))
 

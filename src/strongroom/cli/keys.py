@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.cli import common, terminal
-from strongroom.cli.common import changed, moment, settings_of
+from strongroom.cli.common import changed, format_time, settings_of
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,14 @@ def list_(options: argparse.Namespace) -> int:
         terminal.show_json({"keys": found})
         return 0
     rows = [
-        (key.email, key.uid, key.name, moment(key.created_at), moment(key.last_used_at), moment(key.expires_at))
+        (
+            key.email,
+            key.uid,
+            key.name,
+            format_time(key.created_at),
+            format_time(key.last_used_at),
+            format_time(key.expires_at),
+        )
         for key in found
     ]
     terminal.table(("account", "uid", "name", "created", "last used", "expires"), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strongroom.cli import common, terminal
-from strongroom.cli.common import changed, moment, settings_of, several, size
+from strongroom.cli.common import changed, format_time, settings_of, several, size
 
 if TYPE_CHECKING:
     import argparse
@@ -63,8 +63,8 @@ def list_(options: argparse.Namespace) -> int:
         (
             account.email,
             account.id,
-            moment(account.created_at),
-            moment(account.last_used_at),
+            format_time(account.created_at),
+            format_time(account.last_used_at),
             f"{account.documents:,}",
             size(account.bytes),
             "open" if account.disabled_at is None else "disabled",
@@ -101,7 +101,7 @@ def disable(options: argparse.Namespace) -> int:
 
 
 def enable(options: argparse.Namespace) -> int:
-    """Open an account that was shut."""
+    """Enable an account that was disabled."""
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:

@@ -22,10 +22,10 @@ from strongroom.server.authentication import authenticate, finish_session_check,
 from strongroom.server.backup_schedule import Schedule
 from strongroom.server.cors import Cors
 from strongroom.server.monitoring import tracing
-from strongroom.server.request import NOBODY, Access, ClientDisconnected, Endpoint, Request
+from strongroom.server.request import ANONYMOUS, Access, ClientDisconnected, Endpoint, Request
 from strongroom.server.response import Header, Response, refusal_response
 from strongroom.server.routing import Router
-from strongroom.store import Orphan
+from strongroom.store import MissingParent
 
 if TYPE_CHECKING:
     from strongroom.model import ApiKey
@@ -80,7 +80,7 @@ class App:
             try:
                 await self.context.db.write_long(sessions.purge, self.context.settings.event_days)
                 await self.throw_away()
-                await self.context.db.fold()
+                await self.context.db.truncate_log()
             except Refusal:
                 pass  # the disk is full or busy: there is always a next time
             except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
@@ -91,7 +91,7 @@ class App:
         """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
         while True:
             began = time.monotonic()
-            if not await self.context.db.write_long(retention.step, self.context.keeping):
+            if not await self.context.db.write_long(retention.step, self.context.retention):
                 return
             await asyncio.sleep(_REST * (time.monotonic() - began))
 
@@ -120,7 +120,7 @@ class App:
             )
         except Refusal as refusal:
             response = self._refuse(refusal, request)
-        except Orphan:  # the account was deleted while this was under way
+        except MissingParent:  # the account was deleted while this was under way
             response = self._refuse(Unauthorized(), request)
         except ClientDisconnected:
             return None
@@ -134,7 +134,7 @@ class App:
 
     async def _handled(self, request: Request, endpoint: Endpoint) -> Response:
         """What the endpoint answers. Who was not proven on the way is proven before he learns anything."""
-        if request.proof is None:
+        if request.session_check is None:
             return await endpoint.handler(request)
         try:
             response = await endpoint.handler(request)
@@ -187,9 +187,9 @@ class App:
             seconds,
             size,
             request.request_id,
-            None if request.actor is NOBODY else request.actor.user_id,
+            None if request.actor is ANONYMOUS else request.actor.user_id,
             ended,
-            known=request.actor is not NOBODY and status != 401,
+            known=request.actor is not ANONYMOUS and status != 401,
         )
 
 

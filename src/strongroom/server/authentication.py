@@ -26,7 +26,7 @@ def from_cached_token(request: Request, now: int) -> Actor | None:
 
 def _to_be_proven(request: Request, claims: credentials.Claims) -> Actor:
     """The one whom a good token names; believed once it is proven that its session is open: see settle."""
-    request.proof = sessions.proof(claims)
+    request.session_check = sessions.session_check(claims)
     return Actor(claims.sub, claims.sid, until=math.ceil(claims.exp * 1000))
 
 
@@ -43,7 +43,7 @@ async def authenticate(request: Request) -> Actor:
         if claims is None:
             raise Unauthorized
         context.tokens.remember(header, claims)
-    if request.proof is None:
+    if request.session_check is None:
         return _to_be_proven(request, claims)
     actor = await context.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
@@ -67,13 +67,13 @@ async def require_still(request: Request) -> None:
 
 async def finish_session_check(request: Request) -> None:
     """Prove the one who called, if nothing that was read has done so, and note the use."""
-    proof, actor = request.proof, request.actor
-    if proof is None or actor.session_id is None:
+    check, actor = request.session_check, request.actor
+    if check is None or actor.session_id is None:
         return
-    if not proof.judged:
-        await request.context.db.read_if(proof, sessions.proven)
-    if proof.made and request.context.clock() - proof.found >= MINUTE:
-        proof.found = request.context.clock()
+    if not check.done:
+        await request.context.db.read_checked(check, sessions.proven)
+    if check.passed and request.context.clock() - check.found >= MINUTE:
+        check.found = request.context.clock()
         await _note(request, sessions.touch, actor.user_id, actor.session_id, request.origin)
 
 

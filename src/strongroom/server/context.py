@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials
 from strongroom.credentials import Mint, Tokens
-from strongroom.model import Keeping, Terms
+from strongroom.model import AccountLimits, RetentionPolicy
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
@@ -52,13 +52,15 @@ class AppContext:
         self.db = db
         self.clock = clock
         self.log = log
-        db.tell = self._tell
+        db.warn = self._warn
         self.epoch = epoch
         self.decoys = decoys
-        db.pulse.on_lost, db.pulse.on_found = self._lost, self._found
+        db.commit_metrics.on_lost, db.commit_metrics.on_found = self._lost, self._found
         self._sign()
-        self.terms = Terms(settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions)
-        self.keeping = Keeping(settings.history_days, settings.trash_days or None)
+        self.limits = AccountLimits(
+            settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions
+        )
+        self.retention = RetentionPolicy(settings.history_days, settings.trash_days or None)
         self.live = Hub(db, clock, log, epoch)
         self.certificate_expires: float | None = None  # of the one that is served, in seconds since 1970
         self.stopping = False  # it was told to stop: nobody is to send it more
@@ -81,7 +83,7 @@ class AppContext:
         """What this server serves."""
         return self.settings.vault_variant
 
-    def _tell(self, sentence: str) -> None:
+    def _warn(self, sentence: str) -> None:
         """What the database has to tell the operator; it may be the last thing that this process says."""
         self.log.say("error", sentence)
         self.log.flush()
@@ -126,7 +128,7 @@ class AppContext:
 
     async def password_matches(self, password: str, phc: str | None) -> bool:
         """Check on a thread; without a hash to check against, do the same work and say no."""
-        matches: bool = await self.passwords.run(credentials.password_matches, password, phc or credentials.NOBODY)
+        matches: bool = await self.passwords.run(credentials.password_matches, password, phc or credentials.DUMMY_HASH)
         return matches and phc is not None
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ from strongroom.server.timeouts import timeout
 if TYPE_CHECKING:
     from strongroom.server.context import AppContext
     from strongroom.store import Tx
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
 
 B = TypeVar("B", bound=wire.Body)
 R = TypeVar("R")
@@ -72,10 +72,10 @@ class Request:
         "method",
         "parts",
         "path",
-        "proof",
         "query_string",
         "recheck",
         "request_id",
+        "session_check",
         "started",
         "streaming",
     )
@@ -101,8 +101,8 @@ class Request:
         self.parts: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Request], Awaitable[object]] | None = None
-        self.actor: Actor = NOBODY
-        self.proof: Proof | None = None  # of the actor, where it is made along with what is read
+        self.actor: Actor = ANONYMOUS
+        self.session_check: SessionCheck | None = None  # of the actor, where it is made along with what is read
         self.streaming = False
         self.started = time.perf_counter()
         incoming = headers.get(b"x-request-id")
@@ -110,9 +110,9 @@ class Request:
 
     def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
         """Read from the database for the caller; refused if the caller's session has ended."""
-        if self.proof is None:
+        if self.session_check is None:
             return self.context.db.read(action, *args, **kw)
-        return self.context.db.read_if(self.proof, action, *args, **kw)
+        return self.context.db.read_checked(self.session_check, action, *args, **kw)
 
     def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
         """Write for the caller; refused before anything is written if the caller's session has ended.
@@ -121,19 +121,21 @@ class Request:
         """
         if self.body_size > LARGE:
             return self.write_long(action, *args, **kw)
-        db, proof = self.context.db, self.proof
-        return db.write(action, *args, **kw) if proof is None else db.write_if(proof, action, *args, **kw)
+        db, check = self.context.db, self.session_check
+        return db.write(action, *args, **kw) if check is None else db.write_checked(check, action, *args, **kw)
 
     def write_long(
         self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> Awaitable[R]:
         """The same, for an action that may touch many rows."""
-        db, proof = self.context.db, self.proof
-        return db.write_long(action, *args, **kw) if proof is None else db.write_long_if(proof, action, *args, **kw)
+        db, check = self.context.db, self.session_check
+        return (
+            db.write_long(action, *args, **kw) if check is None else db.write_long_checked(check, action, *args, **kw)
+        )
 
     async def truncate_log(self) -> None:
         """Leave nothing of what was deleted in the log of the database."""
-        await self.context.db.fold()
+        await self.context.db.truncate_log()
 
     def header(self, name: bytes) -> str | None:
         """A header's value."""
@@ -167,7 +169,7 @@ class Request:
     @property
     def owner(self) -> str:
         """The account that calls, or else the address."""
-        return self.counted_address if self.actor is NOBODY else self.actor.user_id
+        return self.counted_address if self.actor is ANONYMOUS else self.actor.user_id
 
     @property
     def body_limit(self) -> int:
@@ -188,7 +190,7 @@ class Request:
         body = self.body.whole
         if body is None:
             began = time.monotonic()
-            if self.proof is not None and not self.proof.made and self.recheck is not None:
+            if self.session_check is not None and not self.session_check.passed and self.recheck is not None:
                 await self.recheck(self)  # who is not proven yet is not asked for a long body
             body = await self._gather(limit)
             if time.monotonic() - began > RECHECK_SECONDS and self.recheck is not None:
@@ -219,14 +221,14 @@ class Request:
         except TimeoutError:
             raise RequestTimeout from None
         finally:
-            if self.actor is NOBODY:
+            if self.actor is ANONYMOUS:
                 self.buffer(0)
 
     def buffer(self, size: int) -> None:
         """Account for so many bytes of the body being kept; refuse them where the memory for bodies is used up."""
         buffers, size = self.context.buffers, max(0, size - FREE_BYTES)
         added, self.buffered = size - self.buffered, size
-        if self.actor is NOBODY:
+        if self.actor is ANONYMOUS:
             buffers.unauthenticated += added
             if added > 0 and buffers.unauthenticated > UNAUTHENTICATED_BYTES:
                 raise Unavailable(1, "Too many requests without a token are unfinished; try again shortly.")
@@ -335,7 +337,7 @@ class _Nothing:
 
 
 NOTHING: Final = _Nothing()
-NOBODY: Final = Actor("")
+ANONYMOUS: Final = Actor("")
 _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
 UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, where no token is needed
 BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it

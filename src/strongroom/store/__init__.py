@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strongroom.store.change_notifications import Nudge
+from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.database import Database, Tx
-from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith
 from strongroom.store.queries import (
     access_status,
     accounts,
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotOpen",
     "CannotReach",
+    "ChangeHint",
     "Database",
     "Duplicate",
-    "Nudge",
-    "Orphan",
+    "MissingParent",
+    "RollbackWith",
     "Tx",
-    "Undo",
     "access_status",
     "accounts",
     "changes",

@@ -28,7 +28,7 @@ class Histogram:
         self.total += value
 
 
-class Pulse:
+class CommitMetrics:
     """Commits: how many writes shared each, and how long each waited for the disk; whether the database is there."""
 
     on_lost: Callable[[str], None] | None = None  # told why, once for each loss

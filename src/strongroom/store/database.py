@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
-    from strongroom.store.change_notifications import Nudges
-    from strongroom.store.commit_metrics import Pulse
-    from strongroom.store.session_check import Proof
+    from strongroom.store.change_notifications import ChangeNotifications
+    from strongroom.store.commit_metrics import CommitMetrics
+    from strongroom.store.session_check import SessionCheck
     from strongroom.store.statement import Sql
 
 T = TypeVar("T")
@@ -53,8 +53,8 @@ class Tx(Protocol):
         the last row's `by` as the parameter `after`.
         """
 
-    def tell(self, user_id: str, vault_uid: str | None) -> None:
-        """Once this is committed, nudge those who follow this vault, or (None) those who call for this account."""
+    def notify(self, user_id: str, vault_uid: str | None) -> None:
+        """Once this is committed, notify followers of this vault, or (None) the requests of this account."""
 
 
 class Database(Protocol):
@@ -65,18 +65,18 @@ class Database(Protocol):
         """Whether a read, too, is to be waited for; where it is not, it is done when the call returns."""
 
     @property
-    def nudges(self) -> Nudges:
+    def notifications(self) -> ChangeNotifications:
         """How to learn of commits."""
 
     @property
-    def pulse(self) -> Pulse:
+    def commit_metrics(self) -> CommitMetrics:
         """What the engine has counted of its work."""
 
     @property
     def describe(self) -> str:
         """Where the data lies, in a few words for the operator."""
 
-    tell: Callable[[str], None]  # what the operator must know while it is served, such as that a row cannot be read
+    warn: Callable[[str], None]  # what the operator must know while it is served, such as that a row cannot be read
 
     @property
     def is_damaged(self) -> bool:
@@ -95,24 +95,24 @@ class Database(Protocol):
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
 
-    async def read_if(
-        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    async def read_checked(
+        self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> R:
         """The same, where the one who asks is still to be proven; refused if he is not, whatever the action says."""
 
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""
 
-    async def write_if(
-        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    async def write_checked(
+        self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> R:
         """The same, where the one who asks is still to be proven; refused before anything is written if he is not."""
 
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""
 
-    async def write_long_if(
-        self, proof: Proof, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    async def write_long_checked(
+        self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> R:
         """A long write of one who is still to be proven."""
 
@@ -125,7 +125,7 @@ class Database(Protocol):
         log cannot be emptied while it is open calls `release`: who reads is to leave it soon, if that is possible.
         """
 
-    async def fold(self) -> bool:
+    async def truncate_log(self) -> bool:
         """Leave nothing of what was deleted in the engine's log; False where somebody still reads from there.
 
         Then it is tried again in the background, for as long as the database is open.

@@ -17,11 +17,11 @@ class Duplicate(Exception):  # noqa: N818 - an outcome that the caller turns int
     """A statement met a unique index that holds this value already."""
 
 
-class Orphan(Exception):  # noqa: N818 - an outcome, seen when an account is deleted under a request
+class MissingParent(Exception):  # noqa: N818 - an outcome, seen when an account is deleted under a request
     """A statement refers to a row that is gone."""
 
 
-class Undo(Exception):  # noqa: N818 - a way to leave a transaction
+class RollbackWith(Exception):  # noqa: N818 - a way to leave a transaction
     """Leave the transaction with nothing written, and answer with this result all the same."""
 
     def __init__(self, result: Any) -> None:

@@ -1,7 +1,7 @@
 """Who may have a database: many who serve it, or one who replaces it; and one backup at a time.
 
-Beside a SQLite file lies another, `vault.db-lock`, which servers lock together and a restore alone. It is never locked
-for longer than a process lives, and a word in it says that a restore has begun and not finished. On PostgreSQL the same
+Beside a SQLite file lies `vault.db-lock`, which servers lock shared and a restore exclusively. It is never held
+beyond the life of a process, and a word in it says that a restore has begun and not finished. On PostgreSQL the same
 are advisory locks of the connections.
 """
 
@@ -25,10 +25,10 @@ try:
 except ImportError:  # Windows, where an open file cannot be replaced in any case
     fcntl = None  # type: ignore[assignment]
 
-SERVING: Final = 0x5354524F4E48  # held together by connections that serve, alone by a restore
+SERVING: Final = 0x5354524F4E48  # held shared by connections that serve, exclusive by a restore
 BACKING_UP: Final = 0x5354524F4E49  # held by the backup that is being made
-TRY_TOGETHER: Final = "SELECT pg_try_advisory_lock_shared($1)"
-TRY_ALONE: Final = "SELECT pg_try_advisory_lock($1)"
+TRY_SHARED: Final = "SELECT pg_try_advisory_lock_shared($1)"
+TRY_EXCLUSIVE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")  # what a restore writes into the lock
 LOCK_SECONDS: Final = 30  # how long to wait for one who is starting; it looks at the log, of which 64 MiB take a second
@@ -44,19 +44,19 @@ class FileLock:
         self._path = path
         self._descriptor = file_owners.open_lock(path, like)
 
-    def together(self) -> bool:
+    def shared(self) -> bool:
         """Take it, beside others who do the same. False if somebody has it alone."""
-        return self._taken(alone=False)
+        return self._taken(exclusive=False)
 
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         """Take it, and leave nobody else. False if anybody has it."""
-        return self._taken(alone=True)
+        return self._taken(exclusive=True)
 
-    def _taken(self, *, alone: bool) -> bool:
+    def _taken(self, *, exclusive: bool) -> bool:
         if fcntl is None:
             return True
         try:
-            fcntl.flock(self._descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
@@ -239,10 +239,10 @@ def served(path: Path, check: Callable[[], None]) -> FileLock:
 
 
 def _take(lock: FileLock, path: Path, check: Callable[[], None]) -> None:
-    first = lock.alone()
+    first = lock.exclusive()
     if first and not lock.word:
         check()
-    if not lock.together():
+    if not lock.shared():
         raise CannotOpen(
             f"The database {path} is being restored, or another process has locked {_lock_path(path)}; "
             "start again when that is done."

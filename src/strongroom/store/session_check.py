@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 _NUMBERED = re.compile(r"([$?])(\d+)")
 
 
-class Proof:
+class SessionCheck:
     """A value that must stand before a judge, who refuses the request or says what it means."""
 
-    __slots__ = ("found", "judge", "judged", "made", "parameters", "sql")
+    __slots__ = ("done", "found", "parameters", "passed", "sql", "validate")
 
-    def __init__(self, sql: Sql, judge: Callable[[Any], Any], **parameters: Any) -> None:
+    def __init__(self, sql: Sql, validate: Callable[[Any], Any], **parameters: Any) -> None:
         self.sql = sql
         self.parameters = parameters
-        self.judge = judge
-        self.judged = False
-        self.made = False
+        self.validate = validate
+        self.done = False
+        self.passed = False
         self.found: Any = None
 
-    def make(self, found: Any) -> None:
+    def resolve(self, found: Any) -> None:
         """Take note of what was found, or refuse."""
-        self.judged, self.made = True, False
-        self.found = self.judge(found)
-        self.made = True
+        self.done, self.passed = True, False
+        self.found = self.validate(found)
+        self.passed = True
 
 
-class Both(NamedTuple):
+class CombinedStatement(NamedTuple):
     """One statement for two, in both dialects. It takes the parameters of the first, then those of the second.
 
     It gives one row: the first's value, whether the second has a row, and that row.
@@ -50,9 +50,9 @@ class Both(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def together(first: Sql, second: Sql) -> Both:
+def combine(first: Sql, second: Sql) -> CombinedStatement:
     """One statement for both."""
-    return Both(_joined(first.postgres, second.postgres), _joined(first.numbered, second.numbered))
+    return CombinedStatement(_joined(first.postgres, second.postgres), _joined(first.numbered, second.numbered))
 
 
 def _joined(first: str, second: str) -> str:

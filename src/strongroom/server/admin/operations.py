@@ -81,12 +81,12 @@ def user(settings: Settings, who: str) -> Account:
 
 
 def disable(settings: Settings, account: Account) -> bool:
-    """Shut an account; False if it was shut already."""
+    """Disable an account; False if it was disabled already."""
     return _with(settings, lambda db: db.write(admin.disable, account.id))
 
 
 def enable(settings: Settings, account: Account) -> bool:
-    """Open an account again; False if it was not shut."""
+    """Enable an account again; False if it was not disabled."""
     return _with(settings, lambda db: db.write(admin.enable, account.id))
 
 
@@ -96,7 +96,7 @@ def delete(settings: Settings, account: Account) -> None:
     async def run(db: Database) -> None:
         await db.write_long(admin.delete, account.id)
         for _ in range(_FOLDS):
-            if await db.fold():
+            if await db.truncate_log():
                 break
             await asyncio.sleep(LIST_SECONDS / _FOLDS)  # a server that runs on this file lets go of it within that time
 
@@ -219,10 +219,10 @@ def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: C
     return asyncio.run(run())
 
 
-def backup(settings: Settings, sink: Sink, watcher: Watcher, *, alone: bool = False) -> tuple[Manifest, str]:
+def backup(settings: Settings, sink: Sink, watcher: Watcher, *, exclusive: bool = False) -> tuple[Manifest, str]:
     """Write one moment of the service as an archive; what it says of itself, and its checksum."""
     now = _clock()
-    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, alone=alone))
+    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, exclusive=exclusive))
 
 
 def look_before_restore(settings: Settings, *, new: bool) -> Path:

@@ -28,7 +28,7 @@ class TooFar(Exception):  # noqa: N818 - an outcome
 
 
 class Reading(Protocol):
-    """On the way through what changed, from some moment on."""
+    """On the way through what changed, from some timestamp on."""
 
     async def page(self) -> Page | None:
         """What comes next, in order; a page without `more` is the last. None: what was followed is there no more."""
@@ -77,7 +77,7 @@ class OfAccount:
     """All vaults of an account: what changed in each, and what happened to the vaults themselves.
 
     There is no index by time over all vaults, which every write would have to pay for. Each vault has one, so those
-    that changed are read side by side and merged: no two changes of an account share a moment. The account's clock is
+    that changed are read side by side and merged: no two changes of an account share one. The account's clock is
     read first and bounds it all, so it does not matter that the vaults are read one after the other.
     """
 
@@ -128,8 +128,8 @@ class OfAccount:
         beyond, more = "", True
         while more:
             vaults = await self._db.read(change_feed.latest, self._user_id, beyond, PAGE)
-            for uid, moment in vaults:
-                if moment is not None and moment > self._since:
+            for uid, timestamp in vaults:
+                if timestamp is not None and timestamp > self._since:
                     yield uid
             more = len(vaults) == PAGE
             if more:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from strongroom.server.live.change_source import Source
     from strongroom.server.live.sse import Frame
     from strongroom.store import Database
-    from strongroom.store.queries.access_status import Standing
+    from strongroom.store.queries.access_status import AccessStatus
 
 # To follow costs each wake so much, and it is not to take more than a part of the time: what is committed meanwhile
 # goes along with the next wake. The first after a silence waits for nothing.
@@ -41,7 +41,7 @@ class FollowerProtocol(Protocol):
     def examine_token(self) -> None:
         """End if the secret that signed the token is not accepted any more."""
 
-    def judge(self, standing: Standing) -> None:
+    def check_access(self, access_status: AccessStatus) -> None:
         """End if the session or the key is there no more."""
 
     def offer(self, shown: Sequence[Frame], reached: int) -> None:
@@ -114,9 +114,9 @@ class Channel:
         """Let a follower go on by itself."""
         self._joined.discard(follower)
 
-    async def standing(self) -> Standing:
+    async def access_status(self) -> AccessStatus:
         """Who may follow. To be asked after the changes were read that are to be shown."""
-        return await self._db.read(change_feed.standing, self._user_id)
+        return await self._db.read(change_feed.access_status, self._user_id)
 
     async def _run(self) -> None:
         """Read and hand out until nothing is new."""
@@ -157,7 +157,7 @@ class Channel:
             doubts = self.doubts
             page = await reading.page()
             if page is None or page.changes or self.held:
-                self._judge(await self.standing())
+                self._check_access(await self.access_status())
             if page is None:
                 self._end_all(Ending.VAULT_DELETED)  # those whose account is gone as a whole know that already
                 return
@@ -169,9 +169,9 @@ class Channel:
             more = page.more
             await asyncio.sleep(0)
 
-    def _judge(self, standing: Standing) -> None:
+    def _check_access(self, access_status: AccessStatus) -> None:
         for follower in list(self._joined):
-            follower.judge(standing)
+            follower.check_access(access_status)
 
     def _hand_out(self, page: Page) -> None:
         released, self.held = self.held, False

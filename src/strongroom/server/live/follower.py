@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strongroom.server.live.change_source import Reading
     from strongroom.server.live.channel import Channel
     from strongroom.server.live.sse import Frame
-    from strongroom.store.queries.access_status import Standing
+    from strongroom.store.queries.access_status import AccessStatus
 
 MOST_BYTES: Final = 256 * 1024  # that may wait for one follower
 COMMENT_SECONDS: Final = 15.0  # no longer without a word
@@ -104,16 +104,16 @@ class Follower:
         if not self._signed():
             self.end(Ending.TOKEN_REVOKED)
 
-    def judge(self, standing: Standing) -> None:
+    def check_access(self, access_status: AccessStatus) -> None:
         """End if the session or the key is there no more."""
         key = self.actor.key
-        if not standing.account:
+        if not access_status.account:
             self.end(Ending.ACCOUNT_DELETED)
-        elif standing.shut:
+        elif access_status.disabled:
             self.end(Ending.ACCOUNT_DISABLED)
-        elif key is not None and key.uid not in standing.keys:
+        elif key is not None and key.uid not in access_status.keys:
             self.end(Ending.KEY_REVOKED)
-        elif key is None and self.actor.session_id not in standing.sessions:
+        elif key is None and self.actor.session_id not in access_status.sessions:
             self.end(Ending.SESSION_REVOKED)
 
     def _keep_time(self) -> None:
@@ -194,7 +194,7 @@ class Follower:
             self._reading, self._pokes = channel.source(self._cursor), channel.pokes
         try:
             page = await self._reading.page()
-            self.judge(await channel.standing())
+            self.check_access(await channel.access_status())
         except TooFar:
             self.end(Ending.TOO_FAR_BEHIND)
         except Refusal:

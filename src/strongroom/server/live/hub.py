@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from strongroom.server.live.change_source import Source
     from strongroom.server.live.follower import Signed
     from strongroom.server.monitoring.log import Log
-    from strongroom.store import Database, Nudge
+    from strongroom.store import ChangeHint, Database
     from strongroom.store.queries.access_status import Credential
 
-SAFETY_SECONDS: Final = 3.0  # between two comparisons of all clocks: a nudge that was lost is made up for by then
+SAFETY_SECONDS: Final = 3.0  # between two comparisons of all clocks: a change hint that was lost is made up for by then
 REST: Final = 19  # times as long as a comparison took: at most a twentieth of the time goes into it
 LINGER: Final = 20  # comparisons without anybody here, before this process looks out no more
 
@@ -81,7 +81,7 @@ class Hub:
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty_for = 0
-        db.nudges.listen(self._nudged, self._doubt)
+        db.notifications.listen(self._notified, self._doubt)
 
     @property
     def streams(self) -> int:
@@ -207,9 +207,9 @@ class Hub:
 
     # What wakes them
 
-    def _nudged(self, nudges: AbstractSet[Nudge]) -> None:
+    def _notified(self, notifications: AbstractSet[ChangeHint]) -> None:
         """Something was committed, here or elsewhere."""
-        for user_id, vault_uid in nudges:
+        for user_id, vault_uid in notifications:
             account = self._accounts.get(user_id)
             if account is None:
                 continue
@@ -222,11 +222,11 @@ class Hub:
         """Look out for what other processes commit, or do not."""
         if wanted and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SAFETY_SECONDS, self._tick)
-            self._db.nudges.watch(wanted=True)
+            self._db.notifications.watch(wanted=True)
         elif not wanted and self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._db.nudges.watch(wanted=False)
+            self._db.notifications.watch(wanted=False)
 
     def _tick(self) -> None:
         self._empty_for = 0 if self._accounts else self._empty_for + 1

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from strongroom.actions.change_feed import View
     from strongroom.model import Change
 
-Frame = tuple[int, bytes]  # the moment of a change, and its bytes
+Frame = tuple[int, bytes]  # the timestamp of a change, and its bytes
 COMMENT: Final = b":\n\n"  # keeps proxies awake, and means nothing
 RETRY_MS: Final = 2_000  # how long a client is to wait before it comes again
 

@@ -164,7 +164,7 @@ class Log:
         return _encode({"time": _now(), "level": "warning", "event": "log", "logLinesLost": number}) + b"\n"
 
     def flush(self) -> None:
-        """Write what has gathered, or give up in a moment where nobody reads."""
+        """Write what has gathered, or give up in a timestamp where nobody reads."""
         self._hand_over()
         self._writer.wait(_FLUSH_PATIENCE)
 
@@ -256,8 +256,8 @@ class Forward(logging.Handler):
 
 
 def _now() -> str:
-    moment = time.time_ns() // 1_000_000
-    return f"{_second(moment // 1000)}.{moment % 1000:03}Z"
+    timestamp = time.time_ns() // 1_000_000
+    return f"{_second(timestamp // 1000)}.{timestamp % 1000:03}Z"
 
 
 @lru_cache(maxsize=2)

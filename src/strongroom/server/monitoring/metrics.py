@@ -112,8 +112,8 @@ class Metrics:
             "strongroom_connection_refusals_total": {
                 format_labels(status=status): count for status, count in self.turned_away.items()
             },
-            "strongroom_commit_writes": _histogram(db.pulse.writes),
-            "strongroom_commit_seconds": _histogram(db.pulse.seconds),
+            "strongroom_commit_writes": _histogram(db.commit_metrics.writes),
+            "strongroom_commit_seconds": _histogram(db.commit_metrics.seconds),
             "strongroom_connections": {"": self.connections},
             "strongroom_buffered_bytes": {"": buffers.held},
             "strongroom_buffer_cuts_total": {"": buffers.cut},

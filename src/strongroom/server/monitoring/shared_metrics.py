@@ -28,13 +28,13 @@ class SharedMetrics:
         self._beats = mmap.mmap(-1, slots * _BEAT.size)
         self._last: list[Samples] = [{} for _ in range(slots)]
 
-    def beat(self, slot: int, moment: float | None = None) -> None:
+    def beat(self, slot: int, timestamp: float | None = None) -> None:
         """Note a sign of life of the process in this place."""
-        _BEAT.pack_into(self._beats, slot * _BEAT.size, time.monotonic() if moment is None else moment)
+        _BEAT.pack_into(self._beats, slot * _BEAT.size, time.monotonic() if timestamp is None else timestamp)
 
     def beats(self) -> list[float]:
         """The last sign of life of each."""
-        return [moment for (moment,) in _BEAT.iter_unpack(self._beats[:])]
+        return [timestamp for (timestamp,) in _BEAT.iter_unpack(self._beats[:])]
 
     def write(self, slot: int, samples: Samples) -> None:
         """Write figures; those that are too many for the place stay as they were."""

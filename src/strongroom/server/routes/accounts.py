@@ -45,7 +45,7 @@ async def me(request: Request) -> Response:
     key, about = request.actor.key, None
     if key is not None:
         about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    limits = None if usage is None else wire.Limits(request.context.terms.documents, request.context.terms.bytes)
+    limits = None if usage is None else wire.Limits(request.context.limits.documents, request.context.limits.bytes)
     return json_response(wire.Me(user, about, usage, limits))
 
 

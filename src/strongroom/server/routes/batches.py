@@ -18,7 +18,7 @@ async def run(request: Request) -> Response:
     rules.require_any(request.actor.key, Permission.WRITE, Permission.DELETE)
     wanted = (await request.read_body(wire.Batch)).operations
     write = request.write if len(wanted) <= SMALL else request.write_long
-    done = await write(batches.run, request.actor, request.context.terms, request.uid("vaultUid"), wanted)
+    done = await write(batches.run, request.actor, request.context.limits, request.uid("vaultUid"), wanted)
     return json_response(wire.Results([rules.seen_by(request.actor, *each) for each in zip(done, wanted, strict=True)]))
 
 

@@ -33,7 +33,7 @@ async def create(request: Request) -> Response:
     """Add a document."""
     wanted = await request.read_body(wire.CreateDocument)
     document, new = await request.write(
-        documents.create, request.actor, request.context.terms, request.uid("vaultUid"), wanted
+        documents.create, request.actor, request.context.limits, request.uid("vaultUid"), wanted
     )
     return _response(request, document, 201 if new else 200, wanted)
 
@@ -53,7 +53,7 @@ async def put(request: Request) -> Response:
     document = await request.write(
         documents.put,
         request.actor,
-        request.context.terms,
+        request.context.limits,
         request.uid("vaultUid"),
         request.uid("uid"),
         wanted,
@@ -67,7 +67,7 @@ async def delete(request: Request) -> Response:
     wanted = await request.read_body(wire.DeleteDocument)
     expected = request.expected(wanted.version)
     tombstone = await request.write(
-        documents.delete, request.actor, request.context.terms, request.uid("vaultUid"), request.uid("uid"), expected
+        documents.delete, request.actor, request.context.limits, request.uid("vaultUid"), request.uid("uid"), expected
     )
     tombstone = rules.seen_by(request.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)

@@ -168,7 +168,7 @@ class Intake:
         if self._done:
             return await request.read(imports.of, request.actor)
         rest = file.header.id, self._batch(), file.header.clock, request.origin
-        return await request.write_long(imports.finish, request.actor, request.context.terms, *rest)
+        return await request.write_long(imports.finish, request.actor, request.context.limits, *rest)
 
     async def _line(self, raw: bytes) -> None:
         file = self._file
@@ -199,7 +199,7 @@ class Intake:
         if not is_signed(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await self._call.write_long(imports.take, self._call.actor, context.terms, file.header.id, batch)
+        await self._call.write_long(imports.take, self._call.actor, context.limits, file.header.id, batch)
         self._stored = batch.mark
         self._waiting, self._size, file.reached = [], 0, {}
 

@@ -89,7 +89,7 @@ async def _listed(request: Request) -> Chunks:
 async def create(request: Request) -> Response:
     """Make a vault."""
     wanted = await request.read_body(_CREATE[request.context.variant])
-    vault, new = await request.write(vaults.create, request.actor, request.context.terms, wanted)
+    vault, new = await request.write(vaults.create, request.actor, request.context.limits, wanted)
     return _response(request, vault, 201 if new else 200, wanted)
 
 
@@ -110,7 +110,7 @@ async def put(request: Request) -> Response:
     if wanted.name is not None and expected is None:
         raise Invalid({"version": "is required to rename a vault: the version you last saw (or send If-Match)"})
     vault = await request.write(
-        vaults.change, request.actor, request.context.terms, request.uid("uid"), wanted, expected
+        vaults.change, request.actor, request.context.limits, request.uid("uid"), wanted, expected
     )
     return _response(request, vault, sent=wanted)
 
@@ -118,7 +118,7 @@ async def put(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete a vault and all its documents."""
     expected = request.expected(None, of_vault=True)
-    await request.write_long(vaults.delete, request.actor, request.context.terms, request.uid("uid"), expected)
+    await request.write_long(vaults.delete, request.actor, request.context.limits, request.uid("uid"), expected)
     return json_response(wire.Done())
 
 

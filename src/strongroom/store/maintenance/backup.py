@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from strongroom.archive import Row, Sink, Source
     from strongroom.store.maintenance.copy import Watcher
-    from strongroom.store.maintenance.copy_endpoints import Side, Table
+    from strongroom.store.maintenance.copy_endpoints import CopyEndpoint, Table
     from strongroom.store.migrations import Migration
 
 _TEXT: Final = (str, NoneType)
@@ -29,7 +29,7 @@ class Busy(Exception):  # noqa: N818 - an outcome
 
 
 async def backup(
-    where: str, sink: Sink, program: str, now: int, watcher: Watcher, *, alone: bool = False
+    where: str, sink: Sink, program: str, now: int, watcher: Watcher, *, exclusive: bool = False
 ) -> tuple[Manifest, str]:
     """Write an archive; what it says of itself, and its checksum. Nobody waits for it but for the disk.
 
@@ -39,13 +39,17 @@ async def backup(
     """
     old = side("database", where)
     async with opened(old):
-        if alone and old.engine == "postgresql" and not (await old.ask(locks.TRY_ALONE, locks.BACKING_UP))[0][0]:
+        if (
+            exclusive
+            and old.engine == "postgresql"
+            and not (await old.ask(locks.TRY_EXCLUSIVE, locks.BACKING_UP))[0][0]
+        ):
             raise Busy
         async with transaction(old, old.begin_snapshot):
             return await _write(old, sink, program, now, watcher)
 
 
-async def _write(old: Side, sink: Sink, program: str, now: int, watcher: Watcher) -> tuple[Manifest, str]:
+async def _write(old: CopyEndpoint, sink: Sink, program: str, now: int, watcher: Watcher) -> tuple[Manifest, str]:
     steps = await schema_of(old)
     if not steps:
         raise CannotCopy(f"{old.named} has no schema yet; there is nothing to keep.")
@@ -86,7 +90,7 @@ async def _write(old: Side, sink: Sink, program: str, now: int, watcher: Watcher
     return manifest, out.end()
 
 
-async def _epoch(old: Side, steps: list[Migration]) -> str | None:
+async def _epoch(old: CopyEndpoint, steps: list[Migration]) -> str | None:
     """The lineage of the database that is archived, if it has one."""
     if all(table.name != LINEAGE for table in tables(steps)):
         return None

@@ -26,8 +26,8 @@ from strongroom.store import migrations, open_database
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.copy_endpoints import (
     CannotCopy,
+    CopyEndpoint,
     Row,
-    Side,
     Table,
     in_words,
     opened,
@@ -143,14 +143,14 @@ async def copy(source: str, target: str, clock: Callable[[], int], watcher: Watc
                 await _verify(new, wanted, sums, watcher)
 
 
-def _same_file(old: Side, new: Side) -> bool:
+def _same_file(old: CopyEndpoint, new: CopyEndpoint) -> bool:
     """Whether two paths lead to one file, through a link for instance."""
     with suppress(OSError):
         return Path(old.identity).samefile(new.identity)
     return False
 
 
-async def schema_of(old: Side) -> list[Migration]:
+async def schema_of(old: CopyEndpoint) -> list[Migration]:
     """The steps that a database has taken. One that this program does not know is refused."""
     if STEPS not in await old.tables():
         raise CannotCopy(f"{old.named} is not a database of strongroom.")
@@ -163,7 +163,7 @@ async def schema_of(old: Side) -> list[Migration]:
     return [step for step in known if step.number in applied]
 
 
-async def _refuse_an_older_schema(old: Side) -> None:
+async def _refuse_an_older_schema(old: CopyEndpoint) -> None:
     """Refuse a source whose schema is not the one of this program. A source is never migrated."""
     steps, known = await schema_of(old), migrations.load()
     if len(steps) < len(known):
@@ -174,7 +174,7 @@ async def _refuse_an_older_schema(old: Side) -> None:
         )
 
 
-async def _look(old: Side, new: Side, wanted: Sequence[Table]) -> bool:
+async def _look(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table]) -> bool:
     """Whether the target holds half of a copy from this source. If not, it must be empty; it is not touched here."""
     async with opened(new):
         there = await new.tables()
@@ -202,7 +202,7 @@ async def _look(old: Side, new: Side, wanted: Sequence[Table]) -> bool:
         return False
 
 
-async def _begin(old: Side, new: Side, wanted: Sequence[Table], now: int) -> None:
+async def _begin(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], now: int) -> None:
     """Make the marks, and with them the sign that keeps servers from opening half of a copy."""
     async with transaction(new):
         await new.ask(
@@ -216,7 +216,9 @@ async def _begin(old: Side, new: Side, wanted: Sequence[Table], now: int) -> Non
         await new.ask(f"INSERT INTO {STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
 
 
-async def _fill_from_the_mark(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
+async def _fill_from_the_mark(
+    old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher
+) -> dict[str, Tally]:
     """Copy what is not there yet. What the source holds altogether, by table."""
     try:
         return await _fill(old, new, wanted, watcher)
@@ -228,7 +230,7 @@ async def _fill_from_the_mark(old: Side, new: Side, wanted: Sequence[Table], wat
         return await _fill(old, new, wanted, watcher)
 
 
-async def _fill(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
+async def _fill(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
     found = await new.ask(f"SELECT name, copied, hashes FROM {MARKS}")
     marks = {name: Tally(copied, int(hashes, 16)) for name, copied, hashes in found}
     total = sum([(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0] for table in wanted])
@@ -255,7 +257,7 @@ async def _fill(old: Side, new: Side, wanted: Sequence[Table], watcher: Watcher)
     return sums
 
 
-async def _put(new: Side, table: Table, page: Sequence[Row], before: Tally, after: Tally) -> None:
+async def _put(new: CopyEndpoint, table: Table, page: Sequence[Row], before: Tally, after: Tally) -> None:
     """Write a page, and move the mark from where it must be to where it is then, in one transaction."""
     async with transaction(new):
         moved = await new.ask(
@@ -270,7 +272,7 @@ async def _put(new: Side, table: Table, page: Sequence[Row], before: Tally, afte
         await new.add(table, page)
 
 
-async def _verify(new: Side, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
+async def _verify(new: CopyEndpoint, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
     """Read the target back. Only if it holds exactly what the source holds does it become a database to be served."""
     total = sum(tally.rows for tally in sums.values())
     done = 0

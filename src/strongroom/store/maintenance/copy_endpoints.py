@@ -54,7 +54,7 @@ class Unreadable(NamedTuple):
     name: str
 
 
-class Side(Protocol):
+class CopyEndpoint(Protocol):
     """One side. Statements take parameters as $1, $2, in the order in which they appear."""
 
     role: str  # source or target
@@ -389,7 +389,7 @@ class _PostgresSide:
             page = await self.ask(page_of(f"WHERE ({key}) > ({last})"), *(page[-1][place] for place in places))
 
 
-def side(role: str, address: str) -> Side:
+def side(role: str, address: str) -> CopyEndpoint:
     """The side at this address: a URL of PostgreSQL, or the path of a file."""
     if address.startswith(("postgresql://", "postgres://")):
         return _PostgresSide(role, address)
@@ -404,7 +404,7 @@ def quoted(*names: str) -> str:
 
 
 @contextmanager
-def in_words(side: Side, table: str = "") -> Iterator[None]:
+def in_words(side: CopyEndpoint, table: str = "") -> Iterator[None]:
     """Turn a failure into a sentence."""
     try:
         yield
@@ -440,7 +440,7 @@ def _reason(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def opened(side: Side, *, to_fill: bool = False, even_damaged: bool = False) -> AsyncIterator[None]:
+async def opened(side: CopyEndpoint, *, to_fill: bool = False, even_damaged: bool = False) -> AsyncIterator[None]:
     """Have a side open."""
     try:
         await side.open(to_fill=to_fill, even_damaged=even_damaged)
@@ -450,7 +450,7 @@ async def opened(side: Side, *, to_fill: bool = False, even_damaged: bool = Fals
 
 
 @asynccontextmanager
-async def transaction(side: Side, begin: str = "") -> AsyncIterator[None]:
+async def transaction(side: CopyEndpoint, begin: str = "") -> AsyncIterator[None]:
     """All of it or nothing."""
     await side.ask(begin or side.begin)
     try:

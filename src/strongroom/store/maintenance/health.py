@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from strongroom.model import Finding
-    from strongroom.store.maintenance.copy_endpoints import Side
+    from strongroom.store.maintenance.copy_endpoints import CopyEndpoint
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
 _SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
@@ -50,7 +50,7 @@ async def look(where: str, now: int) -> list[Finding]:
     return findings
 
 
-async def _findings(place: Side, now: int) -> list[Finding]:
+async def _findings(place: CopyEndpoint, now: int) -> list[Finding]:
     async with opened(place, even_damaged=True):
         return [finding async for finding in _asked(place, now)]
 
@@ -60,7 +60,7 @@ def _server(path: Path) -> Finding:
     return _server_finding(is_served=locks.is_served(path))
 
 
-async def _postgres_server(place: Side) -> Finding:
+async def _postgres_server(place: CopyEndpoint) -> Finding:
     """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
     async with opened(place):
         held = await place.ask(
@@ -126,7 +126,7 @@ def _version() -> list[Finding]:
     return [fine("sqlite", f"SQLite {version} has no known fault that loses data.")]
 
 
-async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
+async def _asked(place: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
     """One check after the other; one that cannot be made is a fault, and the next is made all the same.
 
     Damage that the first of them has placed is not told again by those that stumble over it.
@@ -158,7 +158,7 @@ async def _asked(place: Side, now: int) -> AsyncIterator[Finding]:
             yield await _clock(place, now)
 
 
-async def _sqlite_pages(place: Side) -> Finding:
+async def _sqlite_pages(place: CopyEndpoint) -> Finding:
     """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
     with in_words(place):
         damaged = damage.damaged_parts(Path(place.identity))
@@ -167,14 +167,14 @@ async def _sqlite_pages(place: Side) -> Finding:
     return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")
 
 
-def _interrupted(place: Side) -> Finding | None:
+def _interrupted(place: CopyEndpoint) -> Finding | None:
     """Whether a restore has begun here and not finished."""
     if locks.word_of(Path(place.identity)):
         return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
     return None
 
 
-async def _sqlite_references(place: Side) -> Finding:
+async def _sqlite_references(place: CopyEndpoint) -> Finding:
     broken = await place.ask("PRAGMA foreign_key_check")
     if broken:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
@@ -182,7 +182,7 @@ async def _sqlite_references(place: Side) -> Finding:
     return fine("references", "Every row that refers to another finds it.")
 
 
-async def _rows(place: Side) -> Finding:
+async def _rows(place: CopyEndpoint) -> Finding:
     """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
     bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
     if not bad:
@@ -195,7 +195,7 @@ async def _rows(place: Side) -> Finding:
     )
 
 
-async def _postgres_pages(place: Side) -> Finding:
+async def _postgres_pages(place: CopyEndpoint) -> Finding:
     failures, on = (
         await place.ask(
             "SELECT coalesce(checksum_failures, 0), current_setting('data_checksums')"
@@ -213,7 +213,7 @@ async def _postgres_pages(place: Side) -> Finding:
     return fine("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
 
 
-async def _postgres_references(place: Side) -> Finding:
+async def _postgres_references(place: CopyEndpoint) -> Finding:
     loose = await place.ask(
         "SELECT conname FROM pg_constraint WHERE contype = 'f' AND NOT convalidated"
         " AND connamespace = current_schema::regnamespace"
@@ -224,7 +224,7 @@ async def _postgres_references(place: Side) -> Finding:
     return fine("references", "PostgreSQL vouches for every reference.")
 
 
-async def _schema(place: Side) -> Finding:
+async def _schema(place: CopyEndpoint) -> Finding:
     if STEPS not in await place.tables():
         return fault("schema", f"{place.named} is not a database of strongroom.", "see DB_PATH and DATABASE_URL")
     known = migrations.load()
@@ -243,7 +243,7 @@ async def _schema(place: Side) -> Finding:
     return fine("schema", f"The schema is number {known[-1].number}, the one of this program.")
 
 
-async def _clock(place: Side, now: int) -> Finding:
+async def _clock(place: CopyEndpoint, now: int) -> Finding:
     """Times are never earlier than what an account has seen, so a clock that was once ahead stays in the data."""
     newest = (await place.ask("SELECT coalesce(max(clock), 0) FROM ledgers"))[0][0]
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now / 1000))

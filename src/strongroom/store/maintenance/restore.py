@@ -20,7 +20,7 @@ from strongroom.store import file_owners, locks
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.backup import pages_of, steps_of
 from strongroom.store.maintenance.copy import LINEAGE, MARKS, STEPS, Tally, tables
-from strongroom.store.maintenance.copy_endpoints import CannotCopy, Side, opened, quoted, side, transaction
+from strongroom.store.maintenance.copy_endpoints import CannotCopy, CopyEndpoint, opened, quoted, side, transaction
 from strongroom.store.sqlite import database_file, log_recovery
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ async def look(where: str, *, new: bool) -> Path:
     return Path(gettempdir())
 
 
-async def _holds_accounts(target: Side) -> bool:
+async def _holds_accounts(target: CopyEndpoint) -> bool:
     """Whether a file has accounts; one that cannot be read may have some. A server that was started once left none."""
     if not target.exists:
         return False
@@ -68,11 +68,11 @@ async def _holds_accounts(target: Side) -> bool:
         return True
 
 
-async def _has_users(target: Side) -> bool:
+async def _has_users(target: CopyEndpoint) -> bool:
     return _USERS in await target.tables() and bool(await target.ask(f"SELECT 1 FROM {_USERS} LIMIT 1"))
 
 
-async def _has_our_tables(target: Side) -> bool:
+async def _has_our_tables(target: CopyEndpoint) -> bool:
     return bool(await _our_tables(target))
 
 
@@ -113,7 +113,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
         needs_root = isinstance(error, PermissionError) and is_folder_new
         raise CannotCopy(f"Cannot write beside {path}: {error.strerror}.{how if needs_root else ''}") from None
     try:
-        if not lock.alone():
+        if not lock.exclusive():
             raise CannotCopy(f"A server is using {path}; stop it, and try again.")
         _ = lock.word  # one that no restore wrote is refused before anything is made
         fresh = path.with_name(f"{path.name}.restoring")
@@ -218,9 +218,11 @@ def _remove(fresh: Path) -> None:
         fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
 
 
-async def _into_postgres(target: Side, archive: Reader, epoch: str, now: int, stamp: str, watcher: Watcher) -> Restored:
+async def _into_postgres(
+    target: CopyEndpoint, archive: Reader, epoch: str, now: int, stamp: str, watcher: Watcher
+) -> Restored:
     async with opened(target, to_fill=True):
-        if not (await target.ask(locks.TRY_ALONE, locks.SERVING))[0][0]:
+        if not (await target.ask(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
         async with transaction(target):
             kept = await _set_aside(target, stamp)
@@ -239,7 +241,7 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
             if not target.exists:
                 raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
             lock = locks.lock_of(Path(target.identity))
-            if not lock.alone() or lock.word:
+            if not lock.exclusive() or lock.word:
                 raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
             log_recovery.refuse(Path(target.identity))
         except OSError as error:
@@ -247,7 +249,7 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
         except CannotOpen as error:
             raise CannotCopy(str(error)) from None
     async with opened(target, to_fill=True):
-        if target.engine != "sqlite" and not (await target.ask(locks.TRY_ALONE, locks.SERVING))[0][0]:
+        if target.engine != "sqlite" and not (await target.ask(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
         if LINEAGE not in await target.tables():
             raise CannotCopy(f"{target.named} has no epoch; bring its schema up to date first: strongroom db migrate")
@@ -257,16 +259,16 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
     return target.identity, before[0][0] if before else "none"
 
 
-async def _begin_lineage(target: Side, epoch: str, now: int) -> None:
+async def _begin_lineage(target: CopyEndpoint, epoch: str, now: int) -> None:
     await target.ask(f"DELETE FROM {LINEAGE}")
     await target.ask(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, $1, $2)", epoch, now)
 
 
-async def _our_tables(target: Side) -> set[str]:
+async def _our_tables(target: CopyEndpoint) -> set[str]:
     return {STEPS, MARKS, *_all_names()} & await target.tables()
 
 
-async def _set_aside(target: Side, stamp: str) -> str | None:
+async def _set_aside(target: CopyEndpoint, stamp: str) -> str | None:
     """Move the tables of a service into a schema of their own; its name."""
     ours = await _our_tables(target)
     if not ours:
@@ -286,7 +288,7 @@ def _all_names() -> set[str]:
     return {*LEFT_OUT, *(table.name for table in tables())}
 
 
-async def _fill(target: Side, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
+async def _fill(target: CopyEndpoint, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
     """Write all rows, read them back, begin a new lineage. In one transaction, so that half of it never counts."""
     wanted = {table.name: table for table in tables(steps_of(archive.manifest))}
     sums = dict.fromkeys(wanted, Tally())
@@ -308,7 +310,7 @@ async def _fill(target: Side, archive: Reader, epoch: str, now: int, watcher: Wa
     return total
 
 
-async def _read_back(target: Side, table: Table, done: int, total: int, watcher: Watcher) -> tuple[Tally, int]:
+async def _read_back(target: CopyEndpoint, table: Table, done: int, total: int, watcher: Watcher) -> tuple[Tally, int]:
     seen = Tally()
     async with aclosing(target.pages(table)) as pages:
         async for page in pages:

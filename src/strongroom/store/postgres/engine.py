@@ -21,19 +21,19 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.model import Actor
 from strongroom.store import locks, migrations
-from strongroom.store.commit_metrics import Pulse
-from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, Orphan, Undo
+from strongroom.store.commit_metrics import CommitMetrics
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith
 from strongroom.store.postgres.notify import NotifyNudges
 from strongroom.store.postgres.pool import Pool, connect, location
-from strongroom.store.postgres.read_batches import Gathering, Looks
-from strongroom.store.postgres.transaction import Tx, moment
-from strongroom.store.postgres.write_batches import Apart, Sharing
+from strongroom.store.postgres.read_batches import Looks, ReadBatcher
+from strongroom.store.postgres.transaction import Tx, consistent_read
+from strongroom.store.postgres.write_batches import RunSeparately, WriteBatcher
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
 
 R = TypeVar("R")
 PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
@@ -69,11 +69,11 @@ class PostgresDatabase:
         self._clock = clock
         self._size = pool_size
         self._pool: Pool | None = None
-        self._sharing: Sharing | None = None
-        self._gathering: Gathering | None = None
-        self.nudges = NotifyNudges(lambda: connect(url))
-        self.pulse = Pulse()
-        self.tell: Callable[[str], None] = lambda _sentence: None
+        self._write_batcher: WriteBatcher | None = None
+        self._read_batcher: ReadBatcher | None = None
+        self.notifications = NotifyNudges(lambda: connect(url))
+        self.commit_metrics = CommitMetrics()
+        self.warn: Callable[[str], None] = lambda _sentence: None
         _elsewhere(partial(self._prepare, migrate))
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -107,7 +107,7 @@ class PostgresDatabase:
             kind = CannotReach if isinstance(error, _LOST) and not isinstance(error, ssl.SSLError) else CannotOpen
             raise kind(f"Cannot reach {self.describe}: {_reason(error)}.") from None
         try:
-            if not await connection.fetchval(locks.TRY_TOGETHER, locks.SERVING):
+            if not await connection.fetchval(locks.TRY_SHARED, locks.SERVING):
                 raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
             yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
@@ -124,9 +124,11 @@ class PostgresDatabase:
         """Look; a connection that broke meanwhile is replaced, and the look repeated."""
         return await self._attempts(self._look, action, args, keywords)
 
-    async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+    async def read_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
         """The same, for one who is still to be proven: both are asked at once, and with those of others."""
-        looks = self._looks(proof)
+        looks = self._looks(check)
         try:
             result = await action(looks, *args, **keywords)
         except Unavailable:
@@ -137,35 +139,37 @@ class PostgresDatabase:
         await looks.prove()
         return result
 
-    def _looks(self, proof: Proof) -> Looks:
-        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
-            self._gathering = Gathering(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
-        return Looks(self._gathering, proof, self._clock(), self.read)
+    def _looks(self, check: SessionCheck) -> Looks:
+        if self._read_batcher is None or self._read_batcher.loop is not asyncio.get_running_loop():
+            self._read_batcher = ReadBatcher(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
+        return Looks(self._read_batcher, check, self._clock(), self.read)
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction; when this returns, it is committed."""
         if args and isinstance(args[0], Actor):
-            if self._sharing is None or self._sharing.loop is not asyncio.get_running_loop():
-                self._sharing = Sharing(partial(self._attempts, self._transact))
-            return await self._sharing.write(args[0].user_id, action, *args, **keywords)
+            if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
+                self._write_batcher = WriteBatcher(partial(self._attempts, self._transact))
+            return await self._write_batcher.write(args[0].user_id, action, *args, **keywords)
         return await self._attempts(self._transact, action, args, keywords)
 
-    async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+    async def write_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
         """The same, for one who is still to be proven, which comes first: those who share a transaction are."""
-        if not proof.made:
-            await self._looks(proof).prove()
+        if not check.passed:
+            await self._looks(check).prove()
         return await self.write(action, *args, **keywords)
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """The same, in a transaction that is shared with nobody."""
         return await self._attempts(self._transact, action, args, keywords)
 
-    async def write_long_if(
-        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    async def write_long_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
     ) -> Any:
         """The same, for one who is still to be proven, which comes first."""
-        if not proof.made:
-            await self._looks(proof).prove()
+        if not check.passed:
+            await self._looks(check).prove()
         return await self.write_long(action, *args, **keywords)
 
     @asynccontextmanager
@@ -177,7 +181,7 @@ class PostgresDatabase:
         connection = await self._taken(pool, deadline)
         good = False
         try:
-            async with moment(connection) if steady else nullcontext():
+            async with consistent_read(connection) if steady else nullcontext():
                 yield Tx(connection, self._clock())
             good = not connection.is_in_transaction()
         except (Refusal, GeneratorExit):
@@ -194,7 +198,7 @@ class PostgresDatabase:
         """Not ready from now on. The node goes on: what it can still read is of use, and PostgreSQL guards the rest."""
         if not self.is_damaged:
             self.is_damaged = True
-            self.tell(
+            self.warn(
                 f"{self.describe} reports that it is damaged ({type(error).__name__}); see its own log, restore it, "
                 "and start this node again."
             )
@@ -205,7 +209,7 @@ class PostgresDatabase:
             try:
                 return await pool.take(deadline)
             except (*_LOST, asyncpg.PostgresError) as error:
-                self.pulse.lost(_reason(error))
+                self.commit_metrics.lost(_reason(error))
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
                 await asyncio.sleep(0.1)
@@ -226,7 +230,7 @@ class PostgresDatabase:
             try:
                 result = await way(connection, action, args, keywords)
                 good = True
-            except (Refusal, Duplicate, Orphan, Apart):
+            except (Refusal, Duplicate, MissingParent, RunSeparately):
                 good = True
                 raise
             except _AGAIN:
@@ -245,8 +249,8 @@ class PostgresDatabase:
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
             else:
-                if self.pulse.lost_at is not None:
-                    self.pulse.found()
+                if self.commit_metrics.lost_at is not None:
+                    self.commit_metrics.found()
                 return result
             finally:
                 pool.give(connection, good=good)
@@ -262,7 +266,7 @@ class PostgresDatabase:
         tx = Tx(connection, self._clock())
         try:
             result = await action(tx, *args, **keywords)
-        except Undo as undo:
+        except RollbackWith as undo:
             await connection.execute("ROLLBACK")
             return undo.result
         except BaseException:
@@ -275,11 +279,11 @@ class PostgresDatabase:
             await connection.execute("COMMIT")
         except _LOST:
             raise _Unknown from None
-        self.nudges.committed(tx.told)
-        self.pulse.committed(tx.writes, time.perf_counter() - began)
+        self.notifications.committed(tx.pending)
+        self.commit_metrics.committed(tx.writes, time.perf_counter() - began)
         return result
 
-    async def fold(self) -> bool:
+    async def truncate_log(self) -> bool:
         """PostgreSQL keeps its own log, and its own time to forget."""
         return True
 
@@ -309,7 +313,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await self.nudges.close()
+        await self.notifications.close()
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None

@@ -1,8 +1,8 @@
-"""Nudges between nodes on PostgreSQL: LISTEN and NOTIFY, on a connection of its own.
+"""ChangeNotifications between nodes on PostgreSQL: LISTEN and NOTIFY, on a connection of its own.
 
 A notification that is part of a transaction makes its commit wait for all others that notify. So it is sent after the
 commit, in a transaction of its own that waits for no disk, and many go together. A node that dies in between loses
-nudges, not changes: every node compares clocks now and then, and after each new connection.
+notifications, not changes: every node compares clocks now and then, and after each new connection.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
-from strongroom.store.change_notifications import Nudge, Nudges
+from strongroom.store.change_notifications import ChangeHint, ChangeNotifications
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from asyncpg import Connection
 
 CHANNEL: Final = "strongroom"
-MOST: Final = 100  # nudges in one notification: PostgreSQL takes 8,000 bytes
+MOST: Final = 100  # notifications in one notification: PostgreSQL takes 8,000 bytes
 PACE: Final = 0.005  # seconds between two notifications of one node
 BACK_OFF: Final = 1.0  # seconds before another attempt to connect
 ALIVE_SECONDS: Final = 10.0  # a connection that is silent for so long is asked whether it is there
@@ -36,14 +36,14 @@ _FAILED: Final = (
 )
 
 
-class NotifyNudges(Nudges):
+class NotifyNudges(ChangeNotifications):
     """Tells the other nodes, and hears them."""
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         super().__init__()
         self._connect = connect
         self._node = os.urandom(8).hex()
-        self._pending: set[Nudge] = set()
+        self._pending: set[ChangeHint] = set()
         self._connection: Connection | None = None
         self._listens = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -51,11 +51,11 @@ class NotifyNudges(Nudges):
         self._wake = asyncio.Event()
         self._closing = asyncio.Event()
 
-    def committed(self, told: AbstractSet[Nudge]) -> None:
-        """Nudge our own first, then the others."""
-        super().committed(told)
-        if told:
-            self._pending |= told
+    def committed(self, hints: AbstractSet[ChangeHint]) -> None:
+        """ChangeHint our own first, then the others."""
+        super().committed(hints)
+        if hints:
+            self._pending |= hints
             self._work()
 
     def watch(self, *, wanted: bool) -> None:
@@ -103,7 +103,7 @@ class NotifyNudges(Nudges):
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection, self._listens = await self._connect(), False
-            await self._connection.execute("SET synchronous_commit = off")  # a nudge is worth no disk
+            await self._connection.execute("SET synchronous_commit = off")  # a change hint is worth no disk
             self._connection.add_termination_listener(lambda _: self._wake.set())
         return self._connection
 
@@ -118,13 +118,15 @@ class NotifyNudges(Nudges):
 
     async def _send(self, connection: Connection) -> None:
         sending = [self._pending.pop() for _ in range(min(MOST, len(self._pending)))]
-        words = [self._node, *(f"{nudge.user_id}/{nudge.vault_uid or ''}" for nudge in sending)]
+        words = [self._node, *(f"{hint.user_id}/{hint.vault_uid or ''}" for hint in sending)]
         await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, " ".join(words))
 
     def _hear(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         node, *words = payload.split(" ")
-        if node != self._node and self._on_nudge is not None:
-            self._on_nudge({Nudge(user_id, uid or None) for user_id, _, uid in (word.partition("/") for word in words)})
+        if node != self._node and self._on_change is not None:
+            self._on_change(
+                {ChangeHint(user_id, uid or None) for user_id, _, uid in (word.partition("/") for word in words)}
+            )
 
     async def _let_go(self) -> None:
         connection, self._connection = self._connection, None

@@ -67,7 +67,7 @@ class Pool:
         """A new connection, which keeps a restore away for as long as it lives."""
         connection = await connect(self._url)
         try:
-            free = await connection.fetchval(locks.TRY_TOGETHER, locks.SERVING)
+            free = await connection.fetchval(locks.TRY_SHARED, locks.SERVING)
         except BaseException:  # also where whoever asked for it has gone meanwhile
             connection.terminate()
             raise

@@ -12,12 +12,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strongroom.errors import Refusal
-from strongroom.store.session_check import together
+from strongroom.store.session_check import combine
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
     from strongroom.store.statement import Sql
 
 MOST: Final = 64  # looks in one question
@@ -32,7 +32,7 @@ class _Look(NamedTuple):
     future: asyncio.Future[Any]
 
 
-class Gathering:
+class ReadBatcher:
     """What is asked in this turn of the loop, by statement."""
 
     def __init__(self, fetch: Callable[[str, Sequence[Any]], Awaitable[list[Any]]]) -> None:
@@ -118,28 +118,30 @@ def _for_many(sql: str, types: tuple[type, ...]) -> str:
 class Looks:
     """A transaction that only looks, and holds no connection: each statement goes its own way, with those of others."""
 
-    __slots__ = ("_gathering", "_proof", "_read", "now")
+    __slots__ = ("_check", "_read", "_read_batcher", "now")
 
-    def __init__(self, gathering: Gathering, proof: Proof, now: int, read: Callable[..., Awaitable[Any]]) -> None:
-        self._gathering = gathering
-        self._proof = proof
+    def __init__(
+        self, read_batcher: ReadBatcher, check: SessionCheck, now: int, read: Callable[..., Awaitable[Any]]
+    ) -> None:
+        self._read_batcher = read_batcher
+        self._check = check
         self._read = read
         self.now = now
 
     async def prove(self) -> None:
         """Look for what must be there, unless it was found along with something else."""
-        proof = self._proof
-        if not proof.judged:
-            row = await self._gathering.row(proof.sql.postgres, [proof.parameters[name] for name in proof.sql.names])
-            proof.make(None if row is None else row[0])
+        check = self._check
+        if not check.done:
+            row = await self._read_batcher.row(check.sql.postgres, [check.parameters[name] for name in check.sql.names])
+            check.resolve(None if row is None else row[0])
 
     async def _row(self, sql: Sql, parameters: dict[str, Any]) -> Any:
-        proof, values = self._proof, [parameters[name] for name in sql.names]
-        if proof.made:
-            return await self._gathering.row(sql.postgres, values)
-        asked = [proof.parameters[name] for name in proof.sql.names] + values
-        row = await self._gathering.row(together(proof.sql, sql).postgres, asked)
-        proof.make(row[0])
+        check, values = self._check, [parameters[name] for name in sql.names]
+        if check.passed:
+            return await self._read_batcher.row(sql.postgres, values)
+        asked = [check.parameters[name] for name in check.sql.names] + values
+        row = await self._read_batcher.row(combine(check.sql, sql).postgres, asked)
+        check.resolve(row[0])
         return row[2:] if row[1] else None
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import asyncpg
 from asyncpg import Connection
 
-from strongroom.store.change_notifications import Telling
-from strongroom.store.exceptions import Duplicate, Orphan
+from strongroom.store.change_notifications import NotifyingTransaction
+from strongroom.store.exceptions import Duplicate, MissingParent
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ PAGE_BYTES: Final = 1280 * 1024
 PAGE_ROWS: Final = 2_048
 
 
-class Tx(Telling):
+class Tx(NotifyingTransaction):
     """A transaction, or a look, on one connection."""
 
     __slots__ = ("_connection", "now", "writes")
@@ -87,7 +87,7 @@ class Tx(Telling):
         if not _full(page, parameters["limit"]):
             yield page
             return
-        async with moment(self._connection):
+        async with consistent_read(self._connection):
             while True:
                 page = await self._page(kind, sql, by, parameters)
                 yield page
@@ -108,7 +108,7 @@ class Tx(Telling):
         return [kind(*row) for row in rows]
 
 
-def moment(connection: Connection) -> Any:
+def consistent_read(connection: Connection) -> Any:
     """A transaction in which all that is read is of one moment; within another such one, a part of that."""
     return connection.transaction(isolation="repeatable_read", readonly=True)
 
@@ -121,7 +121,7 @@ def _in_words() -> Iterator[None]:
     except asyncpg.UniqueViolationError as error:
         raise Duplicate(error.constraint_name or "") from None
     except asyncpg.ForeignKeyViolationError as error:
-        raise Orphan(error.constraint_name or "") from None
+        raise MissingParent(error.constraint_name or "") from None
 
 
 def _full(page: list[Any], limit: int) -> bool:

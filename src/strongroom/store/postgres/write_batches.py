@@ -12,16 +12,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from strongroom.errors import Refusal, Unavailable
-from strongroom.store.exceptions import Duplicate, Orphan, Undo
+from strongroom.store.exceptions import Duplicate, MissingParent, RollbackWith
 
 MOST: Final = 64  # writes in one transaction
 
 
-class Apart(Exception):  # noqa: N818 - a way to leave a transaction
+class RunSeparately(Exception):  # noqa: N818 - a way to leave a transaction
     """One of several writes did not go through: each is to be run by itself."""
 
 
-class Job(NamedTuple):
+class _BatchedWrite(NamedTuple):
     """A write that waits for its turn."""
 
     action: Callable[..., Awaitable[Any]]
@@ -33,18 +33,18 @@ class Job(NamedTuple):
 Run = Callable[[Callable[..., Awaitable[Any]], tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 
 
-class Sharing:
+class WriteBatcher:
     """The queues of one node, a queue for each account that is being written to."""
 
     def __init__(self, run: Run) -> None:
         self.loop = asyncio.get_running_loop()
         self._run = run
-        self._queues: dict[str, deque[Job]] = {}
+        self._queues: dict[str, deque[_BatchedWrite]] = {}
         self._serving: set[asyncio.Task[None]] = set()
 
     def write(self, owner: str, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Awaitable[Any]:
         """Run an action with others of its account; whoever waits for it is told once it is committed."""
-        job = Job(action, args, keywords, self.loop.create_future())
+        job = _BatchedWrite(action, args, keywords, self.loop.create_future())
         queue = self._queues.get(owner)
         if queue is not None:
             queue.append(job)
@@ -71,11 +71,11 @@ class Sharing:
             for job in queue:
                 job.future.cancel()
 
-    async def _share(self, jobs: list[Job]) -> None:
+    async def _share(self, jobs: list[_BatchedWrite]) -> None:
         if len(jobs) > 1:
             try:
                 results = await self._run(_together, (jobs,), {})
-            except Apart:
+            except RunSeparately:
                 pass
             except Unavailable:
                 raise
@@ -90,7 +90,7 @@ class Sharing:
         for job in jobs:
             await self._alone(job)
 
-    async def _alone(self, job: Job) -> None:
+    async def _alone(self, job: _BatchedWrite) -> None:
         try:
             _settle(job, await self._run(job.action, job.args, job.keywords))
         except Unavailable:
@@ -99,15 +99,15 @@ class Sharing:
             _settle(job, error=error)
 
 
-async def _together(tx: Any, jobs: list[Job]) -> list[Any]:
+async def _together(tx: Any, jobs: list[_BatchedWrite]) -> list[Any]:
     tx.writes = len(jobs)
     try:
         return [await job.action(tx, *job.args, **job.keywords) for job in jobs]
-    except (Undo, Refusal, Duplicate, Orphan):
-        raise Apart from None
+    except (RollbackWith, Refusal, Duplicate, MissingParent):
+        raise RunSeparately from None
 
 
-def _settle(job: Job, result: Any = None, error: BaseException | None = None) -> None:
+def _settle(job: _BatchedWrite, result: Any = None, error: BaseException | None = None) -> None:
     """Tell the one who waits. A request that was cancelled meanwhile has nobody waiting."""
     if job.future.done():
         return

@@ -45,11 +45,11 @@ _ENDED, _REVOKED = _gone("sessions", "id"), _gone("api_keys", "uid")
 Credential = tuple[str, str]  # an account, and one of its sessions or keys
 
 
-class Standing(NamedTuple):
-    """Whether an account is there, whether it is shut, and which sessions and keys it has."""
+class AccessStatus(NamedTuple):
+    """Whether an account is there, whether it is disabled, and which sessions and keys it has."""
 
     account: bool
-    shut: bool
+    disabled: bool
     sessions: frozenset[str]
     keys: frozenset[str]
 
@@ -61,12 +61,12 @@ class Clock(NamedTuple):
     clock: int
 
 
-async def of_account(tx: Tx, user_id: str) -> Standing:
+async def of_account(tx: Tx, user_id: str) -> AccessStatus:
     """Who may call for an account."""
     disabled_at = await tx.value(_ACCOUNT, user_id=user_id)
     sessions = await tx.all(str, _SESSIONS, user_id=user_id)
     keys = await tx.all(str, _KEYS, user_id=user_id)
-    return Standing(disabled_at is not None, bool(disabled_at), frozenset(sessions), frozenset(keys))
+    return AccessStatus(disabled_at is not None, bool(disabled_at), frozenset(sessions), frozenset(keys))
 
 
 async def moved(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:

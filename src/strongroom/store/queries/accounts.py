@@ -25,7 +25,7 @@ _CHANGE_KDF = Sql("""
     UPDATE users SET kdf = :kdf, updated_at = :now WHERE id = :id AND password_hash = :password_hash
 """)
 _KDF = "SELECT kdf FROM users WHERE id = :id"
-_HOLD = Sql(sqlite=_KDF, postgres=f"{_KDF} FOR NO KEY UPDATE")
+_LOCK = Sql(sqlite=_KDF, postgres=f"{_KDF} FOR NO KEY UPDATE")
 _KDF_OF = Sql("SELECT kdf FROM users WHERE email = :email")
 _DELETE = Sql("DELETE FROM users WHERE id = :id AND password_hash = :password_hash")
 _BY_EMAIL = Sql(f"SELECT {columns(Login)} FROM users WHERE email = :email")
@@ -51,32 +51,32 @@ _PAGE = Sql(f"{_OVERVIEW} WHERE id > :after ORDER BY id LIMIT :limit")
 
 
 def of_open_accounts(statement: str, owner: str) -> Sql:
-    """A statement in which {shut} asks when the account of this owner was shut.
+    """A statement in which {disabled} asks when the account of this owner was disabled.
 
     By itself SQLite would look the account up among all of them, which costs ten times as much.
     """
     asked = "(SELECT disabled_at FROM users {how} WHERE users.id = {owner} AND users.disabled_at IS NOT NULL)"
     return Sql(
-        sqlite=statement.format(shut=asked.format(how="INDEXED BY users_disabled", owner=owner)),
-        postgres=statement.format(shut=asked.format(how="", owner=owner)),
+        sqlite=statement.format(disabled=asked.format(how="INDEXED BY users_disabled", owner=owner)),
+        postgres=statement.format(disabled=asked.format(how="", owner=owner)),
     )
 
 
 async def disable(tx: Tx, user_id: str) -> bool:
-    """Shut an account; False if it was shut already."""
-    shut = await tx.run(_DISABLE, id=user_id, now=tx.now) > 0
-    if shut:
-        tx.tell(user_id, None)
-    return shut
+    """Disable an account; False if it was disabled already."""
+    disabled = await tx.run(_DISABLE, id=user_id, now=tx.now) > 0
+    if disabled:
+        tx.notify(user_id, None)
+    return disabled
 
 
 async def enable(tx: Tx, user_id: str) -> bool:
-    """Open an account that was shut; False if it was not."""
+    """Enable an account that was disabled; False if it was not."""
     return await tx.run(_ENABLE, id=user_id, now=tx.now) > 0
 
 
 async def is_disabled(tx: Tx, user_id: str) -> bool:
-    """Whether an account is shut."""
+    """Whether an account is disabled."""
     return await tx.value(_IS_DISABLED, id=user_id) is not None
 
 
@@ -115,9 +115,9 @@ async def change_kdf(tx: Tx, user_id: str, password_hash: str, kdf: str) -> bool
     return await tx.run(_CHANGE_KDF, id=user_id, password_hash=password_hash, kdf=kdf, now=tx.now) > 0
 
 
-async def hold(tx: Tx, user_id: str) -> str | None:
+async def lock(tx: Tx, user_id: str) -> str | None:
     """The descriptor of the account's password; until commit, nobody else changes it, the password or the keyring."""
-    kdf: str | None = await tx.value(_HOLD, id=user_id)
+    kdf: str | None = await tx.value(_LOCK, id=user_id)
     return kdf
 
 
@@ -129,7 +129,7 @@ async def kdf_of(tx: Tx, email: str) -> str | None:
 
 async def delete(tx: Tx, user_id: str, password_hash: str) -> bool:
     """Delete an account and everything of it; False if its password is not the one that was checked any more."""
-    tx.tell(user_id, None)
+    tx.notify(user_id, None)
     return await tx.run(_DELETE, id=user_id, password_hash=password_hash) > 0
 
 

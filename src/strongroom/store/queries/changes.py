@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ADD = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
-    VALUES (:user_id, :moment, :vault_uid, :kind, :name, :version)
+    VALUES (:user_id, :timestamp, :vault_uid, :kind, :name, :version)
 """)
 _AGED = Sql("""
     SELECT user_id, vault_uid, changed_at, 0, 1 FROM vault_changes
@@ -26,14 +26,16 @@ _AGED = Sql("""
 _DROP = Sql("DELETE FROM vault_changes WHERE user_id = :user_id AND changed_at = :at")
 
 
-async def add(tx: Tx, user_id: str, moment: int, vault_uid: str, kind: VaultChange, name: str, version: int) -> None:
-    """Note what happened to a vault at this moment of the account's clock."""
-    tx.tell(user_id, vault_uid)
-    await tx.run(_ADD, user_id=user_id, moment=moment, vault_uid=vault_uid, kind=kind.value, name=name, version=version)
+async def add(tx: Tx, user_id: str, timestamp: int, vault_uid: str, kind: VaultChange, name: str, version: int) -> None:
+    """Note what happened to a vault at this timestamp of the account's clock."""
+    tx.notify(user_id, vault_uid)
+    await tx.run(
+        _ADD, user_id=user_id, timestamp=timestamp, vault_uid=vault_uid, kind=kind.value, name=name, version=version
+    )
 
 
 async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
-    """Some changes from before this moment."""
+    """Some changes from before this timestamp."""
     return await tx.all(Due, _AGED, before=before, limit=limit)
 
 

@@ -24,13 +24,13 @@ _IN_VAULT = "vault_uid || '' = :vault_uid"
 # Under a uid that was made for it just now, and that nothing else can have.
 _ADD = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
-    VALUES (:user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :moment, :moment, NULL)
+    VALUES (:user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :timestamp, :timestamp, NULL)
     ON CONFLICT DO NOTHING
 """)
 # Under a uid that the client chose. An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
-    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :moment, :moment, NULL
+    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :timestamp, :timestamp, NULL
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
@@ -43,11 +43,11 @@ _HEAD = Sql(f"""
 _HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
 _REPLACE = Sql(f"""
     UPDATE documents
-       SET data = :data, hmac = :hmac, version = version + 1, updated_at = :moment, deleted_at = NULL
+       SET data = :data, hmac = :hmac, version = version + 1, updated_at = :timestamp, deleted_at = NULL
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND purged_at IS NULL
 """)
 _BURY = Sql(f"""
-    UPDATE documents SET version = version + 1, updated_at = :moment, deleted_at = :moment
+    UPDATE documents SET version = version + 1, updated_at = :timestamp, deleted_at = :timestamp
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND deleted_at IS NULL
 """)
 # With the versions that go with each. The sizes are known to the database without reading the texts themselves.
@@ -93,7 +93,7 @@ def _any(collections: int, show: Show) -> Sql:
 
 
 async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uids: bool) -> list[bool]:
-    """Add new documents, each at its moment; False for one whose uid this owner uses already.
+    """Add new documents, each at its timestamp; False for one whose uid this owner uses already.
 
     With `own_uids` each was made by us for its document.
     """
@@ -107,7 +107,7 @@ async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uid
                 "collection": document.collection,
                 "data": document.data,
                 "hmac": document.hmac,
-                "moment": document.updated_at,
+                "timestamp": document.updated_at,
             }
             for document in documents
         ],
@@ -131,7 +131,7 @@ async def holder(tx: Tx, user_id: str, uid: str) -> Document | None:
 
 
 async def replace(
-    tx: Tx, user_id: str, vault_uid: str, stored: Head, moment: int, data: str, hmac: str | None
+    tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int, data: str, hmac: str | None
 ) -> Document | None:
     """Replace a document, or revive a deleted one; None if it is not at the stored version any more."""
     replaced = await tx.run(
@@ -142,22 +142,24 @@ async def replace(
         data=data,
         hmac=hmac,
         version=stored.version,
-        moment=moment,
+        timestamp=timestamp,
     )
     if not replaced:
         return None
     version, created = stored.version + 1, stored.created_at
-    return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, moment, None)
+    return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, timestamp, None)
 
 
-async def bury(tx: Tx, user_id: str, vault_uid: str, stored: Head, moment: int) -> Document | None:
+async def bury(tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int) -> Document | None:
     """Make a document a tombstone, shown without its ciphertext; None if it is not alive at the stored version."""
     version = stored.version
-    buried = await tx.run(_BURY, user_id=user_id, uid=stored.uid, vault_uid=vault_uid, version=version, moment=moment)
+    buried = await tx.run(
+        _BURY, user_id=user_id, uid=stored.uid, vault_uid=vault_uid, version=version, timestamp=timestamp
+    )
     if not buried:
         return None
     created = stored.created_at
-    return Document(stored.uid, vault_uid, stored.collection, "", None, version + 1, created, moment, moment)
+    return Document(stored.uid, vault_uid, stored.collection, "", None, version + 1, created, timestamp, timestamp)
 
 
 def after(
@@ -199,7 +201,7 @@ async def any_after(
 
 
 async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
-    """Some documents that were deleted before this moment, and still have their ciphertext."""
+    """Some documents that were deleted before this timestamp, and still have their ciphertext."""
     return await tx.all(Due, _AGED, before=before, limit=limit)
 
 
@@ -209,6 +211,6 @@ async def is_trash(tx: Tx, due: Due) -> bool:
 
 
 async def purge(tx: Tx, found: Sequence[Due]) -> list[Due]:
-    """Throw away the ciphertext under tombstones; those that still were some. Neither version nor moment changes."""
+    """Throw away the ciphertext under tombstones; those that still were some. Neither version nor timestamp changes."""
     done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by=("user_id", "uid"))
     return [due for due, was_trash in zip(found, done, strict=True) if was_trash]

@@ -43,14 +43,14 @@ async def add(tx: Tx, address: str, account: str) -> None:
 
 async def nth_of_account(tx: Tx, address: str, account: str, after: int, n: int) -> int | None:
     """When the n-th newest failure of this account from this address was, if there are n since `after`."""
-    moment: int | None = await tx.value(_NTH_OF_ACCOUNT, address=address, account=account, after=after, skip=n - 1)
-    return moment
+    timestamp: int | None = await tx.value(_NTH_OF_ACCOUNT, address=address, account=account, after=after, skip=n - 1)
+    return timestamp
 
 
 async def nth_of_address(tx: Tx, address: str, after: int, n: int) -> int | None:
     """When the n-th newest failure from this address was, if there are n since `after`."""
-    moment: int | None = await tx.value(_NTH_OF_ADDRESS, address=address, after=after, skip=n - 1)
-    return moment
+    timestamp: int | None = await tx.value(_NTH_OF_ADDRESS, address=address, after=after, skip=n - 1)
+    return timestamp
 
 
 async def count_of_account(tx: Tx, address: str, account: str, after: int) -> int:

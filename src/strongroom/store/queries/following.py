@@ -1,8 +1,8 @@
 """What changed, in the order of the account's clock: for those who follow a vault or an account.
 
 A change is the document as it is now, or a version of it that has been replaced since. So every change shows once,
-for as long as history keeps it. A statement sees one moment of the database, and commits come in the order of the
-clock: who has seen a moment has seen all before it.
+for as long as history keeps it. A statement sees one timestamp of the database, and commits come in the order of the
+clock: who has seen a timestamp has seen all before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_VAULTS = Sql("""
      WHERE user_id = :user_id AND changed_at > :since AND changed_at <= :until
      ORDER BY changed_at LIMIT :limit
 """)
-# A version that was replaced after a moment has a successor after it: the documents alone tell which vaults changed.
+# A version that was replaced after a timestamp has a successor after it: the documents alone tell which vaults changed.
 # Not the vault's own time, which lies behind its blob: SQLite would have to read the blob to come to it.
 _LATEST = Sql("""
     SELECT uid, (SELECT max(updated_at) FROM documents AS d WHERE d.user_id = v.user_id AND d.vault_uid = v.uid)
@@ -42,7 +42,7 @@ class Latest(NamedTuple):
     """A vault, and when a document in it last changed."""
 
     uid: str
-    moment: int | None
+    timestamp: int | None
 
 
 class Span(NamedTuple):

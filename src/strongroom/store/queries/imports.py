@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
-from strongroom.store.queries.ledgers import Drawn
+from strongroom.store.queries.ledgers import Ledger
 from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ _CLAIM = Sql("""
     ON CONFLICT (user_id) DO UPDATE SET importing = ledgers.importing
 """)
 _SET = Sql("UPDATE ledgers SET importing = :importing WHERE user_id = :user_id")
-_BOOK = Sql(f"""
+_ADD_USAGE = Sql(f"""
     UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes
      WHERE user_id = :user_id AND importing = 1
- RETURNING {columns(Drawn)}
+ RETURNING {columns(Ledger)}
 """)
 _RELEASE = Sql("UPDATE ledgers SET importing = 0, clock = :clock WHERE user_id = :user_id AND importing = 1")
 _CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0 WHERE user_id = :user_id")
@@ -147,9 +147,9 @@ async def begin(tx: Tx, user_id: str, file_id: str, mark: Mark) -> None:
     await tx.run(_SET, user_id=user_id, importing=1)
 
 
-async def book(tx: Tx, user_id: str, documents: int, size: int) -> Drawn | None:
+async def add_usage(tx: Tx, user_id: str, documents: int, size: int) -> Ledger | None:
     """Take the account's lock, and count what comes in; None if no import is unfinished."""
-    return await tx.one(Drawn, _BOOK, user_id=user_id, documents=documents, bytes=size)
+    return await tx.one(Ledger, _ADD_USAGE, user_id=user_id, documents=documents, bytes=size)
 
 
 async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -> bool:

@@ -32,7 +32,7 @@ class _Held(_Row, frozen=True):
     """A key with its holder."""
 
     user_id: str
-    disabled_at: int | None  # the account, where it is shut
+    disabled_at: int | None  # the account, where it is disabled
 
 
 _INSERT = Sql(f"""
@@ -43,7 +43,7 @@ _INSERT = Sql(f"""
 _LIST = Sql(f"SELECT {columns(_Row)} FROM api_keys WHERE user_id = :user_id ORDER BY created_at, uid")
 _DELETE = Sql("DELETE FROM api_keys WHERE user_id = :user_id AND uid = :uid")
 _BY_HASH = of_open_accounts(
-    f"SELECT {columns(_Row)}, user_id, {{shut}} FROM api_keys WHERE key_hash = :key_hash", "api_keys.user_id"
+    f"SELECT {columns(_Row)}, user_id, {{disabled}} FROM api_keys WHERE key_hash = :key_hash", "api_keys.user_id"
 )
 _PAGE = Sql("""
     SELECT user_id, uid, (SELECT email FROM users WHERE users.id = api_keys.user_id), name, created_at, expires_at,
@@ -102,12 +102,12 @@ async def of_user(tx: Tx, user_id: str) -> list[ApiKey]:
 
 async def delete(tx: Tx, user_id: str, uid: str) -> bool:
     """Revoke a key; False if there is none."""
-    tx.tell(user_id, None)
+    tx.notify(user_id, None)
     return await tx.run(_DELETE, user_id=user_id, uid=uid) > 0
 
 
 async def actor(tx: Tx, key_hash: str) -> tuple[Actor | None, bool]:
-    """Who holds the key with this hash, and whether that account is shut."""
+    """Who holds the key with this hash, and whether that account is disabled."""
     held = await tx.one(_Held, _BY_HASH, key_hash=key_hash)
     if held is None:
         return None, False

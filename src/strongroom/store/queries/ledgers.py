@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 
-class Drawn(Struct, frozen=True):
-    """The last of the moments that were drawn, and what the account uses with all that was booked."""
+class Ledger(Struct, frozen=True):
+    """The last of the timestamps that were drawn, and what the account uses with all that was booked."""
 
     clock: int
     documents: int
     bytes: int
 
 
-# Draws the next moments, books what is added, and takes the account's lock until commit. Where an import is unfinished
+# Draws the next timestamps, adds usage, and takes the account's lock until commit. Where an import is unfinished
 # it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
-_DRAWN = """
-       SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :moments END,
+_ADVANCED = """
+       SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END,
            documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes
 """
 _MINE = "WHERE user_id = :user_id AND importing = 0"
-_DRAW = Sql(
-    sqlite=f"UPDATE ledgers {_DRAWN} {_MINE}; SELECT {columns(Drawn)} FROM ledgers {_MINE}",
-    postgres=f"UPDATE ledgers {_DRAWN} {_MINE} RETURNING {columns(Drawn)}",
+_ADVANCE = Sql(
+    sqlite=f"UPDATE ledgers {_ADVANCED} {_MINE}; SELECT {columns(Ledger)} FROM ledgers {_MINE}",
+    postgres=f"UPDATE ledgers {_ADVANCED} {_MINE} RETURNING {columns(Ledger)}",
 )
 # The same for an account that has no ledger yet.
 _BEGIN = Sql(f"""
     INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
-    ON CONFLICT (user_id) DO UPDATE {_DRAWN} WHERE ledgers.importing = 0
- RETURNING {columns(Drawn)}
+    ON CONFLICT (user_id) DO UPDATE {_ADVANCED} WHERE ledgers.importing = 0
+ RETURNING {columns(Ledger)}
 """)
 _CORRECT = Sql("""
     UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes WHERE user_id = :user_id
 """)
-_HOLD = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
+_LOCK = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
 _CLOCK = Sql("SELECT clock FROM ledgers WHERE user_id = :user_id")
 _USAGE = Sql("""
     SELECT documents, bytes,
@@ -52,12 +52,12 @@ _USAGE = Sql("""
 """)
 
 
-async def draw(tx: Tx, user_id: str, moments: int, documents: int, size: int) -> Drawn | None:
-    """Draw so many moments that follow each other, and book what they add; None while an import is unfinished."""
+async def advance(tx: Tx, user_id: str, timestamps: int, documents: int, size: int) -> Ledger | None:
+    """Draw so many timestamps that follow each other, and book what they add; None while an import is unfinished."""
     now = tx.now
-    added = {"user_id": user_id, "now": now, "last": now + moments - 1, "moments": moments}
+    added = {"user_id": user_id, "now": now, "last": now + timestamps - 1, "timestamps": timestamps}
     added |= {"documents": documents, "bytes": size}
-    return await tx.one(Drawn, _DRAW, **added) or await tx.one(Drawn, _BEGIN, **added)
+    return await tx.one(Ledger, _ADVANCE, **added) or await tx.one(Ledger, _BEGIN, **added)
 
 
 async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
@@ -65,9 +65,9 @@ async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
     await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
 
 
-async def hold(tx: Tx, user_ids: Iterable[str]) -> None:
+async def lock(tx: Tx, user_ids: Iterable[str]) -> None:
     """Take the locks of these accounts until commit, in one order for all who do so, and draw nothing."""
-    await tx.each(_HOLD, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by=("user_id",))
+    await tx.each(_LOCK, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by=("user_id",))
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:
@@ -77,5 +77,5 @@ async def usage(tx: Tx, user_id: str) -> Usage:
 
 async def clock(tx: Tx, user_id: str) -> int:
     """The account's time, 0 where nothing was ever written."""
-    moment: int | None = await tx.value(_CLOCK, user_id=user_id)
-    return moment or 0
+    timestamp: int | None = await tx.value(_CLOCK, user_id=user_id)
+    return timestamp or 0

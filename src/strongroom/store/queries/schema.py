@@ -22,7 +22,7 @@ def newest() -> int:
 
 
 async def taken_at(tx: Tx, now: int) -> list[int]:
-    """The steps that were taken at this moment."""
+    """The steps that were taken at this timestamp."""
     found = [await tx.value(_TAKEN, number=step.number, now=now) for step in migrations.load()]
     return [number for number in found if number is not None]
 

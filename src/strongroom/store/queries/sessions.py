@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from strongroom.model import Origin, RefreshToken, Session
 from strongroom.store.queries.accounts import of_open_accounts
-from strongroom.store.session_check import Proof
+from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
-# Asked on every request: two searches by key, the second in the index of the accounts that are shut.
+# Asked on every request: two searches by key, the second in the index of the accounts that are disabled.
 _USE = of_open_accounts(
-    "SELECT COALESCE(-{shut}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
+    "SELECT COALESCE(-{disabled}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
 )
 _TOKEN = Sql(f"""
     SELECT {columns(RefreshToken)} FROM refresh_tokens
@@ -82,7 +82,7 @@ async def trim(tx: Tx, user_id: str, keep: int) -> int:
     """End the sessions that are too many; how many those were."""
     ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
     if ended:
-        tx.tell(user_id, None)
+        tx.notify(user_id, None)
     return ended
 
 
@@ -117,14 +117,14 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
 
 
 async def use(tx: Tx, user_id: str, session_id: str) -> int | None:
-    """When this session was last used; below zero if its account is shut, None if it has ended, for then it is gone."""
+    """When this session was last used; below zero if its account is disabled, None if it has ended."""
     used: int | None = await tx.value(_USE, user_id=user_id, id=session_id)
     return used
 
 
-def proof(user_id: str, session_id: str, judge: Callable[[int | None], int]) -> Proof:
+def session_check(user_id: str, session_id: str, validate: Callable[[int | None], int]) -> SessionCheck:
     """That this session is open: what is found is judged as what `use` tells."""
-    return Proof(_USE, judge, user_id=user_id, id=session_id)
+    return SessionCheck(_USE, validate, user_id=user_id, id=session_id)
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
@@ -143,7 +143,7 @@ async def present(tx: Tx, user_id: str, session_id: str, generation: int, expire
 
 async def end(tx: Tx, user_id: str, session_id: str) -> bool:
     """End a session; False if there is none."""
-    tx.tell(user_id, None)
+    tx.notify(user_id, None)
     return await tx.run(_END, user_id=user_id, id=session_id) > 0
 
 
@@ -154,7 +154,7 @@ async def end_all(tx: Tx, user_id: str) -> int:
 
 async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
     """End all sessions of an account but this one; how many those were."""
-    tx.tell(user_id, None)
+    tx.notify(user_id, None)
     return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 

@@ -24,8 +24,8 @@ async def add(tx: Tx, address: str) -> None:
 
 async def nth(tx: Tx, address: str, after: int, n: int) -> int | None:
     """When the n-th newest registration from this address was, if there are n since `after`."""
-    moment: int | None = await tx.value(_NTH, address=address, after=after, skip=n - 1)
-    return moment
+    timestamp: int | None = await tx.value(_NTH, address=address, after=after, skip=n - 1)
+    return timestamp
 
 
 async def purge(tx: Tx, before: int) -> None:

@@ -27,7 +27,7 @@ _BARE = "uid, name, version, updated_at, documents, bytes"
 # An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
-    SELECT :user_id, :uid, :name, :data, :salt, 1, :moment, :moment, 0, :bytes
+    SELECT :user_id, :uid, :name, :data, :salt, 1, :timestamp, :timestamp, 0, :bytes
      WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
     RETURNING {columns(Vault)}
@@ -40,15 +40,15 @@ _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AN
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
 _LIST_BARE = Sql(f"SELECT {_BARE}, NULL AS data, NULL AS salt {_LISTED}")
-_BOOK = Sql("""
+_ADD_USAGE = Sql("""
     UPDATE vaults
-       SET updated_at = :moment, documents = documents + :documents, bytes = bytes + :bytes, kept = kept + :kept
+       SET updated_at = :timestamp, documents = documents + :documents, bytes = bytes + :bytes, kept = kept + :kept
      WHERE user_id = :user_id AND uid = :uid
 """)
 _CHANGE = Sql(f"""
     UPDATE vaults
        SET name = COALESCE(:name, name), data = COALESCE(:data, data), salt = COALESCE(:salt, salt),
-           version = version + 1, updated_at = :moment, bytes = bytes + :added, kept = kept + :kept
+           version = version + 1, updated_at = :timestamp, bytes = bytes + :added, kept = kept + :kept
      WHERE user_id = :user_id AND uid = :uid AND version = :version
  RETURNING {columns(Vault)}
 """)
@@ -56,11 +56,11 @@ _DELETE = Sql("DELETE FROM vaults WHERE user_id = :user_id AND uid = :uid AND ve
 
 
 async def insert(
-    tx: Tx, user_id: str, uid: str, moment: int, name: str, data: str | None, salt: str | None, size: int
+    tx: Tx, user_id: str, uid: str, timestamp: int, name: str, data: str | None, salt: str | None, size: int
 ) -> Vault | None:
-    """Add a vault at this moment; None if this owner uses the uid or the name already."""
+    """Add a vault at this timestamp; None if this owner uses the uid or the name already."""
     return await tx.one(
-        Vault, _INSERT, user_id=user_id, uid=uid, name=name, data=data, salt=salt, moment=moment, bytes=size
+        Vault, _INSERT, user_id=user_id, uid=uid, name=name, data=data, salt=salt, timestamp=timestamp, bytes=size
     )
 
 
@@ -76,8 +76,8 @@ async def bare(tx: Tx, user_id: str, uid: str) -> Vault | None:
 
 async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
     """The vault's time; None if this owner has no such vault."""
-    moment: int | None = await tx.value(_CLOCK, user_id=user_id, uid=uid)
-    return moment
+    timestamp: int | None = await tx.value(_CLOCK, user_id=user_id, uid=uid)
+    return timestamp
 
 
 async def span(tx: Tx, user_id: str, uid: str) -> Span | None:
@@ -96,18 +96,18 @@ def of_user(tx: Tx, user_id: str, beyond: str, *, blobs: bool) -> AsyncGenerator
     return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond=beyond, limit=ALL)
 
 
-async def book(tx: Tx, user_id: str, uid: str, moment: int, documents: int, size: int, kept: int) -> bool:
+async def add_usage(tx: Tx, user_id: str, uid: str, timestamp: int, documents: int, size: int, kept: int) -> bool:
     """Set the vault's time, and count what was added to it; False if this owner has no such vault."""
-    tx.tell(user_id, uid)
+    tx.notify(user_id, uid)
     counted = {"documents": documents, "bytes": size, "kept": kept}
-    return await tx.run(_BOOK, user_id=user_id, uid=uid, moment=moment, **counted) > 0
+    return await tx.run(_ADD_USAGE, user_id=user_id, uid=uid, timestamp=timestamp, **counted) > 0
 
 
 async def change(
     tx: Tx,
     user_id: str,
     uid: str,
-    moment: int,
+    timestamp: int,
     *,
     name: str | None,
     data: str | None,
@@ -126,7 +126,7 @@ async def change(
         data=data,
         salt=salt,
         version=version,
-        moment=moment,
+        timestamp=timestamp,
         added=added,
         kept=kept,
     )

@@ -23,7 +23,7 @@ _BLOB_SIZE = "octet_length(data) + coalesce(octet_length(salt), 0)"
 # is kept as text: a table takes no other, and to write a document again must mend it.
 _KEEP = f"""
     INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
-    SELECT user_id, {{}}, :moment FROM documents WHERE user_id = :user_id AND uid = :uid
+    SELECT user_id, {{}}, :timestamp FROM documents WHERE user_id = :user_id AND uid = :uid
 """
 _KEEP_DOCUMENT = Sql(
     sqlite=_KEEP.format(_DOCUMENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")),
@@ -31,7 +31,7 @@ _KEEP_DOCUMENT = Sql(
 )
 _KEEP_BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
-    SELECT user_id, {_BLOB}, :moment FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
+    SELECT user_id, {_BLOB}, :timestamp FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
 """)
 _TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version RETURNING"
 _TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {KEPT_ROW}")
@@ -62,20 +62,20 @@ _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :
 _DROP_OF = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid")
 
 
-async def keep(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> int:
-    """Keep a document as it is at this version, which is replaced at this moment; and no more than so many of it.
+async def keep(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
+    """Keep a document as it is at this version, which is replaced at this timestamp; and no more than so many of it.
 
     What the dropped ones took is told.
     """
-    await tx.run(_KEEP_DOCUMENT, user_id=user_id, uid=uid, moment=moment)
+    await tx.run(_KEEP_DOCUMENT, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
     return sum(await tx.all(int, _TRIM, user_id=user_id, uid=uid, version=version - most))
 
 
-async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, moment: int, most: int) -> int:
+async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
     """Keep a vault's blob in the same way."""
-    await tx.run(_KEEP_BLOB, user_id=user_id, uid=uid, moment=moment)
+    await tx.run(_KEEP_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
     return sum(await tx.all(int, _TRIM_BLOB, user_id=user_id, uid=uid, version=version - most))
@@ -121,12 +121,12 @@ async def blob(tx: Tx, user_id: str, uid: str, version: int) -> VaultBlob | None
 
 
 async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
-    """Some versions of documents that were replaced before this moment."""
+    """Some versions of documents that were replaced before this timestamp."""
     return await tx.all(Due, _AGED, before=before, limit=limit)
 
 
 async def aged_blobs(tx: Tx, before: int, limit: int) -> list[Due]:
-    """Some versions of blobs that were replaced before this moment."""
+    """Some versions of blobs that were replaced before this timestamp."""
     return await tx.all(Due, _AGED_BLOB, before=before, limit=limit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from strongroom.store.change_notifications import Nudges
+from strongroom.store.change_notifications import ChangeNotifications
 from strongroom.store.sqlite.database_file import DAMAGE
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS: Final = 0.02  # between two looks at a file that other processes may write to
 
 
-class FileNudges(Nudges):
+class FileNudges(ChangeNotifications):
     """Several processes on one SQLite file need no broker: the file itself tells that another one has committed.
 
     `PRAGMA data_version` on the connection that writes changes with every commit but its own. It is asked between two

@@ -23,7 +23,7 @@ import apsw
 
 from strongroom.errors import Unavailable
 from strongroom.store import file_owners, migrations
-from strongroom.store.commit_metrics import Pulse
+from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sqlite import log_recovery
 from strongroom.store.sqlite.change_watch import FileNudges
@@ -41,12 +41,12 @@ from strongroom.store.sqlite.database_file import (
     write_anew,
 )
 from strongroom.store.sqlite.transaction import Look, Tx, at_once
-from strongroom.store.sqlite.write_queue import Job, passing
+from strongroom.store.sqlite.write_queue import QueuedWrite, passing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
 
 BATCH: Final = 256  # writes that share one transaction at most
 CAREFUL: Final = 64  # rounds with savepoints after a write that failed
@@ -74,7 +74,7 @@ class SqliteDatabase:
             raise CannotOpen(f"SQLite {apsw.sqlite_lib_version()} can corrupt databases; install a newer apsw.")
         self._path = file_owners.real_path(Path(path).expanduser())  # where SQLite puts the log, and others the lock
         self._clock = clock
-        self._queue: deque[Job] = deque()
+        self._queue: deque[QueuedWrite] = deque()
         self._busy = False
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -89,10 +89,10 @@ class SqliteDatabase:
         self._quick = 0  # commits in a row that took little time
         self._logged = 0  # pages in the log after the last commit
         self._copy_at = CHECKPOINT_PAGES
-        self.pulse = Pulse()
+        self.commit_metrics = CommitMetrics()
         self.notice: str | None = None
         self.on_fatal: Callable[[BaseException], None] = partial(stop_process, self._path)
-        self.tell: Callable[[str], None] = lambda _sentence: None
+        self.warn: Callable[[str], None] = lambda _sentence: None
         self._unreadable: set[tuple[tuple[str, str], ...]] = set()
         if not migrate and not self._path.exists():
             raise migrations.not_current(migrations.load(), {})
@@ -103,7 +103,7 @@ class SqliteDatabase:
             self._writer.set_wal_hook(self._note_log)
             self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
             self._look = Look(self._reader, clock, self)
-            self.nudges = FileNudges(self._writer, lambda: self._busy, self.damaged)
+            self.notifications = FileNudges(self._writer, lambda: self._busy, self.damaged)
 
     def _check_log(self, *, recover: bool) -> None:
         """Look at the log before SQLite reads it: a server sets a damaged one aside, anybody else refuses it."""
@@ -155,7 +155,7 @@ class SqliteDatabase:
         if not self._broken:
             self._broken = True
             self.notice = damaged(self._path, error)
-            self.tell(self.notice)
+            self.warn(self.notice)
             timer = threading.Timer(STOP_SECONDS, self.on_fatal, (error,))
             timer.daemon = True
             timer.start()
@@ -168,7 +168,7 @@ class SqliteDatabase:
             return
         self._unreadable.add(row)
         named = ", ".join(f"{name} {value}" for name, value in row)
-        self.tell(
+        self.warn(
             f"A row of {self._path} cannot be read, and is left out of lists: {named}. "
             "'strongroom doctor' names all of them; the client that has it can write it again, "
             "or 'strongroom salvage' leaves it out."
@@ -218,11 +218,13 @@ class SqliteDatabase:
         """Run a short read, here and now."""
         return at_once(action(self._look, *args, **keywords))
 
-    async def read_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+    async def read_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
         """The same, for one who is still to be proven."""
-        if proof.made:
+        if check.passed:
             return at_once(action(self._look, *args, **keywords))
-        return self._look.run_if(proof, action, args, keywords)
+        return self._look.run_checked(check, action, args, keywords)
 
     @asynccontextmanager
     async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
@@ -260,31 +262,33 @@ class SqliteDatabase:
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a write; it is on disk when this returns."""
-        return await self._submit(Job(action, args, keywords))
+        return await self._submit(QueuedWrite(action, args, keywords))
 
-    async def write_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
+    async def write_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    ) -> Any:
         """The same, for one who is still to be proven, within the same transaction."""
-        return await self._submit(Job(action, args, keywords, proof=proof))
+        return await self._submit(QueuedWrite(action, args, keywords, check=check))
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a write that may take long: its statements run on the writer's thread too."""
-        return await self._submit(Job(action, args, keywords, long=True))
+        return await self._submit(QueuedWrite(action, args, keywords, long=True))
 
-    async def write_long_if(
-        self, proof: Proof, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    async def write_long_checked(
+        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
     ) -> Any:
         """The same, for one who is still to be proven, within the same transaction."""
-        return await self._submit(Job(action, args, keywords, proof=proof, long=True))
+        return await self._submit(QueuedWrite(action, args, keywords, check=check, long=True))
 
-    async def fold(self) -> bool:
+    async def truncate_log(self) -> bool:
         """Copy the log into the file and empty it: what was deleted is overwritten in one, gone from the other.
 
         Where somebody still reads from the log, it is tried again in the background until it is done.
         """
-        emptied: bool = await self._submit(Job(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
+        emptied: bool = await self._submit(QueuedWrite(None, (apsw.SQLITE_CHECKPOINT_TRUNCATE,), {}, long=True))
         return emptied
 
-    def _begin_fold(self, job: Job) -> None:
+    def _begin_fold(self, job: QueuedWrite) -> None:
         """Ask those to let go who read from the log, and let nobody begin before it was tried to empty it.
 
         Whoever cannot let go keeps it from being emptied: then nobody needs to wait.
@@ -300,7 +304,7 @@ class SqliteDatabase:
         if None not in self._snapshots.values():
             self._folding = job.loop.create_future()
 
-    def _fold_there(self, jobs: list[Job]) -> None:
+    def _fold_there(self, jobs: list[QueuedWrite]) -> None:
         """On the writer's thread: copy the log into the file, and perhaps empty it."""
         [job] = jobs
         error = None
@@ -316,7 +320,7 @@ class SqliteDatabase:
             error = failed
         _call(jobs, self._end_fold, jobs, error)
 
-    def _end_fold(self, jobs: list[Job], error: apsw.Error | None) -> None:
+    def _end_fold(self, jobs: list[QueuedWrite], error: apsw.Error | None) -> None:
         [job] = jobs
         if self._folding is not None:
             self._folding.set_result(None)
@@ -335,9 +339,11 @@ class SqliteDatabase:
     def _try_fold(self) -> None:
         self._fold_again = None
         if not self._broken and not self._closed:
-            asyncio.ensure_future(self.fold()).add_done_callback(lambda tried: tried.cancelled() or tried.exception())
+            asyncio.ensure_future(self.truncate_log()).add_done_callback(
+                lambda tried: tried.cancelled() or tried.exception()
+            )
 
-    def _submit(self, job: Job) -> asyncio.Future[Any]:
+    def _submit(self, job: QueuedWrite) -> asyncio.Future[Any]:
         if self._broken or self._closed:
             raise Unavailable(1)
         self._queue.append(job)
@@ -348,7 +354,7 @@ class SqliteDatabase:
 
     def _round(self) -> None:
         """Start the next transaction with all that waits, up to a long write, which has one to itself."""
-        jobs: list[Job] = []
+        jobs: list[QueuedWrite] = []
         while self._queue and len(jobs) < BATCH:
             if self._queue[0].long and jobs:
                 break
@@ -369,7 +375,7 @@ class SqliteDatabase:
             return
         self._begin_here(jobs)
 
-    def _begin_here(self, jobs: list[Job]) -> None:
+    def _begin_here(self, jobs: list[QueuedWrite]) -> None:
         self._writer.set_busy_timeout(0)
         try:
             self._writer.execute(_BEGIN)
@@ -381,8 +387,8 @@ class SqliteDatabase:
             return
         self._run_here(jobs)
 
-    def _run_here(self, jobs: list[Job]) -> None:
-        self.nudges.look()
+    def _run_here(self, jobs: list[QueuedWrite]) -> None:
+        self.notifications.look()
         if self._broken:
             self._undo(jobs)
             return
@@ -393,15 +399,15 @@ class SqliteDatabase:
         else:
             self._hand_over(lambda: self._commit_there(jobs))
 
-    def _begin_there(self, jobs: list[Job]) -> None:
+    def _begin_there(self, jobs: list[QueuedWrite]) -> None:
         if self._begin_wait(jobs):
             _call(jobs, self._run_here, jobs)
 
-    def _run_there(self, jobs: list[Job]) -> None:
+    def _run_there(self, jobs: list[QueuedWrite]) -> None:
         if self._begin_wait(jobs) and self._run_all(jobs):
             self._commit_there(jobs)
 
-    def _begin_wait(self, jobs: list[Job]) -> bool:
+    def _begin_wait(self, jobs: list[QueuedWrite]) -> bool:
         try:
             self._writer.set_busy_timeout(BUSY_MS)
             self._writer.execute(_BEGIN)
@@ -410,7 +416,7 @@ class SqliteDatabase:
             return False
         return True
 
-    def _run_all(self, jobs: list[Job]) -> bool:
+    def _run_all(self, jobs: list[QueuedWrite]) -> bool:
         """Run each job in the open transaction. False if they are not to be committed: they failed, or begin again.
 
         A savepoint costs a write a twentieth of its time, and hardly one fails. So none is set at first; if a job
@@ -448,7 +454,7 @@ class SqliteDatabase:
                 writer.execute("RELEASE job")
         return True
 
-    def _undo(self, jobs: list[Job]) -> None:
+    def _undo(self, jobs: list[QueuedWrite]) -> None:
         """The file is damaged: none of these is written."""
         if self._writer.in_transaction:
             with suppress(apsw.Error):
@@ -457,19 +463,19 @@ class SqliteDatabase:
             job.error = Unavailable(1)
         self._settle(jobs)
 
-    def _commit_there(self, jobs: list[Job]) -> None:
+    def _commit_there(self, jobs: list[QueuedWrite]) -> None:
         """On the writer's thread: wait for the disk, then let the answers go."""
         error = self._commit(jobs)
         _call(jobs, self._ended, jobs, self._tx, error)
 
-    def _commit(self, jobs: list[Job]) -> apsw.Error | None:
+    def _commit(self, jobs: list[QueuedWrite]) -> apsw.Error | None:
         """Wait for the disk; what it said, if it failed."""
         try:
             if self._writer.in_transaction:
                 began = time.perf_counter()
                 self._writer.execute(_COMMIT)
                 seconds = time.perf_counter() - began
-                self.pulse.committed(len(jobs), seconds)
+                self.commit_metrics.committed(len(jobs), seconds)
                 self._quick = self._quick + 1 if seconds < QUICK_SECONDS else 0
         except apsw.Error as error:
             if self._writer.in_transaction:
@@ -478,15 +484,15 @@ class SqliteDatabase:
             return error
         return None
 
-    def _ended(self, jobs: list[Job], tx: Tx, error: apsw.Error | None) -> None:
+    def _ended(self, jobs: list[QueuedWrite], tx: Tx, error: apsw.Error | None) -> None:
         if error is not None:
             self._fail(jobs, error, in_commit=True)
             return
-        self.nudges.committed(tx.told)  # before the answers leave
+        self.notifications.committed(tx.pending)  # before the answers leave
         if self._logged >= self._copy_at:
             self._copy_at = self._logged + CHECKPOINT_PAGES
             mode = apsw.SQLITE_CHECKPOINT_PASSIVE if self._logged < LOG_PAGES else apsw.SQLITE_CHECKPOINT_TRUNCATE
-            self._queue.appendleft(Job(None, (mode,), {}, long=True))
+            self._queue.appendleft(QueuedWrite(None, (mode,), {}, long=True))
         elif self._logged < CHECKPOINT_PAGES:
             self._copy_at = CHECKPOINT_PAGES
         self._settle(jobs)
@@ -496,7 +502,7 @@ class SqliteDatabase:
         self._logged = pages
         return apsw.SQLITE_OK
 
-    def _settle(self, jobs: list[Job]) -> None:
+    def _settle(self, jobs: list[QueuedWrite]) -> None:
         for job in jobs:
             job.settle()
         if self._queue:
@@ -504,7 +510,7 @@ class SqliteDatabase:
         else:
             self._busy = False
 
-    def _fail(self, jobs: list[Job], error: BaseException, *, in_commit: bool = False) -> None:
+    def _fail(self, jobs: list[QueuedWrite], error: BaseException, *, in_commit: bool = False) -> None:
         """None of these was written. A full disk and a busy file pass; anything else does not.
 
         After a failed commit nobody knows what the disk holds, and the end is at once.
@@ -515,7 +521,7 @@ class SqliteDatabase:
         elif isinstance(refusal, apsw.Error):
             self._broken = True
             if isinstance(error, DAMAGE):
-                self.tell(damaged(self._path, error))
+                self.warn(damaged(self._path, error))
             refusal = Unavailable(1)
         for job in jobs:
             job.error = refusal
@@ -574,7 +580,7 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Wait for the writes in hand, then close: the last connection folds the log into the file."""
-        await self.nudges.close()
+        await self.notifications.close()
         if self._fold_again is not None:
             self._fold_again.cancel()
         while self._busy:  # noqa: ASYNC110 - an event for this would cost every write
@@ -590,6 +596,6 @@ class SqliteDatabase:
         self._lock.close()
 
 
-def _call(jobs: Sequence[Job], method: Callable[..., None], *args: Any) -> None:
+def _call(jobs: Sequence[QueuedWrite], method: Callable[..., None], *args: Any) -> None:
     """Go on upon the event loop of those who wait."""
     jobs[0].loop.call_soon_threadsafe(method, *args)

@@ -11,9 +11,9 @@ import apsw
 from msgspec import Struct, ValidationError, convert
 
 from strongroom.errors import InternalError
-from strongroom.store.change_notifications import Telling
-from strongroom.store.exceptions import Duplicate, Orphan
-from strongroom.store.session_check import together
+from strongroom.store.change_notifications import NotifyingTransaction
+from strongroom.store.exceptions import Duplicate, MissingParent
+from strongroom.store.session_check import combine
 from strongroom.store.sqlite.database_file import DAMAGE
 from strongroom.store.statement import Sql
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from strongroom.errors import Refusal
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
 
 _NAMES: Final[tuple[str, ...]] = (
     "user_id",
@@ -95,7 +95,7 @@ class Faults(Protocol):
         """One row, of these names, holds what no row may hold."""
 
 
-class Tx(Telling):
+class Tx(NotifyingTransaction):
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
     __slots__ = ("_connection", "_execute", "_faults", "_open", "now")
@@ -120,7 +120,7 @@ class Tx(Telling):
             why = getattr(error, "extendedresult", 0)
             if why == apsw.SQLITE_CONSTRAINT_DATATYPE:  # of a value that is there: those that we write fit
                 raise self._unreadable(parameters) from None
-            raise (Orphan if why == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else Duplicate)(str(error)) from None
+            raise (MissingParent if why == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else Duplicate)(str(error)) from None
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
 
@@ -136,10 +136,10 @@ class Tx(Telling):
             raise self._unreadable(parameters) from None
         return rows[0] if rows else None
 
-    def prove(self, proof: Proof) -> None:
+    def prove(self, check: SessionCheck) -> None:
         """Look for what must be there, and refuse if it is not."""
-        row = self._row(proof.sql, proof.parameters)
-        proof.make(None if row is None else row[0])
+        row = self._row(check.sql, check.parameters)
+        check.resolve(None if row is None else row[0])
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
         """The row that the statement gives, or None."""
@@ -257,12 +257,12 @@ class Tx(Telling):
 class Look(Tx):
     """What short reads share: nothing of it lasts from one to the next."""
 
-    __slots__ = ("_clock", "_proof")
+    __slots__ = ("_check", "_clock")
 
     def __init__(self, connection: apsw.Connection, clock: Callable[[], int], faults: Faults) -> None:
         super().__init__(connection, 0, faults)
         self._clock = clock
-        self._proof: Proof | None = None
+        self._check: SessionCheck | None = None
 
     @property
     def now(self) -> int:
@@ -273,32 +273,32 @@ class Look(Tx):
     def now(self, _moment: int) -> None:
         pass
 
-    def run_if(self, proof: Proof, action: Callable[..., Awaitable[Any]], args: Any, keywords: Any) -> Any:
+    def run_checked(self, check: SessionCheck, action: Callable[..., Awaitable[Any]], args: Any, keywords: Any) -> Any:
         """Run an action for one who is still to be proven: its first statement asks for the proof as well."""
-        self._proof = proof
+        self._check = check
         try:
             return at_once(action(self, *args, **keywords))
         finally:
             self._prove_alone()  # whatever came of it, the one who is not proven learns nothing but that
 
     def _prove_alone(self) -> None:
-        proof, self._proof = self._proof, None
-        if proof is not None:
-            self.prove(proof)
+        check, self._check = self._check, None
+        if check is not None:
+            self.prove(check)
 
     def _row(self, sql: Sql, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
-        proof = self._proof
-        if proof is None:
+        check = self._check
+        if check is None:
             return super()._row(sql, parameters)
-        self._proof = None
-        values = proof.sql.values(proof.parameters) + sql.values(parameters)
+        self._check = None
+        values = check.sql.values(check.parameters) + sql.values(parameters)
         try:
-            row = self._execute(together(proof.sql, sql).sqlite, values).fetchall()[0]
+            row = self._execute(combine(check.sql, sql).sqlite, values).fetchall()[0]
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
         except UnicodeDecodeError:
             raise self._unreadable(parameters) from None
-        proof.make(row[0])
+        check.resolve(row[0])
         return row[2:] if row[1] else None
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
-from strongroom.store.exceptions import Undo
+from strongroom.store.exceptions import RollbackWith
 from strongroom.store.sqlite.transaction import at_once
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from strongroom.store.session_check import Proof
+    from strongroom.store.session_check import SessionCheck
     from strongroom.store.sqlite.transaction import Tx
 
 
-class Job:
+class QueuedWrite:
     """One write that waits for its turn, and then for the disk."""
 
-    __slots__ = ("action", "args", "error", "future", "keywords", "long", "loop", "proof", "result")
+    __slots__ = ("action", "args", "check", "error", "future", "keywords", "long", "loop", "result")
 
     def __init__(
         self,
@@ -30,13 +30,13 @@ class Job:
         keywords: dict[str, Any],
         *,
         long: bool = False,
-        proof: Proof | None = None,
+        check: SessionCheck | None = None,
     ) -> None:
         self.action = action
         self.args = args
         self.keywords = keywords
         self.long = long
-        self.proof = proof
+        self.check = check
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -47,10 +47,10 @@ class Job:
         self.result = self.error = None  # of an earlier run, if that was undone
         try:
             assert self.action is not None  # noqa: S101 - folding the log runs no action
-            if self.proof is not None:
-                tx.prove(self.proof)
+            if self.check is not None:
+                tx.prove(self.check)
             self.result = at_once(self.action(tx, *self.args, **self.keywords))
-        except Undo as undo:
+        except RollbackWith as undo:
             self.result = undo.result
             raise
         except BaseException as error:

@@ -15,9 +15,9 @@ import pytest
 from strongroom import store
 from strongroom.errors import Unauthorized, Unavailable
 from strongroom.store import Tx
-from strongroom.store.exceptions import Undo
-from strongroom.store.queries.sessions import proof
-from strongroom.store.session_check import Proof
+from strongroom.store.exceptions import RollbackWith
+from strongroom.store.queries.sessions import session_check
+from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import engine
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
@@ -50,7 +50,7 @@ class _Writers:
 
 
 @runs
-@pytest.mark.parametrize("failure", [ValueError("no"), Unavailable(1), Undo("kept")])
+@pytest.mark.parametrize("failure", [ValueError("no"), Unavailable(1), RollbackWith("kept")])
 async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock, failure: BaseException) -> None:
     """Whatever it is and wherever in the round: what it wrote is gone, and the others' is there."""
     writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
@@ -62,7 +62,7 @@ async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock
         good = [name for name in mine if name != bad]
         assert [outcome for name, outcome in zip(mine, outcomes, strict=True) if name != bad] == good
         told = outcomes[at]
-        assert told == "kept" if isinstance(failure, Undo) else told is failure
+        assert told == "kept" if isinstance(failure, RollbackWith) else told is failure
         assert await writers.there() & set(mine) == set(good)
     await writers.db.close()
 
@@ -110,15 +110,15 @@ async def test_who_is_not_proven_writes_nothing(tmp_path: Path, clock: Clock) ->
         judged.append(found)
         raise Unauthorized
 
-    def nobody() -> Proof:
-        return proof("nobody", "no session", judge)
+    def nobody() -> SessionCheck:
+        return session_check("nobody", "no session", judge)
 
     with pytest.raises(Unauthorized):
-        await writers.db.write_if(nobody(), writers._add, "alone", None)
+        await writers.db.write_checked(nobody(), writers._add, "alone", None)
     outcomes = await asyncio.gather(
         writers.db.write(writers._add, "a", None),
         writers.db.write(writers._add, "b", ValueError("no")),
-        writers.db.write_if(nobody(), writers._add, "c", None),
+        writers.db.write_checked(nobody(), writers._add, "c", None),
         return_exceptions=True,
     )
     assert isinstance(outcomes[2], Unauthorized)

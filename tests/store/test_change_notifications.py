@@ -1,4 +1,4 @@
-"""Nudges: a process learns of its own commits at once, and of those of others through the engine."""
+"""ChangeNotifications: a process learns of its own commits at once, and of those of others through the engine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from strongroom.store import Database, Nudge, Tx, open_database
+from strongroom.store import ChangeHint, Database, Tx, open_database
 from strongroom.store.postgres import notify
 from strongroom.store.queries import accounts, sessions
 from strongroom.store.sqlite import change_watch
@@ -25,9 +25,9 @@ class Ear:
 
     def __init__(self, where: str, clock: Clock) -> None:
         self.db: Database = open_database(where, clock)
-        self.heard: list[Nudge] = []
+        self.heard: list[ChangeHint] = []
         self.doubts = 0
-        self.db.nudges.listen(self.heard.extend, self._doubt)
+        self.db.notifications.listen(self.heard.extend, self._doubt)
 
     def _doubt(self) -> None:
         self.doubts += 1
@@ -53,7 +53,7 @@ async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> Non
     await ear.write()
 
     async def refuse(tx: Tx) -> None:
-        tx.tell("bob", "vault")
+        tx.notify("bob", "vault")
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -66,7 +66,7 @@ async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> Non
 async def test_what_another_process_commits_is_noticed(where: str, clock: Clock) -> None:
     """On a file as a doubt, on PostgreSQL by name; one's own commits give no doubt."""
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)  # nobody knows what happened before
     await here.write(ends="ann")
     await here.write(ends="ann")
@@ -85,7 +85,7 @@ async def test_what_another_process_commits_is_noticed(where: str, clock: Clock)
 async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: str, clock: Clock) -> None:
     """The connection that writes is busy all the time, and is asked all the same."""
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
     stop = False
 
@@ -106,9 +106,9 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
 async def test_who_does_not_watch_does_not_look(where: str, clock: Clock) -> None:
     """No timer, no listening."""
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
-    here.db.nudges.watch(wanted=False)
+    here.db.notifications.watch(wanted=False)
     await there.write(ends="bob")
     await here.write(ends="ann")
     await there.write(ends="bob")
@@ -128,7 +128,7 @@ async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> No
     def fail(_: Any) -> None:
         raise LookupError
 
-    ear.db.nudges.listen(fail, ear._doubt)
+    ear.db.notifications.listen(fail, ear._doubt)
     await ear.write(ends="ann")
     assert [type(error) for error in seen] == [LookupError]
     await ear.db.close()
@@ -140,7 +140,7 @@ async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monk
     monkeypatch.setattr(notify, "BACK_OFF", 0.05)
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
     operator = await asyncpg.connect(where)
     listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%'"
@@ -158,7 +158,7 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
     """A burst of commits is a few notifications, however many accounts it names; none of them is lost."""
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
     sent = 0
     send = notify.NotifyNudges._send
@@ -171,7 +171,7 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(notify.NotifyNudges, "_send", counted)
     names = {f"0192f0c1-2b3c-7d4e-8f90-{n:012}" for n in range(400)}
     vault = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
-    there.db.nudges.committed({Nudge(name, vault) for name in names})
+    there.db.notifications.committed({ChangeHint(name, vault) for name in names})
     await until_async(lambda: set(here.heard) == {(name, vault) for name in names})
     assert sent == 4
     assert notify.MOST * 74 + 20 < 8_000  # what PostgreSQL takes
@@ -184,7 +184,7 @@ async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock
     """A node that stops right after a commit still tells the others."""
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
-    here.db.nudges.watch(wanted=True)
+    here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
     await there.write(ends="ann")
     await until_async(lambda: here.heard)

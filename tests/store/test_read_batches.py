@@ -15,9 +15,9 @@ from strongroom.errors import Unauthorized, Unavailable
 from strongroom.model import Login
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from strongroom.store.postgres.read_batches import MOST, Gathering
+from strongroom.store.postgres.read_batches import MOST, ReadBatcher
 from strongroom.store.queries.accounts import _BY_EMAIL, _WITH_HASH
-from strongroom.store.session_check import Proof
+from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
 from tests.postgres import postgres
@@ -60,9 +60,9 @@ async def _people() -> AsyncIterator[_Asked]:
 async def test_many_looks_are_few_questions_and_each_has_its_own_answer() -> None:
     """Those who are there, those who are not, and the same one twice."""
     async with _people() as asked:
-        gathering = Gathering(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch)
         names = [*PEOPLE, "nobody", *PEOPLE[:7]]
-        rows = await asyncio.gather(*(gathering.row(_WITH_HASH.postgres, [name]) for name in names))
+        rows = await asyncio.gather(*(read_batcher.row(_WITH_HASH.postgres, [name]) for name in names))
         assert [row and Login(*row).password_hash for row in rows] == [
             None if name == "nobody" else f"hash of {name}" for name in names
         ]
@@ -73,10 +73,10 @@ async def test_many_looks_are_few_questions_and_each_has_its_own_answer() -> Non
 async def test_different_statements_do_not_mix() -> None:
     """One question for each statement."""
     async with _people() as asked:
-        gathering = Gathering(asked.fetch)
-        asks = [gathering.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:5]]
-        asks += [gathering.row(_BY_EMAIL.postgres, [f"{name}@x"]) for name in PEOPLE[:5]]
-        asks.append(gathering.row("SELECT $1::bigint + 1", [41]))
+        read_batcher = ReadBatcher(asked.fetch)
+        asks = [read_batcher.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:5]]
+        asks += [read_batcher.row(_BY_EMAIL.postgres, [f"{name}@x"]) for name in PEOPLE[:5]]
+        asks.append(read_batcher.row("SELECT $1::bigint + 1", [41]))
         rows = await asyncio.gather(*asks)
         assert [row[0] for row in rows] == [*PEOPLE[:5], *PEOPLE[:5], 42]
         assert len(asked.questions) == 3
@@ -86,10 +86,10 @@ async def test_different_statements_do_not_mix() -> None:
 async def test_one_that_cannot_be_asked_fails_alone() -> None:
     """PostgreSQL takes no NUL: whoever sends one is refused, and the others are answered."""
     async with _people() as asked:
-        gathering = Gathering(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch)
         names = [*PEOPLE[:3], "p\0", *PEOPLE[3:6]]
         rows = await asyncio.gather(
-            *(gathering.row(_WITH_HASH.postgres, [name]) for name in names), return_exceptions=True
+            *(read_batcher.row(_WITH_HASH.postgres, [name]) for name in names), return_exceptions=True
         )
         assert isinstance(rows.pop(3), asyncpg.PostgresError)
         assert [Login(*row).id for row in rows if not isinstance(row, BaseException)] == PEOPLE[:6]
@@ -105,8 +105,8 @@ async def test_a_database_that_is_away_is_away_for_all() -> None:
         asked += 1
         raise Unavailable(1)
 
-    gathering = Gathering(away)
-    outcomes = await asyncio.gather(*(gathering.row("SELECT $1", [name]) for name in "abc"), return_exceptions=True)
+    read_batcher = ReadBatcher(away)
+    outcomes = await asyncio.gather(*(read_batcher.row("SELECT $1", [name]) for name in "abc"), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
     assert asked == 1
 
@@ -115,8 +115,8 @@ async def test_a_database_that_is_away_is_away_for_all() -> None:
 async def test_one_who_has_left_keeps_nobody_waiting() -> None:
     """A look that was given up is answered to nobody."""
     async with _people() as asked:
-        gathering = Gathering(asked.fetch)
-        left, stayed = (gathering.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:2])
+        read_batcher = ReadBatcher(asked.fetch)
+        left, stayed = (read_batcher.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:2])
         left.cancel()
         assert Login(*await stayed).id == PEOPLE[1]
 
@@ -134,8 +134,8 @@ async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: C
             raise Unauthorized
         return found
 
-    def proof(name: str) -> Proof:
-        return Proof(Sql("SELECT email FROM users WHERE id = :id"), judge, id=name)
+    def check(name: str) -> SessionCheck:
+        return SessionCheck(Sql("SELECT email FROM users WHERE id = :id"), judge, id=name)
 
     async def look(tx: Tx, name: str) -> str:
         login = await store.accounts.with_hash(tx, name)
@@ -144,8 +144,8 @@ async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: C
         return login.id
 
     outcomes = await asyncio.gather(
-        *(db.read_if(proof(name), look, name) for name in PEOPLE[:3]),
-        db.read_if(proof("stranger"), look, PEOPLE[3]),
+        *(db.read_checked(check(name), look, name) for name in PEOPLE[:3]),
+        db.read_checked(check("stranger"), look, PEOPLE[3]),
         return_exceptions=True,
     )
     assert outcomes[:3] == PEOPLE[:3]
@@ -171,9 +171,9 @@ async def test_a_database_that_is_away_is_asked_once(
         await store.accounts.with_hash(tx, "p")
 
     monkeypatch.setattr(db, "_attempts", away)
-    proof = Proof(Sql("SELECT email FROM users WHERE id = :id"), lambda found: found, id="p")
+    check = SessionCheck(Sql("SELECT email FROM users WHERE id = :id"), lambda found: found, id="p")
     with pytest.raises(Unavailable):
-        await (db.write_if(proof, look) if write else db.read_if(proof, look))
+        await (db.write_checked(check, look) if write else db.read_checked(check, look))
     assert len(asked) == 1
     monkeypatch.undo()
     await db.close()
@@ -198,7 +198,7 @@ async def test_one_who_was_refused_is_not_asked_about_again(clock: Clock, monkey
 
     monkeypatch.setattr(db, "_attempts", counted)
     with pytest.raises(Unauthorized):
-        await db.read_if(Proof(Sql("SELECT email FROM users WHERE id = :id"), refuse, id="p"), look)
+        await db.read_checked(SessionCheck(Sql("SELECT email FROM users WHERE id = :id"), refuse, id="p"), look)
     assert len(asked) == 1
     monkeypatch.undo()
     await db.close()
