@@ -12,7 +12,7 @@ from strongroom.client.format import seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.padding import Content
 from strongroom.client.format.seal import Opened
-from strongroom.client.net import http, responses
+from strongroom.client.net import decoders, http
 from strongroom.client.net.effects import Steps
 from strongroom.client.operations import accounts, documents, listing, memory, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
@@ -191,7 +191,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a permanent redirect to another host",),
     ),
     "that a bearer fits into a header": Guard(
-        replaced((responses, "_bearer", nothing)), client=("a bearer with a header in it",)
+        replaced((decoders, "_bearer", nothing)), client=("a bearer with a header in it",)
     ),
     "that a token says whether names are sealed": Guard(
         replaced((sessions_and_keys, "token_vault", as_shown)), client=("an agent is told that names are not sealed",)

@@ -19,7 +19,7 @@ from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import content, keyring, names, seal
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keys import AccountKey
-from strongroom.client.net import responses
+from strongroom.client.net import decoders
 from strongroom.client.net.session import Session
 from strongroom.client.operations import documents
 from strongroom.client.operations.core import Core
@@ -75,6 +75,7 @@ class World:
             "name": "wire",
             "version": version,
             "updatedAt": 5,
+            "epoch": "first",
             "data": made.data,
             "salt": made.salt,
         }
@@ -83,7 +84,7 @@ class World:
 
     def open_row(self, body: bytes) -> Any:
         """A row as an answer, opened as a device opens it that has seen nothing."""
-        row = responses.document(body)
+        row = decoders.document(body)
         place = self.places.get(row.vault_uid)
         if place is None:
             raise Tampered  # no such place was asked for
@@ -93,14 +94,14 @@ class World:
         return (found.uid, found.vault, found.wire, found.version, found.deleted, found.proof, _plain(found.value))
 
     def open_blob(self, body: bytes) -> Any:
-        row = responses.vault(body)
+        row = decoders.vault(body)
         if row.uid not in VAULTS or row.name != "wire":
             raise Tampered
         opened = seal.open_blob(self.keys.vault(row.uid), row)
         return (row.uid, row.version, opened)
 
     def open_ring(self, body: bytes) -> Any:
-        stored = responses.stored_keyring(body)
+        stored = decoders.keyring(body)
         ring = keyring.reopen(stored.keyring, self.keys)
         if ring.version != stored.version:
             raise Tampered
@@ -228,7 +229,8 @@ def test_no_change_of_a_stored_row_is_believed() -> None:
     assert len(rows) == len(world.rows)
     blobs = [world.open_blob(msgspec.json.encode(row)) for row in world.blobs]
     ringed = [
-        {"keyring": sealed, "version": ring.version} for ring, sealed in zip(world.rings, world.sealed, strict=True)
+        {"keyring": sealed, "version": ring.version, "updatedAt": 5, "kdf": None}
+        for ring, sealed in zip(world.rings, world.sealed, strict=True)
     ]
     sealed_names = list(world.names)
     count = Count()

@@ -34,6 +34,7 @@ from strongroom.client.format.encoding import (
 from strongroom.client.format.keys import CollectionKey, VaultKey
 from strongroom.client.format.padding import Content
 from strongroom.model import Document, Vault
+from strongroom.wire import responses
 
 DOCUMENT: Final = 1
 DELETION: Final = 2
@@ -196,7 +197,7 @@ def seal_blob(
     return made
 
 
-def open_blob(keys: VaultKey, vault: Vault) -> Content:
+def open_blob(keys: VaultKey, vault: Vault | responses.Vault) -> Content:
     """Believe a vault's blob, if a key holder made it for exactly this vault, name and version."""
     if vault.uid != keys.vault or vault.data is None or vault.salt is None or not is_version(vault.version):
         raise Tampered

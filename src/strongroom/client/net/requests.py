@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from strongroom import errors
 from strongroom.client.format.seal import Sealed, SealedBlob
-from strongroom.client.net import responses
+from strongroom.client.net import decoders
 from strongroom.errors import Refusal
 from strongroom.model import Document
+from strongroom.wire import responses
 
 T = TypeVar("T")
 
@@ -72,10 +73,10 @@ def _document(vault: str, uid: str) -> str:
 # Accounts
 
 
-def prelogin(email: str) -> Call[responses.Prelogin]:
+def prelogin(email: str) -> Call[responses.Derivation]:
     """How this account's password is derived."""
     body = _encode({"email": email})
-    return Call(method="POST", path="/auth/email/prelogin", body=body, read=responses.prelogin, known=False)
+    return Call(method="POST", path="/auth/email/prelogin", body=body, read=decoders.derivation, known=False)
 
 
 def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Call[responses.SignedIn]:
@@ -85,7 +86,7 @@ def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Ca
         method="POST",
         path="/auth/email/register",
         body=_encode(body),
-        read=responses.signed_in,
+        read=decoders.signed_in,
         refusals={409: errors.EmailAlreadyExists},
         done=(errors.EmailAlreadyExists,),
         secrets=(password,),
@@ -99,7 +100,7 @@ def login(email: str, password: str) -> Call[responses.SignedIn]:
         method="POST",
         path="/auth/email/login",
         body=_encode({"email": email, "password": password}),
-        read=responses.signed_in,
+        read=decoders.signed_in,
         refusals={401: errors.InvalidCredentials},
         secrets=(password,),
         known=False,
@@ -112,7 +113,7 @@ def refresh(refresh_token: str) -> Call[responses.Tokens]:
         method="POST",
         path="/auth/refresh",
         body=_encode({"refreshToken": refresh_token}),
-        read=responses.tokens,
+        read=decoders.tokens,
         refusals={401: errors.InvalidRefreshToken},
         known=False,
     )
@@ -121,12 +122,12 @@ def refresh(refresh_token: str) -> Call[responses.Tokens]:
 def logout(*, everywhere: bool) -> Call[Any]:
     """The end of this session, or of all."""
     body = _encode({"everywhere": True}) if everywhere else None
-    return Call(method="POST", path="/auth/logout", body=body, read=responses.anything, done=(errors.Unauthorized,))
+    return Call(method="POST", path="/auth/logout", body=body, read=decoders.ignored, done=(errors.Unauthorized,))
 
 
 def sessions() -> Call[responses.Sessions]:
     """The open sessions."""
-    return Call(method="GET", path="/auth/sessions", read=responses.sessions)
+    return Call(method="GET", path="/auth/sessions", read=decoders.sessions)
 
 
 def end_session(sid: str) -> Call[Any]:
@@ -134,20 +135,20 @@ def end_session(sid: str) -> Call[Any]:
     return Call(
         method="DELETE",
         path=f"/auth/sessions/{_part(sid)}",
-        read=responses.anything,
+        read=decoders.ignored,
         refusals={404: errors.SessionNotFound},
         done=(errors.SessionNotFound,),
     )
 
 
-def get_keyring() -> Call[responses.StoredKeyring]:
+def get_keyring() -> Call[responses.Keyring]:
     """The keyring."""
-    return Call(method="GET", path="/auth/keyring", read=responses.stored_keyring)
+    return Call(method="GET", path="/auth/keyring", read=decoders.keyring)
 
 
 def put_keyring(
     keyring: str, version: int, kdf: dict[str, Any] | None = None, password: str | None = None
-) -> Call[responses.StoredKeyring]:
+) -> Call[responses.Keyring]:
     """Another keyring in the place of the one of this version; with a descriptor, the password proves who asks."""
     body: dict[str, Any] = {"keyring": keyring, "version": version}
     if kdf is not None:
@@ -156,7 +157,7 @@ def put_keyring(
         method="PUT",
         path="/auth/keyring",
         body=_encode(body),
-        read=responses.stored_keyring,
+        read=decoders.keyring,
         secrets=() if password is None else (password,),
     )
 
@@ -174,7 +175,7 @@ def change_password(current: str, new: str, kdf: dict[str, Any], keyring: str, k
         method="PUT",
         path="/auth/password",
         body=_encode(body),
-        read=responses.anything,
+        read=decoders.ignored,
         refusals={401: errors.InvalidCredentials},
         done=(errors.InvalidCredentials,),
         secrets=(current, new),
@@ -187,28 +188,28 @@ def delete_account(password: str) -> Call[Any]:
         method="DELETE",
         path="/auth/me",
         body=_encode({"password": password}),
-        read=responses.anything,
+        read=decoders.ignored,
         done=(errors.Unauthorized,),
         secrets=(password,),
     )
 
 
-def make_key(name: str, scopes: dict[str, Any]) -> Call[responses.NewKey]:
+def make_key(name: str, scopes: dict[str, Any]) -> Call[responses.NewApiKey]:
     """An API key. Sent twice it makes two."""
     body = _encode({"name": name, **scopes})
     return Call(
         method="POST",
         path="/auth/api-keys",
         body=body,
-        read=responses.new_key,
+        read=decoders.new_key,
         refusals={404: errors.VaultNotFound},
         repeats=False,
     )
 
 
-def list_keys() -> Call[responses.Keys]:
+def list_keys() -> Call[responses.ApiKeys]:
     """The API keys."""
-    return Call(method="GET", path="/auth/api-keys", read=responses.keys, most=LARGE)
+    return Call(method="GET", path="/auth/api-keys", read=decoders.keys, most=LARGE)
 
 
 def revoke_key(uid: str) -> Call[Any]:
@@ -216,7 +217,7 @@ def revoke_key(uid: str) -> Call[Any]:
     return Call(
         method="DELETE",
         path=f"/auth/api-keys/{_part(uid)}",
-        read=responses.anything,
+        read=decoders.ignored,
         refusals={404: errors.ApiKeyNotFound},
         done=(errors.ApiKeyNotFound,),
     )
@@ -227,12 +228,12 @@ def revoke_key(uid: str) -> Call[Any]:
 
 def list_vaults() -> Call[responses.Vaults]:
     """All vaults."""
-    return Call(method="GET", path="/vault", read=responses.vaults, most=LARGE)
+    return Call(method="GET", path="/vault", read=decoders.vaults, most=LARGE)
 
 
 def get_vault(uid: str) -> Call[responses.Vault]:
     """One vault."""
-    return Call(method="GET", path=_vault(uid), read=responses.vault, refusals=_NO_VAULT, most=LARGE)
+    return Call(method="GET", path=_vault(uid), read=decoders.vault, refusals=_NO_VAULT, most=LARGE)
 
 
 def create_vault(uid: str, name: str, blob: SealedBlob | None) -> Call[responses.Vault]:
@@ -240,20 +241,20 @@ def create_vault(uid: str, name: str, blob: SealedBlob | None) -> Call[responses
     body: dict[str, Any] = {"name": name, "uid": uid}
     if blob is not None:
         body |= {"data": blob.data, "salt": blob.salt}
-    return Call(method="POST", path="/vault", body=_encode(body), read=responses.vault, refusals=_NO_VAULT, most=LARGE)
+    return Call(method="POST", path="/vault", body=_encode(body), read=decoders.vault, refusals=_NO_VAULT, most=LARGE)
 
 
 def put_blob(uid: str, blob: SealedBlob, version: int) -> Call[responses.Vault]:
     """Another blob in the place of the one of this version."""
     body = _encode({"data": blob.data, "salt": blob.salt, "version": version})
     refusals: Mapping[int, type[Refusal]] = {404: errors.VaultNotFound, 409: errors.VaultConflict}
-    return Call(method="PUT", path=_vault(uid), body=body, read=responses.vault, refusals=refusals, most=LARGE)
+    return Call(method="PUT", path=_vault(uid), body=body, read=decoders.vault, refusals=refusals, most=LARGE)
 
 
 def delete_vault(uid: str) -> Call[Any]:
     """The end of a vault and of everything in it."""
     return Call(
-        method="DELETE", path=_vault(uid), read=responses.anything, refusals=_NO_VAULT, done=(errors.VaultNotFound,)
+        method="DELETE", path=_vault(uid), read=decoders.ignored, refusals=_NO_VAULT, done=(errors.VaultNotFound,)
     )
 
 
@@ -267,7 +268,7 @@ def create_document(vault: str, uid: str, collection: str, sealed: Sealed) -> Ca
         method="POST",
         path=_documents(vault),
         body=body,
-        read=responses.document,
+        read=decoders.document,
         refusals={404: errors.VaultNotFound, 409: errors.UidTaken},
         done=(errors.UidTaken,),
         most=LARGE,
@@ -276,14 +277,14 @@ def create_document(vault: str, uid: str, collection: str, sealed: Sealed) -> Ca
 
 def get_document(vault: str, uid: str) -> Call[Document]:
     """One document, also a deleted one."""
-    return Call(method="GET", path=_document(vault, uid), read=responses.document, refusals=_NO_DOCUMENT, most=LARGE)
+    return Call(method="GET", path=_document(vault, uid), read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE)
 
 
 def put_document(vault: str, uid: str, sealed: Sealed, version: int) -> Call[Document]:
     """Other ciphertext in the place of that of this version."""
     body = _encode({"data": sealed.data, "hmac": sealed.hmac, "version": version})
     return Call(
-        method="PUT", path=_document(vault, uid), body=body, read=responses.document, refusals=_NO_DOCUMENT, most=LARGE
+        method="PUT", path=_document(vault, uid), body=body, read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE
     )
 
 
@@ -295,7 +296,7 @@ def list_documents(
     limit: int,
     deleted: bool | None = None,
     wait: int = 0,
-) -> Call[responses.Page]:
+) -> Call[responses.Documents]:
     """A page of documents."""
     query: list[tuple[str, str]] = []
     if collection is not None:
@@ -311,7 +312,7 @@ def list_documents(
         method="GET",
         path=_documents(vault),
         query=tuple(query),
-        read=responses.page,
+        read=decoders.documents,
         refusals={404: errors.VaultNotFound},
         most=LARGE,
         wait=wait,
@@ -339,18 +340,18 @@ def delete_operation(uid: str, version: int) -> dict[str, Any]:
 def batch(vault: str, operations: list[dict[str, Any]]) -> Call[responses.Results]:
     """All of these operations, or none."""
     path = f"/vaults/{_part(vault)}/batch"
-    return Call(method="POST", path=path, body=_encode({"operations": operations}), read=responses.results, most=LARGE)
+    return Call(method="POST", path=path, body=_encode({"operations": operations}), read=decoders.results, most=LARGE)
 
 
 def get_version(vault: str, uid: str, version: int) -> Call[Document]:
     """A document as it was."""
     path = f"{_document(vault, uid)}/versions/{version}"
-    return Call(method="GET", path=path, read=responses.document, refusals=_NO_DOCUMENT, most=LARGE)
+    return Call(method="GET", path=path, read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE)
 
 
 def health() -> Call[responses.Health]:
     """Which database the server has."""
-    return Call(method="GET", path="/health", read=responses.health, known=False)
+    return Call(method="GET", path="/health", read=decoders.health, known=False)
 
 
 def events(vault: str | None, since: int) -> Call[Any]:
@@ -360,7 +361,7 @@ def events(vault: str | None, since: int) -> Call[Any]:
         method="GET",
         path=path,
         query=(("since", str(since)),),
-        read=responses.anything,
+        read=decoders.ignored,
         refusals={404: errors.NotFound},
         wait=15.0,
     )

@@ -14,7 +14,7 @@ from strongroom.client.net.requests import Call
 from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized, Unavailable
 
 if TYPE_CHECKING:
-    from strongroom.client.net.responses import SignedIn
+    from strongroom.wire.responses import SignedIn
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -155,7 +155,7 @@ class Session:
                 self._access = self._refresh = None
             raise no.refused from None
         fresh = requests.refresh("").read(answer.body)
-        self._access, self._refresh = fresh.access_token, fresh.refresh_token or self._refresh
+        self._access, self._refresh = fresh.access_token, fresh.refresh_token
 
     def _persist(self, call: Call[T], bearer: str | None, beside: _Beside | None = None) -> Steps[Answer]:
         """Send a request until it is answered, as often as that is safe and this client is patient."""

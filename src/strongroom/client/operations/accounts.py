@@ -24,8 +24,9 @@ from strongroom.model import User
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.net.effects import Steps
-    from strongroom.client.net.responses import SignedIn, StoredKeyring
     from strongroom.client.operations.core import Core
+    from strongroom.wire.responses import Keyring as StoredKeyring
+    from strongroom.wire.responses import SignedIn
 
 _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
 _MISNAMED: Final = "The server calls a keyring by another version than its own."
@@ -231,7 +232,7 @@ def _descriptor(core: Core, email: str) -> Steps[Descriptor]:
         told = yield from core.session.ask(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
-    return Descriptor.read(bytes(told.kdf), derive.FLOOR if seen is None else seen.floor)
+    return Descriptor.read(told.kdf, derive.FLOOR if seen is None else seen.floor)
 
 
 def _begin(core: Core, email: str, opened: SignedIn) -> None:

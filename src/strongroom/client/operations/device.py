@@ -17,8 +17,8 @@ from strongroom.client.operations.memory import SeenAccount, SeenRow
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.net.responses import Vault
     from strongroom.model import Document
+    from strongroom.wire.responses import Vault
 
 _TIMES: Final = "The server changed the time of something that it showed before."
 

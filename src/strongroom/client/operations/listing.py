@@ -13,9 +13,9 @@ from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Steps
-    from strongroom.client.net.responses import Page
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.device import Known
+    from strongroom.wire.responses import Documents
 
 _ORDER: Final = "The server's list of documents is not in order, or shows a document twice."
 FIRST: Final = 200  # documents of a first page
@@ -23,7 +23,7 @@ _MOST: Final = 2_000
 _GOOD: Final = 4 << 20  # bytes that a page should have
 
 
-def check_page(page: Page, at: Place, since: int, limit: int, *, deleted: bool) -> int:
+def check_page(page: Documents, at: Place, since: int, limit: int, *, deleted: bool) -> int:
     """Refuse a page that is not what was asked for, in the order that is promised; give the moment that it ends at."""
     if len(page.documents) > limit:
         raise Tampered(_ORDER)
@@ -42,7 +42,7 @@ def check_page(page: Page, at: Place, since: int, limit: int, *, deleted: bool) 
     return moment
 
 
-def next_limit(page: Page, limit: int) -> int:
+def next_limit(page: Documents, limit: int) -> int:
     """How many to ask for next: small documents come in thousands, large ones a few at a time."""
     if not page.documents:
         return limit
@@ -95,7 +95,7 @@ class Listing:
             yield from self._miss()
         return found
 
-    def _call(self) -> requests.Call[Page]:
+    def _call(self) -> requests.Call[Documents]:
         start = self._since is None and not self._seen
         return requests.list_documents(
             self._at.vault,
@@ -105,7 +105,7 @@ class Listing:
             deleted=self._since is not None,
         )
 
-    def _in_order(self, page: Page) -> Iterator[model.Document]:
+    def _in_order(self, page: Documents) -> Iterator[model.Document]:
         """The rows of a page, if they are in the order that is promised."""
         cursor = check_page(page, self._at, self.cursor, self._limit, deleted=self._since is not None)
         for row in page.documents:

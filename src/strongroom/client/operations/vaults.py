@@ -16,9 +16,9 @@ from strongroom.errors import Invalid, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring, VaultEntry
-    from strongroom.client.net import responses
     from strongroom.client.net.effects import Steps
     from strongroom.client.operations.core import Core
+    from strongroom.wire import responses
 
 _OTHER: Final = "The server answered with another vault than the one that was asked for."
 _GONE: Final = "Your directory has this vault, and the server says that there is none."

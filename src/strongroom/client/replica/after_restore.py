@@ -23,12 +23,12 @@ from strongroom.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.client.net import responses
     from strongroom.client.net.effects import Steps
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.file import KeptVault
     from strongroom.client.replica.local import Local
     from strongroom.model import Document
+    from strongroom.wire import responses
 
 DIVERGED = -1  # the base of a change that follows on nothing that the server has
 
@@ -64,7 +64,7 @@ class Reconciling:
             self._file.put_vault(msgspec.structs.replace(self._kept, cursor=max(cursor, self._kept.clock), start=None))
         return came
 
-    def _grown(self, page: responses.Page) -> Steps[set[str]]:
+    def _grown(self, page: responses.Documents) -> Steps[set[str]]:
         """The uids of rows that came after the one that is here, as the server's own history proves."""
         grown = set()
         heads = self._file.heads(self._at.vault, [row.uid for row in page.documents])
@@ -79,7 +79,7 @@ class Reconciling:
                     grown.add(row.uid)
         return grown
 
-    def _store(self, page: responses.Page, grown: set[str], stored: dict[str, Document]) -> Callable[[], int]:
+    def _store(self, page: responses.Documents, grown: set[str], stored: dict[str, Document]) -> Callable[[], int]:
         def store() -> int:
             with self._file.change():
                 return sum(self._meet(row, stored.get(row.uid), grown=row.uid in grown) for row in page.documents)

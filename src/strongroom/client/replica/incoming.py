@@ -13,12 +13,12 @@ from strongroom.client.replica.file import BURY, DELETE, PUT, Entry
 from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net import responses
     from strongroom.client.net.effects import Steps
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.file import File, KeptVault
     from strongroom.model import Document
+    from strongroom.wire import responses
 
 _TIMES: Final = "The server changed the time of something that it showed before."
 _OTHER: Final = "The server shows two contents for one version; one of them was withheld from this device."
@@ -46,7 +46,7 @@ def take(file: File, at: Place, kept: KeptVault, rows: list[Document], stored: d
     return len(fresh)
 
 
-def list_call(at: Place, since: int, limit: int, *, deleted: bool) -> requests.Call[responses.Page]:
+def list_call(at: Place, since: int, limit: int, *, deleted: bool) -> requests.Call[responses.Documents]:
     """The request for a page of this replica's part of a vault."""
     wire = None if at.one is None else at.one.collection
     return requests.list_documents(at.vault, collection=wire, since=since, limit=limit, deleted=deleted)

@@ -22,7 +22,6 @@ from strongroom.client.replica.outgoing import Pushed
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net import responses
     from strongroom.client.net.effects import Steps
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.client.replica.local import Local
     from strongroom.errors import Refusal
     from strongroom.model import Document
+    from strongroom.wire import responses
 
 ROUNDS: Final = 20
 _HIDDEN: Final = "Your directory has a vault that this device has seen, and the server says that there is none."
@@ -278,7 +278,7 @@ def _check_blob(at: Place, kept: KeptVault | None, row: responses.Vault) -> None
 
 
 def _store(
-    local: Local, at: Place, kept: KeptVault, page: responses.Page, stored: dict[str, Document]
+    local: Local, at: Place, kept: KeptVault, page: responses.Documents, stored: dict[str, Document]
 ) -> Callable[[], int]:
     return lambda: incoming.take(local.file, at, kept, page.documents, stored)
 

@@ -1,0 +1,123 @@
+"""Decoders of responses. What is not a response that this server can give is Tampered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from strongroom import rules
+from strongroom.client.errors import Tampered
+from strongroom.model import Document
+from strongroom.wire import responses
+
+T = TypeVar("T")
+_TOKEN: Final = re.compile(r"[!-~]{1,16384}")
+_UNREADABLE: Final = "The server's answer cannot be read."
+
+
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """A function that decodes responses of this kind."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    def read(body: bytes) -> T:
+        try:
+            return decode(body)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise Tampered(_UNREADABLE) from None
+
+    return read
+
+
+def _within(*numbers: int | None) -> None:
+    """Refuse numbers that no server can store: the rest of the client relies on their range."""
+    if any(number is not None and not 0 <= number <= rules.LARGEST for number in numbers):
+        raise Tampered(_UNREADABLE)
+
+
+def _document(row: Document) -> Document:
+    _within(row.version, row.created_at, row.updated_at, row.deleted_at)
+    return row
+
+
+def _vault(row: responses.Vault) -> responses.Vault:
+    _within(row.version, row.updated_at, row.documents, row.bytes)
+    return row
+
+
+def _bearer(token: str) -> None:
+    """Refuse a token that no header can carry."""
+    if not _TOKEN.fullmatch(token):
+        raise Tampered(_UNREADABLE)
+
+
+_decode_document = decoder(Document)
+_decode_documents = decoder(responses.Documents)
+_decode_results = decoder(responses.Results)
+_decode_signed_in = decoder(responses.SignedIn)
+_decode_tokens = decoder(responses.Tokens)
+_decode_vault = decoder(responses.Vault)
+_decode_vaults = decoder(responses.Vaults)
+
+
+def document(body: bytes) -> Document:
+    """One document."""
+    return _document(_decode_document(body))
+
+
+def documents(body: bytes) -> responses.Documents:
+    """A page of documents."""
+    found = _decode_documents(body)
+    for row in found.documents:
+        _document(row)
+    return found
+
+
+def vault(body: bytes) -> responses.Vault:
+    """One vault."""
+    return _vault(_decode_vault(body))
+
+
+def vaults(body: bytes) -> responses.Vaults:
+    """All vaults."""
+    found = _decode_vaults(body)
+    for row in found.vaults:
+        _vault(row)
+    return found
+
+
+def results(body: bytes) -> responses.Results:
+    """The results of a batch."""
+    found = _decode_results(body)
+    for row in found.results:
+        _document(row)
+    return found
+
+
+def signed_in(body: bytes) -> responses.SignedIn:
+    """A new session."""
+    found = _decode_signed_in(body)
+    _bearer(found.access_token)
+    return found
+
+
+def tokens(body: bytes) -> responses.Tokens:
+    """The tokens that replace expired ones."""
+    found = _decode_tokens(body)
+    _bearer(found.access_token)
+    return found
+
+
+def ignored(body: bytes) -> Any:
+    """A response whose body is not used."""
+    return body
+
+
+derivation = decoder(responses.Derivation)
+keyring = decoder(responses.Keyring)
+health = decoder(responses.Health)
+new_key = decoder(responses.NewApiKey)
+keys = decoder(responses.ApiKeys)
+sessions = decoder(responses.Sessions)
