@@ -86,7 +86,7 @@ class Entry:
         self.collection = collection
         self.base: Json | None = None  # as the server last showed it
         self.sent: Op | None = None  # sent, and not yet answered: never changed
-        self.wish: Marks | None = None  # what it shall say
+        self.pending: Marks | None = None  # what it shall say
         self.unwanted = False  # it shall be deleted
         self.doubt = False  # what was sent met something unexpected: look before anything else
         self.gone: Marks | None = None  # what it said when it was deleted, in a lineage that is no more
@@ -94,14 +94,14 @@ class Entry:
     @property
     def busy(self) -> bool:
         """Whether there is something to push."""
-        return self.sent is not None or self.wish is not None or self.unwanted
+        return self.sent is not None or self.pending is not None or self.unwanted
 
     @property
     def view(self) -> Marks | None:
         """What the user sees; None if the document is deleted."""
-        if self.unwanted or (self.sent is not None and self.sent.kind == "delete" and self.wish is None):
+        if self.unwanted or (self.sent is not None and self.sent.kind == "delete" and self.pending is None):
             return None
-        parts = [marks for marks in (self.wish, None if self.sent is None else self.sent.marks) if marks is not None]
+        parts = [marks for marks in (self.pending, None if self.sent is None else self.sent.marks) if marks is not None]
         if self.base is not None and (parts or self.base["deletedAt"] is None):
             parts.append(opened(self.base["data"]))
         return frozenset().union(*parts) if parts else None
@@ -109,7 +109,7 @@ class Entry:
     @property
     def held(self) -> Marks:
         """Everything that the device has of it, whether the user sees it or not."""
-        parts = [marks for marks in (self.wish, None if self.sent is None else self.sent.marks) if marks is not None]
+        parts = [marks for marks in (self.pending, None if self.sent is None else self.sent.marks) if marks is not None]
         return frozenset().union(*parts, opened(self.base["data"]) if self.base is not None else ())
 
     def learn(self, current: Json) -> None:
@@ -124,11 +124,11 @@ class Entry:
             self.unwanted = True  # a restore brought it back, as it was when it was deleted
 
     def demote(self) -> None:
-        """The lineage is another: what was believed to be stored is only a wish now."""
+        """The epoch is another: what was believed to be stored is only pending now."""
         view = self.view
         if view is None and self.base is not None and not purged(self.base):
             self.gone = opened(self.base["data"])
-        self.base, self.sent, self.wish = None, None, view
+        self.base, self.sent, self.pending = None, None, view
         self.unwanted = self.doubt = False
 
     def confirm(self, stored: Json) -> None:
@@ -138,8 +138,8 @@ class Entry:
             stored = {**stored, "data": self.base["data"], "hmac": self.base["hmac"]}
         if self.base is None or stored["version"] >= self.base["version"]:
             self.base = stored
-        if self.wish is not None:
-            self.wish |= opened(self.base["data"])
+        if self.pending is not None:
+            self.pending |= opened(self.base["data"])
 
     def resolve(self, current: Json) -> None:
         """What was sent met this: find out what is left to say."""
@@ -151,15 +151,15 @@ class Entry:
         if self.unwanted:  # the user deleted what was sent
             self._rebase(self.base)
         elif sent.marks is not None and not own:
-            self.wish = sent.marks | (self.wish or frozenset())
+            self.pending = sent.marks | (self.pending or frozenset())
             self._rebase(self.base)
 
     def _rebase(self, current: Json) -> None:
         """Put the user's change upon a state that the user had not seen."""
         self.unwanted = False  # gone already, or changed by somebody who did not know: the change stays
-        if self.wish is not None:
+        if self.pending is not None:
             there = opened(current["data"])
-            self.wish = None if self.wish <= there else self.wish | there
+            self.pending = None if self.pending <= there else self.pending | there
 
     def next_op(self, uid: str) -> Op | None:
         """What is to be sent now; from here on it is frozen."""
@@ -167,8 +167,8 @@ class Entry:
             self.unwanted = False
             if self.base is not None and self.base["deletedAt"] is None:
                 self.sent = Op("delete", self.vault, uid, {"version": self.base["version"]})
-        elif self.sent is None and self.wish is not None:
-            data, self.wish = sealed(self.wish), None
+        elif self.sent is None and self.pending is not None:
+            data, self.pending = sealed(self.pending), None
             body = {"data": data, "hmac": f"mac of {data[-12:]}"}
             if self.base is None:
                 self.sent = Op("create", self.vault, uid, {**body, "uid": uid, "collection": self.collection})
@@ -227,20 +227,20 @@ class Device:
     def write(self, vault: str, collection: str, uid: str, mark: str) -> None:
         """Begin a document."""
         entry = self.entries[uid] = Entry(vault, collection)
-        entry.wish = frozenset({mark})
+        entry.pending = frozenset({mark})
 
     def edit(self, uid: str, mark: str) -> None:
         """Add to a document."""
         entry = self.entries[uid]
         assert entry.view is not None
-        entry.wish = entry.view | {mark}
+        entry.pending = entry.view | {mark}
 
     def delete(self, uid: str) -> Marks:
         """Delete a document; what it said to the user who deletes it."""
         entry = self.entries[uid]
         seen = entry.view
         assert seen is not None
-        entry.wish, entry.unwanted = None, True
+        entry.pending, entry.unwanted = None, True
         if entry.base is None and entry.sent is None:
             del self.entries[uid]  # nobody else ever heard of it
         return seen
@@ -255,11 +255,11 @@ class Device:
     def _moved(self, uid: str) -> str:
         """The uid under which a document goes on; another one, if its own has only an empty tombstone."""
         entry = self.entries[uid]
-        if entry.wish is None or entry.sent is not None or entry.base is None or not purged(entry.base):
+        if entry.pending is None or entry.sent is not None or entry.base is None or not purged(entry.base):
             return uid
-        new = self.fresh(uid, entry.wish)
+        new = self.fresh(uid, entry.pending)
         self.entries[new] = Entry(entry.vault, entry.collection)
-        self.entries[new].wish, entry.wish = entry.wish, None
+        self.entries[new].pending, entry.pending = entry.pending, None
         return new
 
     @_watched
@@ -344,7 +344,7 @@ class Device:
         return False
 
     def _reconcile(self) -> None:
-        """Begin anew with everything that is here as a wish, and hear of every document, deleted ones included."""
+        """Start again with all local content pending, and list every document, deleted ones included."""
         for entry in self.entries.values():
             entry.demote()
         for following in self.vaults.values():
