@@ -411,7 +411,7 @@ def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     assert [name for name in coded(told["Refusals"]) if name in codes] == [kind.code for kind in endpoint.refusals]
     assert told["Answer"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")
     named = set(coded(told["Answer"]))
-    named |= fields_of(wire.Vault) if "the vault" in told["Answer"] else set()
+    named |= fields_of(wire.responses.Vault) if "the vault" in told["Answer"] else set()
     named |= fields_of(Document) if re.search("the (document|tombstone)", told["Answer"]) else set()
     assert fields_of(endpoint.response_type) <= named
 
@@ -422,7 +422,7 @@ def test_the_reference_has_every_error() -> None:
     assert table == {kind.code: status for kind, status in STATUS.items()}
 
 
-@pytest.mark.parametrize(("section", "kind"), [("Vaults", wire.Vault), ("Documents", Document)])
+@pytest.mark.parametrize(("section", "kind"), [("Vaults", wire.responses.Vault), ("Documents", Document)])
 def test_the_reference_shows_whole_objects(section: str, kind: type[msgspec.Struct]) -> None:
     """The example of a vault and of a document has every field, in the order of the answers."""
     language, body = fences(sections(text_of("docs/api.md"), 2)[section])[0]
@@ -435,13 +435,13 @@ def test_the_reference_shows_every_event() -> None:
     part = sections(text_of("docs/api.md"), 2)["Events"]
     table = {cells[0].strip("`"): set(coded(cells[1])) for cells in rows(part) if len(cells) == 3}
     assert table == {
-        "ready": fields_of(wire.Ready),
-        "document": fields_of(wire.DocumentChanged),
-        "vault": fields_of(wire.VaultChanged),
-        "end": fields_of(wire.Ended),
+        "ready": fields_of(wire.events.Ready),
+        "document": fields_of(wire.events.DocumentChanged),
+        "vault": fields_of(wire.events.VaultChanged),
+        "end": fields_of(wire.events.Ended),
     }
     reasons = [reason for cells in rows(part) if len(cells) == 2 for reason in coded(cells[0])]
-    assert sorted(reasons) == sorted(reason.value for reason in wire.Ending)
+    assert sorted(reasons) == sorted(reason.value for reason in wire.events.Ending)
 
 
 def tree(drawing: str) -> set[str]:

@@ -14,12 +14,12 @@ from strongroom.errors import Invalid
 
 BODIES = [
     kind
-    for kind in vars(wire).values()
-    if isinstance(kind, type) and issubclass(kind, wire.Body) and kind is not wire.Body
+    for kind in (*vars(wire.requests).values(), wire.export_lines.Header, wire.export_lines.Trailer)
+    if isinstance(kind, type) and issubclass(kind, wire.requests.Body) and kind is not wire.requests.Body
 ]
 
 
-def fields_of(kind: type[wire.Body], body: bytes) -> dict[str, str]:
+def fields_of(kind: type[wire.requests.Body], body: bytes) -> dict[str, str]:
     with pytest.raises(Invalid) as refused:
         wire.decode(kind, body)
     assert refused.value.details is not None
@@ -29,9 +29,9 @@ def fields_of(kind: type[wire.Body], body: bytes) -> dict[str, str]:
 
 def test_all_bad_fields_at_once() -> None:
     """A person mends a form once, not field by field."""
-    fields = fields_of(wire.Register, b'{"email": "nobody", "password": 5}')
+    fields = fields_of(wire.requests.Register, b'{"email": "nobody", "password": 5}')
     assert set(fields) == {"email", "password"}
-    assert set(fields_of(wire.CreateDocument, b'{"data": "{}", "uid": "x"}')) == {"collection", "data", "uid"}
+    assert set(fields_of(wire.requests.CreateDocument, b'{"data": "{}", "uid": "x"}')) == {"collection", "data", "uid"}
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_all_bad_fields_at_once() -> None:
 )
 def test_what_breaks_parsers_is_refused(body: bytes) -> None:
     """Whatever comes, it is a refusal and not a fault."""
-    assert fields_of(wire.CreateVault, body)
+    assert fields_of(wire.requests.CreateVault, body)
 
 
 def test_the_last_of_two_equal_keys_counts() -> None:
     """As decided, and as most parsers have it."""
-    assert wire.decode(wire.CreateVault, b'{"name": "a", "name": "b"}').name == "b"
+    assert wire.decode(wire.requests.CreateVault, b'{"name": "a", "name": "b"}').name == "b"
 
 
 def test_unknown_fields_are_ignored_and_null_is_absent() -> None:
     """A newer client may say more than we know."""
-    vault = wire.decode(wire.CreateVault, b'{"name": "a", "colour": {"deep": [1]}, "uid": null, "data": null}')
+    vault = wire.decode(wire.requests.CreateVault, b'{"name": "a", "colour": {"deep": [1]}, "uid": null, "data": null}')
     assert (vault.name, vault.uid, vault.data) == ("a", None, None)
 
 
@@ -75,7 +75,7 @@ def test_unknown_fields_are_ignored_and_null_is_absent() -> None:
 )
 def test_a_blob_is_whole(body: bytes, field: str) -> None:
     """Data and salt come together or not at all."""
-    assert set(fields_of(wire.CreateVault, body)) == {field}
+    assert set(fields_of(wire.requests.CreateVault, body)) == {field}
 
 
 @pytest.mark.parametrize(("number", "good"), [(2**63 - 1, True), (-(2**63), True), (2**63, False), (10**40, False)])
@@ -83,13 +83,13 @@ def test_integers_fit_the_store(number: int, *, good: bool) -> None:
     """What no engine can store is refused at the door."""
     body = msgspec.json.encode({"data": "AA", "version": number})
     if good:
-        assert wire.decode(wire.PutDocument, body).version == number
+        assert wire.decode(wire.requests.PutDocument, body).version == number
     else:
-        assert set(fields_of(wire.PutDocument, body)) == {"version"}
+        assert set(fields_of(wire.requests.PutDocument, body)) == {"version"}
 
 
 @pytest.mark.parametrize("kind", BODIES)
-def test_no_body_shows_what_it_holds(kind: type[wire.Body]) -> None:
+def test_no_body_shows_what_it_holds(kind: type[wire.requests.Body]) -> None:
     """Bodies hold passwords, tokens and ciphertext: a repr in a log must show none of it."""
     values = {field.name: "canary" for field in msgspec.structs.fields(kind)}
     assert "canary" not in repr(kind(**values))
@@ -104,7 +104,7 @@ NAMES = sorted({field.encode_name for kind in BODIES for field in msgspec.struct
 
 
 @given(st.sampled_from(BODIES), st.dictionaries(st.sampled_from(NAMES) | st.text(), JSON, max_size=6))
-def test_any_object_is_read_or_refused(kind: type[wire.Body], value: dict[str, Any]) -> None:
+def test_any_object_is_read_or_refused(kind: type[wire.requests.Body], value: dict[str, Any]) -> None:
     """There is no third way."""
     try:
         body = msgspec.json.encode(value)
@@ -118,7 +118,7 @@ def test_any_object_is_read_or_refused(kind: type[wire.Body], value: dict[str, A
 
 
 @given(st.sampled_from(BODIES), st.binary())
-def test_any_bytes_are_read_or_refused(kind: type[wire.Body], body: bytes) -> None:
+def test_any_bytes_are_read_or_refused(kind: type[wire.requests.Body], body: bytes) -> None:
     """Nor for bytes that are not JSON at all."""
     try:
         assert isinstance(wire.decode(kind, body), kind)
@@ -129,21 +129,24 @@ def test_any_bytes_are_read_or_refused(kind: type[wire.Body], body: bytes) -> No
 def test_a_descriptor_with_a_key_given_twice() -> None:
     """The last counts there too, whatever the first was."""
     body = b'{"email": "a@example.com", "password": "12345678", "kdf": {"salt": [], "salt": "AAAA"}}'
-    assert wire.decode(wire.Register, body).kdf == {"salt": "AAAA"}
+    assert wire.decode(wire.requests.Register, body).kdf == {"salt": "AAAA"}
 
 
 def test_a_body_is_read_in_steps_as_it_is_at_once() -> None:
     """What the steps come to is what `decode` gives, for good and for bad."""
     operations = b",".join([b'{"op":"create","collection":"c","data":"AAAA","data":%s}'] * 1_000)
     good, bad = operations.replace(b"%s", b'"BBBB"'), operations.replace(b"%s", b'"{"')
-    steps, number = wire.decode_in_steps(wire.Batch, b'{"operations":[%s],"more":[%s0]}' % (good, b"0," * 9_000)), 0
+    steps, number = (
+        wire.decode_in_steps(wire.requests.Batch, b'{"operations":[%s],"more":[%s0]}' % (good, b"0," * 9_000)),
+        0,
+    )
     while True:
         try:
             next(steps)
             number += 1
         except StopIteration as done:
-            assert done.value == wire.decode(wire.Batch, b'{"operations":[%s]}' % good)
+            assert done.value == wire.decode(wire.requests.Batch, b'{"operations":[%s]}' % good)
             break
     assert number > 10
     with pytest.raises(Invalid):
-        list(wire.decode_in_steps(wire.Batch, b'{"operations":[%s]}' % bad))
+        list(wire.decode_in_steps(wire.requests.Batch, b'{"operations":[%s]}' % bad))

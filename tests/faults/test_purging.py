@@ -30,9 +30,11 @@ async def throw(tx: Tx, actor: Actor, vault: str, sizes: list[int]) -> None:
     """Documents that were replaced once and then deleted, of these sizes."""
     for size in sizes:
         uid = str(uuid.uuid4())
-        created = wire.CreateDocument(collection="c", data="A" * size, uid=uid)
+        created = wire.requests.CreateDocument(collection="c", data="A" * size, uid=uid)
         await documents.create(tx, actor, AccountLimits(), vault, created)
-        await documents.put(tx, actor, AccountLimits(), vault, uid, wire.PutDocument(data="B" * size), Expected((1,)))
+        await documents.put(
+            tx, actor, AccountLimits(), vault, uid, wire.requests.PutDocument(data="B" * size), Expected((1,))
+        )
         await documents.delete(tx, actor, AccountLimits(), vault, uid, None)
 
 

@@ -12,11 +12,11 @@ from strongroom import wire
 from strongroom.wire import export_lines
 
 Made = Callable[[], bytes]  # makes a body: most are large, and few are needed at a time
-_KINDS = (kind for module in (wire, export_lines) for kind in vars(module).values() if isinstance(kind, type))
-BODIES: list[type[wire.Body]] = [
+_KINDS = (kind for module in (wire.requests, export_lines) for kind in vars(module).values() if isinstance(kind, type))
+BODIES: list[type[wire.requests.Body]] = [
     kind
     for kind in dict.fromkeys(_KINDS)
-    if issubclass(kind, wire.Body) and kind is not wire.Body and kind.__name__[0] != "_"
+    if issubclass(kind, wire.requests.Body) and kind is not wire.requests.Body and kind.__name__[0] != "_"
 ]
 
 # A value of about this many bytes: what a reader might build, count, compare or convert for a long time.
@@ -56,7 +56,7 @@ def value(piece: str, size: int) -> bytes:
     return head + middle * max(1, (size - len(head) - len(tail)) // len(middle)) + tail
 
 
-def bodies(kind: type[wire.Body], size: int) -> Iterator[tuple[str, Made]]:
+def bodies(kind: type[wire.requests.Body], size: int) -> Iterator[tuple[str, Made]]:
     """Hostile bodies of about this size: in each known field, in an unknown one, repeated, and all around."""
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for piece in _PIECES:

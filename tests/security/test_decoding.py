@@ -24,7 +24,7 @@ on_one_engine = pytest.mark.parametrize("where", ["sqlite"], indirect=True)  # b
 SMALLER = 8  # every kind is tried with bodies of this part of the size, in this part of the time
 
 
-def cost(kind: type[wire.Body], body: bytes) -> tuple[float, int]:
+def cost(kind: type[wire.requests.Body], body: bytes) -> tuple[float, int]:
     """Seconds of processor time to read a body or refuse it, and how many faults were told."""
     began = time.process_time()
     told = 0
@@ -38,7 +38,7 @@ def cost(kind: type[wire.Body], body: bytes) -> tuple[float, int]:
 Hostile = Iterator[tuple[str, hostile_bodies.Made]]
 
 
-def within(kind: type[wire.Body], hostile: Hostile, seconds: float, shift: int = 0) -> None:
+def within(kind: type[wire.requests.Body], hostile: Hostile, seconds: float, shift: int = 0) -> None:
     """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb.
 
     In `make test` it is a quarter of the bodies, another one each day; another kind has another quarter.
@@ -55,13 +55,13 @@ def within(kind: type[wire.Body], hostile: Hostile, seconds: float, shift: int =
 
 
 @pytest.mark.parametrize("kind", hostile_bodies.BODIES, ids=lambda kind: kind.__name__)
-def test_no_kind_of_body_takes_long(kind: type[wire.Body]) -> None:
+def test_no_kind_of_body_takes_long(kind: type[wire.requests.Body]) -> None:
     """For every kind of body and every field of it, the costliest nonsense is read or refused quickly."""
     within(kind, hostile_bodies.bodies(kind, LARGEST // SMALLER), SECONDS / SMALLER)
 
 
-@pytest.mark.parametrize("kind", [wire.Batch, wire.CreateApiKey], ids=lambda kind: kind.__name__)
-def test_no_body_of_the_largest_size_takes_long(kind: type[wire.Body]) -> None:
+@pytest.mark.parametrize("kind", [wire.requests.Batch, wire.requests.CreateApiKey], ids=lambda kind: kind.__name__)
+def test_no_body_of_the_largest_size_takes_long(kind: type[wire.requests.Body]) -> None:
     """The kinds that hold lists, at the size that is taken by default; in `make test`, a third of both."""
     other = 2  # bodies than those of the test above, on the same day
     within(kind, hostile_bodies.bodies(kind, LARGE), SECONDS * LARGE / LARGEST, other)
@@ -69,7 +69,7 @@ def test_no_body_of_the_largest_size_takes_long(kind: type[wire.Body]) -> None:
 
 def test_no_batch_of_a_thousand_takes_long() -> None:
     """As many operations as there may be, each with nonsense in it."""
-    within(wire.Batch, hostile_bodies.batches(LARGE), SECONDS * LARGE / LARGEST)
+    within(wire.requests.Batch, hostile_bodies.batches(LARGE), SECONDS * LARGE / LARGEST)
 
 
 def test_the_time_grows_with_the_size_and_no_faster() -> None:
@@ -81,8 +81,8 @@ def test_the_time_grows_with_the_size_and_no_faster() -> None:
         )
         short, long = [], []
         for _ in range(3):  # other work may disturb: the best of each counts
-            short.append(cost(wire.Batch, small)[0])
-            long.append(cost(wire.Batch, large)[0])
+            short.append(cost(wire.requests.Batch, small)[0])
+            long.append(cost(wire.requests.Batch, large)[0])
             if min(long) <= 8 * min(short) + 0.02:
                 break
         assert min(long) <= 8 * min(short) + 0.02, (name, short, long)
@@ -156,12 +156,12 @@ def test_a_text_may_hold_anything() -> None:
     """Commas, brackets and escapes within a text are no structure: a blob of them is taken."""
     for piece in ("text with commas", "escaped quotes", "escapes", "mixed widths"):
         data = hostile_bodies.value(piece, LARGEST)
-        vault = wire.decode(wire.CreateVault, b'{"name":"v","salt":"","data":%s}' % data)
+        vault = wire.decode(wire.requests.CreateVault, b'{"name":"v","salt":"","data":%s}' % data)
         assert vault.data
     hmacs = b",".join([b'{"op":"create","collection":"c","data":"AAAA","hmac":"%s"}' % (b"," * 1_000)] * 1_000)
-    batch = wire.decode(wire.Batch, b'{"operations":[%s]}' % hmacs)
+    batch = wire.decode(wire.requests.Batch, b'{"operations":[%s]}' % hmacs)
     assert len(batch.operations) == 1_000
-    assert {type(operation) for operation in batch.operations} == {wire.CreateOperation}
+    assert {type(operation) for operation in batch.operations} == {wire.requests.CreateOperation}
 
 
 def test_of_a_key_given_twice_the_last_counts_wherever_it_is() -> None:
@@ -173,5 +173,5 @@ def test_of_a_key_given_twice_the_last_counts_wherever_it_is() -> None:
             + more
             + b"}"
         )
-        (operation,) = wire.decode(wire.Batch, body).operations
-        assert operation == wire.CreateOperation("c", "AAAA")
+        (operation,) = wire.decode(wire.requests.Batch, body).operations
+        assert operation == wire.requests.CreateOperation("c", "AAAA")

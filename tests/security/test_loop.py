@@ -203,10 +203,10 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
     nonsense = {
         batch: {
             **dict(hostile_bodies.batches(5 * MIB)),
-            **dict(hostile_bodies.bodies(wire.Batch, 5 * MIB)),
+            **dict(hostile_bodies.bodies(wire.requests.Batch, 5 * MIB)),
         },
-        "/auth/api-keys": dict(hostile_bodies.bodies(wire.CreateApiKey, 5 * MIB)),
-        document: dict(hostile_bodies.bodies(wire.CreateDocument, 5 * MIB)),
+        "/auth/api-keys": dict(hostile_bodies.bodies(wire.requests.CreateApiKey, 5 * MIB)),
+        document: dict(hostile_bodies.bodies(wire.requests.CreateDocument, 5 * MIB)),
     }
     for path, name in (
         (batch, "operations: list of creates"),

@@ -189,7 +189,7 @@ async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable
     db, origin = open_db(), Origin("192.0.2.1", "tests")
     try:
         await db.write(store.accounts.insert, "u", "e@x", "new hash")
-        wanted = wire.PutKeyring(keyring="QQ==", version=0, kdf={"salt": "x"}, current_password=PASSWORD)
+        wanted = wire.requests.PutKeyring(keyring="QQ==", version=0, kdf={"salt": "x"}, current_password=PASSWORD)
         for checked in ("old hash", None):
             with pytest.raises(InvalidCredentials):
                 await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), checked, origin)

@@ -44,7 +44,7 @@ def test_every_error_code_is_described() -> None:
 def test_examples_are_what_they_are_examples_of(kind: type) -> None:
     """Requests go through the very reader that serves; answers through their struct."""
     example = msgspec.json.encode(examples.OF[kind])
-    if issubclass(kind, wire.Body):
+    if issubclass(kind, wire.requests.Body):
         wire.decode(kind, example)
     else:
         msgspec.json.decode(example, type=kind)

@@ -170,16 +170,18 @@ async def test_the_trash_is_a_list_like_any_other(house: Open) -> None:
 async def fill(tx: Tx, actor: Actor, uids: list[str], size: int) -> None:
     """Documents that were replaced once and then deleted."""
     for uid in uids:
-        wanted = wire.CreateDocument(collection="c", data="A" * size, uid=uid)
+        wanted = wire.requests.CreateDocument(collection="c", data="A" * size, uid=uid)
         await documents.create(tx, actor, AccountLimits(), "v", wanted)
-        await documents.put(tx, actor, AccountLimits(), "v", uid, wire.PutDocument(data="B" * size), Expected((1,)))
+        await documents.put(
+            tx, actor, AccountLimits(), "v", uid, wire.requests.PutDocument(data="B" * size), Expected((1,))
+        )
         await documents.delete(tx, actor, AccountLimits(), "v", uid, None)
 
 
 async def settle_in(db: Any, user_id: str) -> Actor:
     """An account with a vault."""
     await db.write(store.accounts.insert, user_id, f"{user_id}@x", "hash")
-    await db.write(vaults.create, Actor(user_id), AccountLimits(), wire.CreateVault(name="v", uid="v"))
+    await db.write(vaults.create, Actor(user_id), AccountLimits(), wire.requests.CreateVault(name="v", uid="v"))
     return Actor(user_id)
 
 
@@ -242,7 +244,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     holds, go = asyncio.Event(), asyncio.Event()
 
     async def revive(tx: Tx) -> None:
-        await documents.put(tx, actor, AccountLimits(), "v", "d", wire.PutDocument(data="CC"), Expected((3,)))
+        await documents.put(tx, actor, AccountLimits(), "v", "d", wire.requests.PutDocument(data="CC"), Expected((3,)))
         holds.set()
         await go.wait()
 

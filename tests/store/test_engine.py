@@ -26,7 +26,9 @@ async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
 
 
 async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
-    await db.write(vaults.create, Actor(user_id), AccountLimits(), wire.CreateVault(name=f"name {uid}", uid=uid))
+    await db.write(
+        vaults.create, Actor(user_id), AccountLimits(), wire.requests.CreateVault(name=f"name {uid}", uid=uid)
+    )
 
 
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
@@ -37,7 +39,7 @@ async def advance(tx: Tx, vault_uid: str = "v") -> int:
 
 
 async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault_uid: str = "v") -> Document:
-    wanted = wire.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
+    wanted = wire.requests.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
     made, new = await documents.create(tx, Actor("u"), AccountLimits(), vault_uid, wanted)
     assert new
     return made
@@ -217,7 +219,7 @@ async def test_refusals_among_writes_of_one_account_touch_nobody_else(open_db: O
     await db.write(add, "taken")
 
     async def create(actor: Actor, uid: str) -> Any:
-        wanted = wire.CreateDocument(collection="c", data="AA" if uid != "taken" else "BB", uid=uid)
+        wanted = wire.requests.CreateDocument(collection="c", data="AA" if uid != "taken" else "BB", uid=uid)
         return await db.write(documents.create, actor, AccountLimits(), "v", wanted)
 
     uids = ["taken" if n % 7 == 3 else f"n{n // 2 * 2 if n % 5 == 0 else n}" for n in range(60)]
@@ -239,7 +241,7 @@ async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
         await vault(db)
         server.crash()
         began = asyncio.get_running_loop().time()
-        wanted = [wire.CreateDocument(collection="c", data="AA") for _ in range(200)]
+        wanted = [wire.requests.CreateDocument(collection="c", data="AA") for _ in range(200)]
         outcomes = await asyncio.gather(
             *(db.write(documents.create, Actor("u"), AccountLimits(), "v", one) for one in wanted),
             return_exceptions=True,

@@ -13,7 +13,7 @@ from strongroom import create_server, identifiers
 from strongroom.actions import accounts
 from strongroom.model import Origin
 from strongroom.store.postgres.pool import place
-from strongroom.wire import Register
+from strongroom.wire.requests import Register
 from tests.conftest import SECRET, Clock
 from tests.moving import alter
 from tests.postgres import postgres

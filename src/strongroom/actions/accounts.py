@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from strongroom.credentials import Pair
     from strongroom.model import Actor, Login, Origin, Usage, User
     from strongroom.store import Tx
-    from strongroom.wire import ChangePassword, Register
+    from strongroom.wire.requests import ChangePassword, Register
 
 
 async def require_free(tx: Tx, email: str) -> None:

@@ -9,14 +9,14 @@ from strongroom.actions import document_operations
 from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Refusal, UidTaken
 from strongroom.model import Document, Expected, Permission
-from strongroom.wire import CreateOperation, DeleteOperation, PutOperation
+from strongroom.wire.requests import CreateOperation, DeleteOperation, PutOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from strongroom.model import AccountLimits, Actor
     from strongroom.store import Tx
-    from strongroom.wire import Operation
+    from strongroom.wire.requests import Operation
 
 
 def _admit(actor: Actor, wanted: Sequence[Operation]) -> None:

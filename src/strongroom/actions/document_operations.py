@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from strongroom.actions.account_write import AccountWrite
     from strongroom.model import Expected, Head
-    from strongroom.wire import CreateDocument, PutDocument
+    from strongroom.wire.requests import CreateDocument, PutDocument
 
 
 async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDocument]) -> list[Document | UidTaken]:

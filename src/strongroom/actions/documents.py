@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strongroom.model import AccountLimits, Actor, Document, Expected, Head
     from strongroom.store import Tx
     from strongroom.store.queries.vaults import Span
-    from strongroom.wire import CreateDocument, PutDocument
+    from strongroom.wire.requests import CreateDocument, PutDocument
 
 
 class Changes(Struct, frozen=True):

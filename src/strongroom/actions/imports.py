@@ -15,13 +15,13 @@ from strongroom.actions.account_write import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
 from strongroom.model import KEPT_ROW, EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
 from strongroom.store import RollbackWith
-from strongroom.wire import bad_line
+from strongroom.wire.export_lines import bad_line
 
 if TYPE_CHECKING:
     from strongroom.model import AccountLimits, Actor, Mark, Origin
     from strongroom.store import Tx
     from strongroom.store.queries.imports import Import
-    from strongroom.wire import Header, Kept
+    from strongroom.wire.export_lines import Header, Kept
 
 EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
 _CLASH: Final[dict[type[Kept], dict[str, str]]] = {

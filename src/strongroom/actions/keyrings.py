@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from strongroom.descriptors import Kdf
     from strongroom.model import Actor, Origin
     from strongroom.store import Tx
-    from strongroom.wire import ChangePassword, PutKeyring
+    from strongroom.wire.requests import ChangePassword, PutKeyring
 
 
 async def ask(tx: Tx, address: str, account: str, email: str) -> str | None:

@@ -12,7 +12,7 @@ from strongroom.model import ApiKey, EventType
 if TYPE_CHECKING:
     from strongroom.model import Actor, Origin
     from strongroom.store import Tx
-    from strongroom.wire import CreateApiKey
+    from strongroom.wire.requests import CreateApiKey
 
 
 async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, origin: Origin) -> ApiKey:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from strongroom.model import AccountLimits, Actor, Expected, Vault
     from strongroom.store import Tx
-    from strongroom.wire import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
+    from strongroom.wire.requests import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
 
     AnyCreate: TypeAlias = CreateVault | CreateContainer | CreateBlob
     AnyPut: TypeAlias = PutVault | RenameVault | PutBlob

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Steps
     from strongroom.client.replica.async_replica import AsyncReplica
     from strongroom.model import ApiKey, User
-    from strongroom.wire import ListedSession
+    from strongroom.wire.responses import ListedSession
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Steps
     from strongroom.client.replica.replica import Replica
     from strongroom.model import ApiKey, User
-    from strongroom.wire import ListedSession
+    from strongroom.wire.responses import ListedSession
 
 T = TypeVar("T")
 

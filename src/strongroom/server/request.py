@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
     from strongroom.store.session_check import SessionCheck
 
-B = TypeVar("B", bound=wire.Body)
+B = TypeVar("B", bound=wire.requests.Body)
 R = TypeVar("R")
 P = ParamSpec("P")
 
@@ -304,7 +304,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     access: Access = Access.ANY
     permission: Permission | None = None
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
-    takes: type[wire.Body] | None = None
+    takes: type[wire.requests.Body] | None = None
     body_bytes: int | None = None  # a limit of its own for the body
     reads: str = ""  # the media type of a body that is read as it arrives
     response_type: type[Struct] | None = None

@@ -193,5 +193,5 @@ def refusal_response(refusal: Refusal, request_id: str) -> Response:
         headers.append((b"allow", ", ".join(refusal.allowed).encode()))
     elif isinstance(refusal, errors.Later):
         headers.append((b"retry-after", b"%d" % refusal.retry_after))
-    fault = wire.Fault(refusal.code, refusal.message, request_id, refusal.details)
-    return Response(wire.encode(wire.Failure(fault)), status, headers=headers)
+    fault = wire.responses.Fault(refusal.code, refusal.message, request_id, refusal.details)
+    return Response(wire.encode(wire.responses.Failure(fault)), status, headers=headers)

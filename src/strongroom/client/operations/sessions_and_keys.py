@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.model import ApiKey
-    from strongroom.wire import ListedSession
+    from strongroom.wire.responses import ListedSession
 
 _NO_KEY: Final = "The server gave an API key that no token can carry."
 _NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."

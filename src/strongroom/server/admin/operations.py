@@ -45,7 +45,7 @@ class NoSuch(Exception):  # noqa: N818 - said to the operator in one sentence
 def add_user(settings: Settings, email: str, password: str) -> str:
     """Add an account; its id. Refused as a registration would be."""
     _existing(settings)  # before a password is hashed
-    wanted = wire.decode(wire.Register, msgspec.json.encode({"email": email, "password": password}))
+    wanted = wire.decode(wire.requests.Register, msgspec.json.encode({"email": email, "password": password}))
     user_id = identifiers.new_uid(_clock())
     password_hash = credentials.hash_password(wanted.password)
 

@@ -49,7 +49,7 @@ class ApiDescription:
             for kind in (endpoint.takes, endpoint.response_type, *endpoint.streams)
             if kind is not None
         ]
-        _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.Failure], ref_template=_REF)
+        _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.responses.Failure], ref_template=_REF)
         paths: dict[str, dict[str, Any]] = {}
         for endpoint in self._endpoints:
             path = endpoint.path.replace("*}", "}")
@@ -171,7 +171,7 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
 
 def _json(kind: type[Any], variant: Variant) -> dict[str, Any]:
     example = examples.OF[kind]
-    if kind in {wire.Vault, wire.Vaults} and variant is Variant.DOCUMENT:
+    if kind in {wire.responses.Vault, wire.responses.Vaults} and variant is Variant.DOCUMENT:
         example = examples.without_blob(example)
     return {"application/json": {"schema": {"$ref": _REF.format(name=kind.__name__)}, "example": example}}
 

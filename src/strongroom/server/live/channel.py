@@ -12,7 +12,7 @@ from strongroom.errors import Refusal
 from strongroom.server.live.change_source import TooFar
 from strongroom.server.live.sse import framed
 from strongroom.server.timeouts import timeout
-from strongroom.wire import Ending
+from strongroom.wire.events import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom.errors import Refusal
 from strongroom.server.live import sse
 from strongroom.server.live.change_source import TooFar
-from strongroom.wire import Ending
+from strongroom.wire.events import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

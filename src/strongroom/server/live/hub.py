@@ -15,7 +15,7 @@ from strongroom.server.live.channel import Channel
 from strongroom.server.live.follower import Follower
 from strongroom.server.live.stream import Stream
 from strongroom.server.live.waiter import Waiter
-from strongroom.wire import Ending
+from strongroom.wire.events import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator

@@ -17,31 +17,31 @@ RETRY_MS: Final = 2_000  # how long a client is to wait before it comes again
 
 def ready(cursor: int, epoch: str) -> bytes:
     """The first event: a client that is cut off right after it comes back to this very place."""
-    data = wire.encode(wire.Ready(cursor, epoch))
+    data = wire.encode(wire.events.Ready(cursor, epoch))
     return b": strongroom\nretry: %d\n\nid: %d\nevent: ready\ndata: %s\n\n" % (RETRY_MS, cursor, data)
 
 
 def of(change: Change) -> bytes:
     """One change."""
-    shown: wire.DocumentChanged | wire.VaultChanged
+    shown: wire.events.DocumentChanged | wire.events.VaultChanged
     if change.kind:
         kind, shown = (
             b"vault",
-            wire.VaultChanged(change.vault_uid, change.kind, change.name, change.version, change.updated_at),
+            wire.events.VaultChanged(change.vault_uid, change.kind, change.name, change.version, change.updated_at),
         )
     else:
         kind, shown = (
             b"document",
-            wire.DocumentChanged(
+            wire.events.DocumentChanged(
                 change.uid, change.vault_uid, change.name, change.version, change.updated_at, change.deleted_at
             ),
         )
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (change.updated_at, kind, wire.encode(shown))
 
 
-def end(reason: wire.Ending) -> bytes:
+def end(reason: wire.events.Ending) -> bytes:
     """The last event. It has no id: who comes back goes on after the last change."""
-    return b"event: end\ndata: %s\n\n" % wire.encode(wire.Ended(reason))
+    return b"event: end\ndata: %s\n\n" % wire.encode(wire.events.Ended(reason))
 
 
 def framed(changes: list[Change], view: View, made: dict[int, bytes]) -> list[Frame]:

@@ -19,7 +19,7 @@ async def register(request: Request) -> Response:
     context = request.context
     if not context.settings.signups:
         raise SignupsClosed
-    wanted = await request.read_body(wire.Register)
+    wanted = await request.read_body(wire.requests.Register)
     email = rules.normal_email(wanted.email)
     await request.write(login_throttle.admit_signup, request.counted_address, context.settings.signup_limit)
     await request.read(accounts.require_free, email)
@@ -36,7 +36,7 @@ async def register(request: Request) -> Response:
         request.origin,
         wanted,
     )
-    return json_response(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
+    return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
 
 
 async def me(request: Request) -> Response:
@@ -44,27 +44,31 @@ async def me(request: Request) -> Response:
     user, usage = await request.read(accounts.me, request.actor)
     key, about = request.actor.key, None
     if key is not None:
-        about = wire.KeyAbout(key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at)
-    limits = None if usage is None else wire.Limits(request.context.limits.documents, request.context.limits.bytes)
-    return json_response(wire.Me(user, about, usage, limits))
+        about = wire.responses.KeyAbout(
+            key.uid, key.name, key.permissions, key.vault_uids, key.collections, key.expires_at
+        )
+    limits = (
+        None if usage is None else wire.responses.Limits(request.context.limits.documents, request.context.limits.bytes)
+    )
+    return json_response(wire.responses.Me(user, about, usage, limits))
 
 
 async def change_password(request: Request) -> Response:
     """Change the password, and what is wrapped under it; every other session ends."""
-    wanted = await request.read_body(wire.ChangePassword)
+    wanted = await request.read_body(wire.requests.ChangePassword)
     async with proven(request, wanted.current_password) as checked:
         new_hash = await request.context.hash_password(wanted.new_password)
         await request.write(accounts.change_password, request.actor, checked, new_hash, request.origin, wanted)
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 async def delete(request: Request) -> Response:
     """Delete the account and everything of it, at once and for good."""
-    given = await request.read_body(wire.DeleteAccount)
+    given = await request.read_body(wire.requests.DeleteAccount)
     async with proven(request, given.password) as checked:
         await request.write_long(accounts.delete, request.actor, checked)
     await request.truncate_log()
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 async def log(request: Request) -> Response:
@@ -77,7 +81,7 @@ async def log(request: Request) -> Response:
     if before != "g" and identifiers.canonical(before) is None:
         raise Invalid({"before": "must be the id of an event"})
     found, more = await request.read(events.list_, request.actor, before.lower(), min(limit, MOST_EVENTS))
-    return json_response(wire.Events(found, more))
+    return json_response(wire.responses.Events(found, more))
 
 
 ENDPOINTS: Final = (
@@ -87,9 +91,9 @@ ENDPOINTS: Final = (
         handler=register,
         summary="Register with an email and a password",
         access=Access.PUBLIC,
-        takes=wire.Register,
+        takes=wire.requests.Register,
         body_bytes=512 * 1024,  # it carries a keyring
-        response_type=wire.SignedIn,
+        response_type=wire.responses.SignedIn,
         status=201,
         refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
     ),
@@ -98,7 +102,7 @@ ENDPOINTS: Final = (
         path="/auth/me",
         handler=me,
         summary="The current user, the API key if one is presented, and what the account uses",
-        response_type=wire.Me,
+        response_type=wire.responses.Me,
     ),
     Endpoint(
         method="DELETE",
@@ -106,8 +110,8 @@ ENDPOINTS: Final = (
         handler=delete,
         summary="Delete the account and everything of it",
         access=Access.USER,
-        takes=wire.DeleteAccount,
-        response_type=wire.Done,
+        takes=wire.requests.DeleteAccount,
+        response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
     Endpoint(
@@ -116,8 +120,8 @@ ENDPOINTS: Final = (
         handler=change_password,
         summary="Change the password; every other session ends",
         access=Access.USER,
-        takes=wire.ChangePassword,
-        response_type=wire.Done,
+        takes=wire.requests.ChangePassword,
+        response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
     ),
     Endpoint(
@@ -126,7 +130,7 @@ ENDPOINTS: Final = (
         handler=log,
         summary="The account's log, newest first",
         access=Access.USER,
-        response_type=wire.Events,
+        response_type=wire.responses.Events,
         query=(
             ("limit", "integer", "At most this many lines; 100 if absent"),
             ("before", "string", "Only lines older than the one with this id"),

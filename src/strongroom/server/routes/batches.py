@@ -16,10 +16,12 @@ SMALL: Final = 16  # operations that may share a commit with other writes; more 
 async def run(request: Request) -> Response:
     """Create, replace and delete many documents at once: all of it is done, or nothing."""
     rules.require_any(request.actor.key, Permission.WRITE, Permission.DELETE)
-    wanted = (await request.read_body(wire.Batch)).operations
+    wanted = (await request.read_body(wire.requests.Batch)).operations
     write = request.write if len(wanted) <= SMALL else request.write_long
     done = await write(batches.run, request.actor, request.context.limits, request.uid("vaultUid"), wanted)
-    return json_response(wire.Results([rules.seen_by(request.actor, *each) for each in zip(done, wanted, strict=True)]))
+    return json_response(
+        wire.responses.Results([rules.seen_by(request.actor, *each) for each in zip(done, wanted, strict=True)])
+    )
 
 
 ENDPOINTS: Final = (
@@ -29,8 +31,8 @@ ENDPOINTS: Final = (
         also=("/vault/{vaultUid}/batch",),
         handler=run,
         summary="Create, replace and delete many documents, all or nothing",
-        takes=wire.Batch,
-        response_type=wire.Results,
+        takes=wire.requests.Batch,
+        response_type=wire.responses.Results,
         refusals=(errors.VaultNotFound, errors.BatchConflict, errors.QuotaExceeded),
     ),
 )

@@ -22,7 +22,9 @@ _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
 
 
-def _response(request: Request, document: Document, status: int = 200, sent: wire.Body | None = None) -> Response:
+def _response(
+    request: Request, document: Document, status: int = 200, sent: wire.requests.Body | None = None
+) -> Response:
     etag = str(document.version)
     if request.method in {"GET", "HEAD"} and request.unchanged(etag):
         return Response(status=304, etag=etag)
@@ -31,7 +33,7 @@ def _response(request: Request, document: Document, status: int = 200, sent: wir
 
 async def create(request: Request) -> Response:
     """Add a document."""
-    wanted = await request.read_body(wire.CreateDocument)
+    wanted = await request.read_body(wire.requests.CreateDocument)
     document, new = await request.write(
         documents.create, request.actor, request.context.limits, request.uid("vaultUid"), wanted
     )
@@ -46,7 +48,7 @@ async def get(request: Request) -> Response:
 
 async def put(request: Request) -> Response:
     """Replace a document at the version that the client saw."""
-    wanted = await request.read_body(wire.PutDocument)
+    wanted = await request.read_body(wire.requests.PutDocument)
     expected = request.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw (or send If-Match)"})
@@ -64,14 +66,14 @@ async def put(request: Request) -> Response:
 
 async def delete(request: Request) -> Response:
     """Make a document a tombstone."""
-    wanted = await request.read_body(wire.DeleteDocument)
+    wanted = await request.read_body(wire.requests.DeleteDocument)
     expected = request.expected(wanted.version)
     tombstone = await request.write(
         documents.delete, request.actor, request.context.limits, request.uid("vaultUid"), request.uid("uid"), expected
     )
     tombstone = rules.seen_by(request.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
-    return json_response(wire.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
+    return json_response(wire.responses.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 
 
 async def list_(request: Request) -> Response:
@@ -144,7 +146,7 @@ def _wanted(request: Request, since: int | None = None) -> Changes:
     if "collection" in query:
         collection = query["collection"]
         if not 1 <= len(collection) <= 255 or rules.has_control(collection):
-            bad["collection"] = wire.says(wire.Name)
+            bad["collection"] = wire.says(wire.requests.Name)
     if "includeDeleted" in query:
         tombstones = {"true": True, "false": False}.get(query["includeDeleted"])
         if tombstones is None:
@@ -207,7 +209,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List documents in the order of their changes",
         permission=Permission.READ,
-        response_type=wire.Documents,
+        response_type=wire.responses.Documents,
         query=_QUERY,
         refusals=(errors.VaultNotFound,),
     ),
@@ -218,7 +220,7 @@ ENDPOINTS: Final = (
         handler=create,
         summary="Add a document",
         permission=Permission.WRITE,
-        takes=wire.CreateDocument,
+        takes=wire.requests.CreateDocument,
         response_type=Document,
         status=201,
         refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
@@ -230,7 +232,7 @@ ENDPOINTS: Final = (
         handler=sync,
         summary="The list with since (0 when absent)",
         permission=Permission.READ,
-        response_type=wire.Synced,
+        response_type=wire.responses.Synced,
         query=_QUERY,
         refusals=(errors.VaultNotFound,),
     ),
@@ -252,7 +254,7 @@ ENDPOINTS: Final = (
         handler=put,
         summary="Replace a document at the version you last saw",
         permission=Permission.WRITE,
-        takes=wire.PutDocument,
+        takes=wire.requests.PutDocument,
         response_type=Document,
         refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
         conditional=("If-Match",),
@@ -264,8 +266,8 @@ ENDPOINTS: Final = (
         handler=delete,
         summary="Delete a document; a tombstone stays",
         permission=Permission.DELETE,
-        takes=wire.DeleteDocument,
-        response_type=wire.Deleted,
+        takes=wire.requests.DeleteDocument,
+        response_type=wire.responses.Deleted,
         refusals=(*_MISSING, errors.DocumentConflict),
         conditional=("If-Match",),
     ),

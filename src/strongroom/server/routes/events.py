@@ -60,7 +60,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
         handler=account,
         summary="Follow all vaults: an event for each change",
         permission=Permission.READ,
-        streams=(wire.Ready, wire.DocumentChanged, wire.VaultChanged, wire.Ended),
+        streams=(wire.events.Ready, wire.events.DocumentChanged, wire.events.VaultChanged, wire.events.Ended),
         query=_QUERY,
         conditional=_HEADERS,
     )
@@ -73,7 +73,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
         handler=vault,
         summary="Follow a vault: an event for each change of a document",
         permission=Permission.READ,
-        streams=(wire.Ready, wire.DocumentChanged, wire.Ended),
+        streams=(wire.events.Ready, wire.events.DocumentChanged, wire.events.Ended),
         query=_QUERY,
         conditional=_HEADERS,
         refusals=(errors.VaultNotFound,),

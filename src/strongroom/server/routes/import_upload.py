@@ -53,7 +53,7 @@ class File:
     def __init__(self, now: int) -> None:
         self.number = 0
         self._latest = now + DAY  # a clock may run ahead of ours, but not by more
-        self.header: wire.Header | None = None
+        self.header: wire.export_lines.Header | None = None
         self.reached: dict[str, int] = {}  # the time of each vault that lines since the last batch concern
         self._vault: KeptVault | None = None
         self._part, self._last = 0, -1
@@ -65,28 +65,28 @@ class File:
         """How far we are."""
         return Mark(self.number, self._hash.hexdigest(), Tally(*self._counts.values()))
 
-    def read(self, raw: bytes) -> wire.Header | wire.Trailer | wire.Kept:
+    def read(self, raw: bytes) -> wire.export_lines.Header | wire.export_lines.Trailer | wire.export_lines.Kept:
         """The next line, or the refusal that names it."""
         try:
-            line = wire.read_line(raw)
+            line = wire.export_lines.read_line(raw)
             self._place(line)
         except Invalid as refusal:
-            raise wire.bad_line(self.number + 1, (refusal.details or {})["fields"]) from None
-        if not isinstance(line, wire.Trailer):
+            raise wire.export_lines.bad_line(self.number + 1, (refusal.details or {})["fields"]) from None
+        if not isinstance(line, wire.export_lines.Trailer):
             self.number += 1
             self._hash.update(raw)
         return line
 
-    def _place(self, line: wire.Header | wire.Trailer | wire.Kept) -> None:
+    def _place(self, line: wire.export_lines.Header | wire.export_lines.Trailer | wire.export_lines.Kept) -> None:
         """Refuse a line that does not belong here."""
         late = [said for name, said in _MOMENTS.items() if (getattr(line, name, None) or 0) > self._latest]
         if late:
             raise Invalid(dict.fromkeys(late, "is more than 24 hours ahead of this server's time"))
-        if isinstance(line, wire.Header):
+        if isinstance(line, wire.export_lines.Header):
             self._begin(line)
         elif self.header is None:
             raise Invalid({"kind": "must be header in the first line"})
-        elif isinstance(line, wire.Trailer):
+        elif isinstance(line, wire.export_lines.Trailer):
             self._leave_vault()
             self._end(line)
         elif isinstance(line, KeptVault):
@@ -100,13 +100,13 @@ class File:
         if type(line) in self._counts:
             self._counts[type(line)] += 1
 
-    def _begin(self, header: wire.Header) -> None:
+    def _begin(self, header: wire.export_lines.Header) -> None:
         if self.header is not None:
             raise Invalid({"kind": "is header a second time"})
-        if header.format != wire.FORMAT:
-            raise Invalid({"format": f"must be {wire.FORMAT}"})
-        if header.version != wire.FORMAT_VERSION:
-            raise Invalid({"version": f"must be {wire.FORMAT_VERSION}: this server reads no other"})
+        if header.format != wire.export_lines.FORMAT:
+            raise Invalid({"format": f"must be {wire.export_lines.FORMAT}"})
+        if header.version != wire.export_lines.FORMAT_VERSION:
+            raise Invalid({"version": f"must be {wire.export_lines.FORMAT_VERSION}: this server reads no other"})
         self.header = header
 
     def _place_in_vault(self, line: KeptDocument | KeptVersion | KeptBlob) -> None:
@@ -132,7 +132,7 @@ class File:
         if self._vault is not None:
             self.reached[self._vault.uid] = self._vault.updated_at
 
-    def _end(self, trailer: wire.Trailer) -> None:
+    def _end(self, trailer: wire.export_lines.Trailer) -> None:
         """Refuse a file that is not the one that was written."""
         if trailer.sha256.lower() != self._hash.hexdigest():
             raise Invalid({"sha256": "is not that of the lines before: the file was altered on its way"})
@@ -150,7 +150,7 @@ class Intake:
         self._done = False  # to the end, even
         self._stored = self._known
         self._trailer = False
-        self._waiting: list[tuple[int, wire.Kept]] = []
+        self._waiting: list[tuple[int, wire.export_lines.Kept]] = []
         self._size = 0
 
     async def run(self) -> Import:
@@ -173,12 +173,14 @@ class Intake:
     async def _line(self, raw: bytes) -> None:
         file = self._file
         if self._trailer:
-            raise wire.bad_line(file.number + 2, {"kind": "comes after the trailer, which must be the last line"})
+            raise wire.export_lines.bad_line(
+                file.number + 2, {"kind": "comes after the trailer, which must be the last line"}
+            )
         line = file.read(raw)
-        if isinstance(line, wire.Trailer):
+        if isinstance(line, wire.export_lines.Trailer):
             self._trailer = True
             return
-        if isinstance(line, wire.Header):
+        if isinstance(line, wire.export_lines.Header):
             self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.mark)
             self._stored = self._known
         elif file.number > self._known.lines:
@@ -238,7 +240,9 @@ async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
             seen = len(pending)
             request.buffer(seen)
             if seen > longest:
-                raise wire.bad_line(number, {"line": f"is longer than {longest} bytes, the most that is taken here"})
+                raise wire.export_lines.bad_line(
+                    number, {"line": f"is longer than {longest} bytes, the most that is taken here"}
+                )
             await asyncio.sleep(0)  # others get their turn
     if pending:
         yield bytes(pending)

@@ -21,17 +21,17 @@ def _response(request: Request, keyring: Keyring) -> Response:
     if request.method != "PUT" and request.unchanged(etag):
         return Response(status=304, etag=etag)
     kdf = None if keyring.kdf is None else descriptors.read(keyring.kdf)
-    return json_response(wire.Keyring(keyring.keyring, keyring.version, keyring.updated_at, kdf), etag=etag)
+    return json_response(wire.responses.Keyring(keyring.keyring, keyring.version, keyring.updated_at, kdf), etag=etag)
 
 
 async def prelogin(request: Request) -> Response:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
     context, address = request.context, request.counted_address
     await request.read(login_throttle.admit_address, address)
-    email = rules.normal_email((await request.read_body(wire.Prelogin)).email)
+    email = rules.normal_email((await request.read_body(wire.requests.Prelogin)).email)
     decoy = context.decoys.of(email)
     found = await request.write(keyrings.ask, address, login_throttle.account_label(email), email)
-    return json_response(wire.Derivation(descriptors.read(found or decoy)))
+    return json_response(wire.responses.Derivation(descriptors.read(found or decoy)))
 
 
 async def get(request: Request) -> Response:
@@ -41,7 +41,7 @@ async def get(request: Request) -> Response:
 
 async def put(request: Request) -> Response:
     """Replace the wrapped keys at the version that the client saw; with the password as proof, its descriptor too."""
-    wanted = await request.read_body(wire.PutKeyring)
+    wanted = await request.read_body(wire.requests.PutKeyring)
     expected = request.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
@@ -60,8 +60,8 @@ ENDPOINTS: Final = (
         handler=prelogin,
         summary="How the password of an email is derived",
         access=Access.PUBLIC,
-        takes=wire.Prelogin,
-        response_type=wire.Derivation,
+        takes=wire.requests.Prelogin,
+        response_type=wire.responses.Derivation,
         refusals=(errors.RateLimited,),
     ),
     Endpoint(
@@ -70,7 +70,7 @@ ENDPOINTS: Final = (
         handler=get,
         summary="The account's wrapped keys",
         access=Access.USER,
-        response_type=wire.Keyring,
+        response_type=wire.responses.Keyring,
         refusals=(errors.KeyringNotFound,),
         conditional=("If-None-Match",),
     ),
@@ -80,8 +80,8 @@ ENDPOINTS: Final = (
         handler=put,
         summary="Replace the wrapped keys at the version you last saw",
         access=Access.USER,
-        takes=wire.PutKeyring,
-        response_type=wire.Keyring,
+        takes=wire.requests.PutKeyring,
+        response_type=wire.responses.Keyring,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
         conditional=("If-Match",),
     ),

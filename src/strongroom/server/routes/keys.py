@@ -12,12 +12,12 @@ from strongroom.server.response import Response, json_response
 
 async def create(request: Request) -> Response:
     """Make a key; its secret is in this answer and nowhere else."""
-    wanted = await request.read_body(wire.CreateApiKey)
+    wanted = await request.read_body(wire.requests.CreateApiKey)
     secret = credentials.new_api_key()
     key_hash = credentials.api_key_hash(secret)
     assert key_hash is not None  # noqa: S101 - a key of our own making has the right form
     key = await request.write(keys.create, request.actor, wanted, key_hash, request.origin)
-    made = wire.NewApiKey(
+    made = wire.responses.NewApiKey(
         uid=key.uid,
         name=key.name,
         key=secret,
@@ -32,13 +32,13 @@ async def create(request: Request) -> Response:
 
 async def list_(request: Request) -> Response:
     """The keys, without their secrets."""
-    return json_response(wire.ApiKeys(await request.read(keys.list_, request.actor)))
+    return json_response(wire.responses.ApiKeys(await request.read(keys.list_, request.actor)))
 
 
 async def revoke(request: Request) -> Response:
     """Revoke a key."""
     await request.write(keys.revoke, request.actor, request.uid("uid"), request.origin)
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 ENDPOINTS: Final = (
@@ -48,8 +48,8 @@ ENDPOINTS: Final = (
         handler=create,
         summary="Make an API key; its secret is shown once",
         access=Access.USER,
-        takes=wire.CreateApiKey,
-        response_type=wire.NewApiKey,
+        takes=wire.requests.CreateApiKey,
+        response_type=wire.responses.NewApiKey,
         status=201,
         refusals=(errors.VaultNotFound,),
     ),
@@ -59,7 +59,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List the API keys",
         access=Access.USER,
-        response_type=wire.ApiKeys,
+        response_type=wire.responses.ApiKeys,
     ),
     Endpoint(
         method="DELETE",
@@ -67,7 +67,7 @@ ENDPOINTS: Final = (
         handler=revoke,
         summary="Revoke an API key",
         access=Access.USER,
-        response_type=wire.Done,
+        response_type=wire.responses.Done,
         refusals=(errors.ApiKeyNotFound,),
     ),
 )

@@ -17,7 +17,7 @@ async def log_in(request: Request) -> Response:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
     context, address = request.context, request.counted_address
     await request.read(login_throttle.admit_address, address)
-    given = await request.read_body(wire.LogIn)
+    given = await request.read_body(wire.requests.LogIn)
     email = rules.normal_email(given.email)
     account = login_throttle.account_label(email)
     async with context.attempts.attempt(
@@ -33,14 +33,14 @@ async def log_in(request: Request) -> Response:
         pair = context.mint.pair(login.id, identifiers.new_uid(now), now)
         await request.write(sessions.log_in, login, phc, anew, pair, request.origin, address, account)
     user = User(login.id, login.email)
-    return json_response(wire.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
+    return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
 
 async def refresh(request: Request) -> Response:
     """Exchange a refresh token for a new pair."""
     context = request.context
     try:
-        given = await request.read_body(wire.Refresh)
+        given = await request.read_body(wire.requests.Refresh)
     except Refusal:
         await request.read(
             login_throttle.admit_address, request.counted_address
@@ -51,16 +51,16 @@ async def refresh(request: Request) -> Response:
     if claims is not None:
         pair = context.mint.pair(claims.sub, claims.sid, now)
         if await request.write(sessions.refresh, claims, pair, request.origin):
-            return json_response(wire.Tokens(pair.access_token, pair.refresh_token))
+            return json_response(wire.responses.Tokens(pair.access_token, pair.refresh_token))
     await request.write(login_throttle.failed_secret, request.counted_address)
     raise InvalidRefreshToken
 
 
 async def log_out(request: Request) -> Response:
     """End the session of the presented access token, or all sessions of the account."""
-    wanted = await request.read_body(wire.LogOut)
+    wanted = await request.read_body(wire.requests.LogOut)
     await request.write(sessions.log_out, request.actor, request.origin, everywhere=wanted.everywhere)
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 async def list_(request: Request) -> Response:
@@ -68,7 +68,7 @@ async def list_(request: Request) -> Response:
     await finish_session_check(request)  # this use is among those that are shown
     found = await request.read(sessions.list_, request.actor)
     shown = [
-        wire.ListedSession(
+        wire.responses.ListedSession(
             session.id,
             session.created_at,
             session.last_used_at,
@@ -78,13 +78,13 @@ async def list_(request: Request) -> Response:
         )
         for session in found
     ]
-    return json_response(wire.Sessions(shown))
+    return json_response(wire.responses.Sessions(shown))
 
 
 async def end(request: Request) -> Response:
     """End one session."""
     await request.write(sessions.end, request.actor, request.uid("sid"), request.origin)
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 ENDPOINTS: Final = (
@@ -94,8 +94,8 @@ ENDPOINTS: Final = (
         handler=log_in,
         summary="Log in with an email and a password",
         access=Access.PUBLIC,
-        takes=wire.LogIn,
-        response_type=wire.SignedIn,
+        takes=wire.requests.LogIn,
+        response_type=wire.responses.SignedIn,
         refusals=(errors.InvalidCredentials, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
@@ -104,8 +104,8 @@ ENDPOINTS: Final = (
         handler=refresh,
         summary="Exchange a refresh token for a new pair of tokens",
         access=Access.PUBLIC,
-        takes=wire.Refresh,
-        response_type=wire.Tokens,
+        takes=wire.requests.Refresh,
+        response_type=wire.responses.Tokens,
         refusals=(errors.InvalidRefreshToken, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
@@ -114,8 +114,8 @@ ENDPOINTS: Final = (
         handler=log_out,
         summary="End the session, or all of them: their tokens are refused from now on",
         access=Access.USER,
-        takes=wire.LogOut,
-        response_type=wire.Done,
+        takes=wire.requests.LogOut,
+        response_type=wire.responses.Done,
     ),
     Endpoint(
         method="GET",
@@ -123,7 +123,7 @@ ENDPOINTS: Final = (
         handler=list_,
         summary="List the open sessions",
         access=Access.USER,
-        response_type=wire.Sessions,
+        response_type=wire.responses.Sessions,
     ),
     Endpoint(
         method="DELETE",
@@ -131,7 +131,7 @@ ENDPOINTS: Final = (
         handler=end,
         summary="End a session",
         access=Access.USER,
-        response_type=wire.Done,
+        response_type=wire.responses.Done,
         refusals=(errors.SessionNotFound,),
     ),
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 async def health(request: Request) -> Response:
     """The process is alive."""
     return json_response(
-        wire.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest())
+        wire.responses.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest())
     )
 
 
@@ -29,8 +29,8 @@ async def ready(request: Request) -> Response:
     good = all(checks.values())
     told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
     if request.context.stopping:
-        return json_response(wire.ReadyReport("stopping", told), 503)
-    return json_response(wire.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
+        return json_response(wire.responses.ReadyReport("stopping", told), 503)
+    return json_response(wire.responses.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
 
 
 async def front(_call: Request) -> Response:
@@ -45,7 +45,7 @@ ENDPOINTS: Final = (
         handler=health,
         summary="Whether the process is alive",
         access=Access.PUBLIC,
-        response_type=wire.Health,
+        response_type=wire.responses.Health,
     ),
     Endpoint(
         method="GET",
@@ -53,7 +53,7 @@ ENDPOINTS: Final = (
         handler=ready,
         summary="Whether the server can do its work; 503 where it cannot",
         access=Access.PUBLIC,
-        response_type=wire.ReadyReport,
+        response_type=wire.responses.ReadyReport,
     ),
     Endpoint(method="GET", path="/", handler=front, summary="Leads to the documentation", access=Access.PUBLIC),
 )

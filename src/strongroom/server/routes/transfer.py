@@ -35,21 +35,28 @@ async def export(request: Request) -> Response:
 async def _exported(request: Request) -> Chunks:
     """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
     context, now = request.context, request.context.clock()
-    counts: dict[type[wire.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+    counts: dict[type[wire.export_lines.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
     digest = hashlib.sha256()
     out = bytearray()
 
-    async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.Kept], None]:
+    async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.export_lines.Kept], None]:
         nonlocal out
         clock = await exports.clock(tx, request.actor)
-        header = wire.Header(wire.FORMAT, wire.FORMAT_VERSION, identifiers.new_uid(now), context.epoch, now, clock)
+        header = wire.export_lines.Header(
+            wire.export_lines.FORMAT,
+            wire.export_lines.FORMAT_VERSION,
+            identifiers.new_uid(now),
+            context.epoch,
+            now,
+            clock,
+        )
         out += wire.encode_lines([header])
         return exports.pages(tx, request.actor)
 
     async with ExportSnapshot(request) as snapshot:
         async for page in await snapshot.read(begin):
             if page:
-                kind: type[wire.Kept] = type(page[0])
+                kind: type[wire.export_lines.Kept] = type(page[0])
                 counts[kind] += len(page)
                 out += wire.encode_lines(page)
             if len(out) > CHUNK:
@@ -59,13 +66,17 @@ async def _exported(request: Request) -> Chunks:
                 await snapshot.resume()
                 out = bytearray()
     digest.update(out)
-    yield out + wire.encode_lines([wire.Trailer(wire.Counts(*counts.values()), digest.hexdigest())])
+    yield out + wire.encode_lines(
+        [wire.export_lines.Trailer(wire.export_lines.Counts(*counts.values()), digest.hexdigest())]
+    )
 
 
 async def import_(request: Request) -> Response:
     """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
     came = await Intake(request).run()
-    return json_response(wire.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out))
+    return json_response(
+        wire.responses.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out)
+    )
 
 
 async def give_up(request: Request) -> Response:
@@ -74,7 +85,7 @@ async def give_up(request: Request) -> Response:
     while await request.write_long(imports.empty, request.actor):
         pass
     await request.truncate_log()
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 ENDPOINTS: Final = (
@@ -93,7 +104,7 @@ ENDPOINTS: Final = (
         summary="Take in such a file, into an account without vaults",
         access=Access.USER,
         reads=LINES,
-        response_type=wire.Imported,
+        response_type=wire.responses.Imported,
         refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
     ),
     Endpoint(
@@ -102,7 +113,7 @@ ENDPOINTS: Final = (
         handler=give_up,
         summary="Give up an import that was not finished",
         access=Access.USER,
-        response_type=wire.Done,
+        response_type=wire.responses.Done,
         refusals=(errors.ImportNotFound,),
     ),
 )

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from strongroom.server.response import Chunks, Pieces
     from strongroom.store import Tx
 
-_CREATE: dict[Variant, type[wire.CreateVault | wire.CreateContainer | wire.CreateBlob]] = {
-    Variant.BOTH: wire.CreateVault,
-    Variant.DOCUMENT: wire.CreateContainer,
-    Variant.BLOB: wire.CreateBlob,
+_CREATE: dict[Variant, type[wire.requests.CreateVault | wire.requests.CreateContainer | wire.requests.CreateBlob]] = {
+    Variant.BOTH: wire.requests.CreateVault,
+    Variant.DOCUMENT: wire.requests.CreateContainer,
+    Variant.BLOB: wire.requests.CreateBlob,
 }
-_PUT: dict[Variant, type[wire.PutVault | wire.RenameVault | wire.PutBlob]] = {
-    Variant.BOTH: wire.PutVault,
-    Variant.DOCUMENT: wire.RenameVault,
-    Variant.BLOB: wire.PutBlob,
+_PUT: dict[Variant, type[wire.requests.PutVault | wire.requests.RenameVault | wire.requests.PutBlob]] = {
+    Variant.BOTH: wire.requests.PutVault,
+    Variant.DOCUMENT: wire.requests.RenameVault,
+    Variant.BLOB: wire.requests.PutBlob,
 }
 
 
-def _response(request: Request, vault: Vault, status: int = 200, sent: wire.Body | None = None) -> Response:
+def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requests.Body | None = None) -> Response:
     """A vault, with its ETag: it covers the vault's own version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
     if request.method in {"GET", "HEAD"} and request.unchanged(etag):
@@ -38,11 +38,11 @@ def _response(request: Request, vault: Vault, status: int = 200, sent: wire.Body
     return json_response(_shown(request, vault, sent), status, etag=etag)
 
 
-def _shown(request: Request, stored: Vault, sent: wire.Body | None = None) -> wire.Vault:
+def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = None) -> wire.responses.Vault:
     """A vault as the caller may see it, who sent this with the request."""
     vault = rules.seen_by(request.actor, stored, sent)
     blob = request.context.variant.has_blobs
-    return wire.Vault(
+    return wire.responses.Vault(
         uid=vault.uid,
         name=vault.name,
         version=vault.version,
@@ -119,7 +119,7 @@ async def delete(request: Request) -> Response:
     """Delete a vault and all its documents."""
     expected = request.expected(None, of_vault=True)
     await request.write_long(vaults.delete, request.actor, request.context.limits, request.uid("uid"), expected)
-    return json_response(wire.Done())
+    return json_response(wire.responses.Done())
 
 
 def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
@@ -131,7 +131,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=list_,
             summary="List the vaults",
             permission=Permission.READ,
-            response_type=wire.Vaults,
+            response_type=wire.responses.Vaults,
         ),
         Endpoint(
             method="POST",
@@ -141,7 +141,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             whole_account=True,
             takes=_CREATE[variant],
-            response_type=wire.Vault,
+            response_type=wire.responses.Vault,
             status=201,
             refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
         ),
@@ -151,7 +151,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=by_name,
             summary="The vault of a name; any percent-encoded name",
             permission=Permission.READ,
-            response_type=wire.Vault,
+            response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -161,7 +161,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=get,
             summary="One vault",
             permission=Permission.READ,
-            response_type=wire.Vault,
+            response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
             conditional=("If-None-Match",),
         ),
@@ -172,7 +172,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
             takes=_PUT[variant],
-            response_type=wire.Vault,
+            response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
             conditional=("If-Match",),
         ),
@@ -183,7 +183,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary="Delete a vault and all its documents",
             permission=Permission.DELETE,
             whole_account=True,
-            response_type=wire.Done,
+            response_type=wire.responses.Done,
             refusals=(errors.VaultNotFound, errors.VaultConflict),
             conditional=("If-Match",),
         ),

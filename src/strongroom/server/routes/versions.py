@@ -20,7 +20,7 @@ def _version(request: Request) -> int:
 async def of_document(request: Request) -> Response:
     """The replaced versions of a document, newest first, without their ciphertext."""
     found = await request.read(versions.of_document, request.actor, request.uid("vaultUid"), request.uid("uid"))
-    return json_response(wire.Versions(found))
+    return json_response(wire.responses.Versions(found))
 
 
 async def document(request: Request) -> Response:
@@ -31,7 +31,9 @@ async def document(request: Request) -> Response:
 
 async def of_blob(request: Request) -> Response:
     """The replaced blobs of a vault, newest first, without their ciphertext."""
-    return json_response(wire.BlobVersions(await request.read(versions.of_blob, request.actor, request.uid("uid"))))
+    return json_response(
+        wire.responses.BlobVersions(await request.read(versions.of_blob, request.actor, request.uid("uid")))
+    )
 
 
 async def blob(request: Request) -> Response:
@@ -52,7 +54,7 @@ OF_DOCUMENTS: Final = (
         handler=of_document,
         summary="List the replaced versions of a document",
         permission=Permission.READ,
-        response_type=wire.Versions,
+        response_type=wire.responses.Versions,
         refusals=_MISSING,
     ),
     Endpoint(
@@ -73,7 +75,7 @@ OF_BLOBS: Final = (
         handler=of_blob,
         summary="List the replaced versions of a vault's blob",
         permission=Permission.READ,
-        response_type=wire.BlobVersions,
+        response_type=wire.responses.BlobVersions,
         refusals=(errors.VaultNotFound,),
     ),
     Endpoint(

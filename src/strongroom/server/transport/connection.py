@@ -565,7 +565,7 @@ class Connection(asyncio.Protocol):
                 exchange.fail()
         else:
             self.app.context.metrics.turn_away(status)
-            body = wire.encode(wire.Failure(wire.Fault(code, message, "-")))
+            body = wire.encode(wire.responses.Failure(wire.responses.Fault(code, message, "-")))
             head = b"HTTP/1.1 %d %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n"
             retry = b"retry-after: 1\r\n" if status == 503 else b""
             self._transport.write(head % (status, _STATUS[status], len(body)) + retry + b"\r\n" + body)
