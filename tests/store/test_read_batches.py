@@ -173,7 +173,7 @@ async def test_a_database_that_is_away_is_asked_once(
     monkeypatch.setattr(db, "_attempts", away)
     check = SessionCheck(Sql("SELECT email FROM users WHERE id = :id"), lambda found: found, id="p")
     with pytest.raises(Unavailable):
-        await (db.write_checked(check, look) if write else db.read_checked(check, look))
+        await (db.write_for("p", check, look) if write else db.read_checked(check, look))
     assert len(asked) == 1
     monkeypatch.undo()
     await db.close()

@@ -114,11 +114,11 @@ async def test_who_is_not_proven_writes_nothing(tmp_path: Path, clock: Clock) ->
         return session_check("nobody", "no session", judge)
 
     with pytest.raises(Unauthorized):
-        await writers.db.write_checked(nobody(), writers._add, "alone", None)
+        await writers.db.write_for("nobody", nobody(), writers._add, "alone", None)
     outcomes = await asyncio.gather(
         writers.db.write(writers._add, "a", None),
         writers.db.write(writers._add, "b", ValueError("no")),
-        writers.db.write_checked(nobody(), writers._add, "c", None),
+        writers.db.write_for("nobody", nobody(), writers._add, "c", None),
         return_exceptions=True,
     )
     assert isinstance(outcomes[2], Unauthorized)

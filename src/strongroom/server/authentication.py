@@ -119,6 +119,7 @@ async def proven(request: Request, password: str) -> AsyncIterator[str]:
         f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
     ):
         if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):
-            await request.write(login_throttle.failed, address, account, login.id, request.origin)
+            # In a transaction of its own: it locks the address, which must not happen under the lock of the account.
+            await request.context.db.write(login_throttle.failed, address, account, login.id, request.origin)
             raise InvalidCredentials("The password is wrong.")
         yield login.password_hash

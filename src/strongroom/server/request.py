@@ -121,8 +121,10 @@ class Request:
         """
         if self.body_size > LARGE:
             return self.write_long(action, *args, **kw)
-        db, check = self.context.db, self.session_check
-        return db.write(action, *args, **kw) if check is None else db.write_checked(check, action, *args, **kw)
+        db, actor = self.context.db, self.actor
+        if actor is ANONYMOUS:
+            return db.write(action, *args, **kw)
+        return db.write_for(actor.user_id, self.session_check, action, *args, **kw)
 
     def write_long(
         self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs

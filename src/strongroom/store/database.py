@@ -103,10 +103,18 @@ class Database(Protocol):
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""
 
-    async def write_checked(
-        self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
+    async def write_for(
+        self,
+        owner: str,
+        check: SessionCheck | None,
+        action: Callable[Concatenate[Tx, P], Awaitable[R]],
+        *args: P.args,
+        **kw: P.kwargs,
     ) -> R:
-        """The same, where the one who asks is still to be proven; refused before anything is written if he is not."""
+        """The same, for a caller of the account `owner`: its writes may share transactions.
+
+        If there is a session check, a caller that does not pass it is refused before anything is written.
+        """
 
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """The same, for an action that may touch many rows: it must not hold up those who read."""

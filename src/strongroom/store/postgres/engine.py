@@ -19,7 +19,6 @@ import asyncpg
 from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
-from strongroom.model import Actor
 from strongroom.store import locks, migrations
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith
@@ -145,24 +144,28 @@ class PostgresDatabase:
         return Looks(self._read_batcher, check, self._clock(), self.read)
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """Run an action in a transaction; when this returns, it is committed."""
-        if args and isinstance(args[0], Actor):
-            if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
-                self._write_batcher = WriteBatcher(partial(self._attempts, self._transact))
-            return await self._write_batcher.write(args[0].user_id, action, *args, **keywords)
+        """Run an action in a transaction of its own; when this returns, it is committed."""
         return await self._attempts(self._transact, action, args, keywords)
 
-    async def write_checked(
-        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    write_long = write  # a transaction on PostgreSQL keeps no other request waiting
+
+    async def write_for(
+        self,
+        owner: str,
+        check: SessionCheck | None,
+        action: Callable[..., Awaitable[Any]],
+        *args: Any,
+        **keywords: Any,
     ) -> Any:
-        """The same, for one who is still to be proven, which comes first: those who share a transaction are."""
-        if not check.passed:
-            await self._looks(check).prove()
-        return await self.write(action, *args, **keywords)
+        """Run a write for a caller, in a transaction that it may share with other writes of the same owner.
 
-    async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """The same, in a transaction that is shared with nobody."""
-        return await self._attempts(self._transact, action, args, keywords)
+        The session check comes first: only callers that have passed it share transactions.
+        """
+        if check is not None and not check.passed:
+            await self._looks(check).prove()
+        if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
+            self._write_batcher = WriteBatcher(partial(self._attempts, self._transact))
+        return await self._write_batcher.write(owner, action, *args, **keywords)
 
     async def write_long_checked(
         self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any

@@ -264,10 +264,16 @@ class SqliteDatabase:
         """Run a write; it is on disk when this returns."""
         return await self._submit(QueuedWrite(action, args, keywords))
 
-    async def write_checked(
-        self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
+    async def write_for(
+        self,
+        owner: str,
+        check: SessionCheck | None,
+        action: Callable[..., Awaitable[Any]],
+        *args: Any,
+        **keywords: Any,
     ) -> Any:
-        """The same, for one who is still to be proven, within the same transaction."""
+        """Run a write for a caller, whose session is checked within the transaction. All owners share transactions."""
+        del owner
         return await self._submit(QueuedWrite(action, args, keywords, check=check))
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
