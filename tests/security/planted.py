@@ -60,8 +60,8 @@ def rerouted(method: str, path: str, **changes: Any) -> Plant:
                 else endpoint
             )
 
-        table = Router([changed(endpoint) for endpoint in stage.app._app._table.endpoints])
-        patch.setattr(stage.app._app, "_table", table)
+        router = Router([changed(endpoint) for endpoint in stage.app._app._router.endpoints])
+        patch.setattr(stage.app._app, "_router", router)
 
     return plant
 

@@ -187,7 +187,7 @@ def _upgrades_go_on(kind: type[Any]) -> type[Any]:
     class Planted(kind):  # type: ignore[misc]
         def on_headers_complete(self) -> None:
             super().on_headers_complete()
-            if b"upgrade" in self._given or self._exchange.call.method == "CONNECT":
+            if b"upgrade" in self._headers or self._exchange.request.method == "CONNECT":
                 _keep(self)
                 self._upgrade_with_body = False
 
@@ -208,7 +208,7 @@ def _close_goes_on(kind: type[Any]) -> type[Any]:
     class Planted(kind):  # type: ignore[misc]
         def on_headers_complete(self) -> None:
             super().on_headers_complete()
-            if self._given.get(b"connection", b"").lower() == b"close":
+            if self._headers.get(b"connection", b"").lower() == b"close":
                 _keep(self)
 
     return Planted
