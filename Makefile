@@ -6,14 +6,15 @@
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
-#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies;
-#                 unpacks caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
-#                 installed. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
+#   make unpack   unpack caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
+#                 installed (needs apt); tests that run them are skipped without
+#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
+#                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-security, soak-server, soak-proxies, soak-operating, soak-upgrade,
 #                 soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
-#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-report and bench-setup are
-#                 explained in bench/README.md
+#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-client, bench-report and
+#                 bench-setup are explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make generate write the files that are generated from others
