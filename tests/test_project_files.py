@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import re
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "strongroom"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -110,3 +112,51 @@ def test_the_menu_has_every_command() -> None:
     assert lines == {name for name in phony if "-" not in name} - {"help"}
     assert [name for name in phony if not re.search(rf"\b{name}\b", menu)] == []
     assert phony <= TARGETS
+
+
+# Upper bounds
+
+
+def bounds(requirements: list[str]) -> dict[str, str]:
+    """The upper bounds in a list of requirements, by package."""
+    found = (re.match(r"([\w-]+)[^;]*<([0-9.]+)", line) for line in requirements)
+    return {match[1]: match[2] for match in found if match is not None}
+
+
+def asked_for() -> list[str]:
+    """All requirements of the package, of its extras, and of its build."""
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    lists = [PROJECT["project"]["dependencies"], *extras, PROJECT["build-system"]["requires"]]
+    return [requirement for each in lists for requirement in each]
+
+
+def test_every_upper_bound_has_a_reason() -> None:
+    """The bounds of pyproject.toml are those of record 0005."""
+    [record] = (ROOT / "docs" / "decisions").glob("0005-*.md")
+    told = re.findall(r"^- `([\w-]+)` below ([0-9.]+): \S", record.read_text("utf-8"), re.MULTILINE)
+    assert dict(told) == bounds(asked_for())
+
+
+def subclassed(text: str) -> set[str]:
+    """The packages whose classes a module subclasses, as far as it names them with their package."""
+    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
+    bases = [base for node in classes for base in node.bases]
+    return {ast.unparse(base).partition(".")[0] for base in bases if isinstance(base, ast.Attribute)}
+
+
+def test_what_is_subclassed_is_bounded() -> None:
+    """A class of a library that is made to be subclassed is msgspec's Struct; any other may change at any release."""
+    packages = {re.match(r"[\w-]+", line)[0].partition("-")[0] for line in asked_for()}  # type: ignore[index]
+    found = {name for path in SOURCE.rglob("*.py") for name in subclassed(path.read_text("utf-8"))}
+    assert "uvicorn" in found
+    assert (found & packages) - {"msgspec"} <= bounds(asked_for()).keys()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("requirements*.lock")), ids=lambda path: str(path.name))
+def test_the_locks_are_within_the_bounds(path: Path) -> None:
+    """A bound that the lock does not keep would be found only by a stranger who installs from the lock."""
+    pinned = dict(re.findall(r"^([\w-]+)==([0-9.]+)", path.read_text("utf-8"), re.MULTILINE))
+    for name, bound in bounds(asked_for()).items():
+        version = pinned.get(name.replace("_", "-"))
+        if version is not None:
+            assert [int(part) for part in version.split(".")] < [int(part) for part in bound.split(".")]
