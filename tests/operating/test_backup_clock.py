@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from strongroom import create_server
-from strongroom.model import Keep
 from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at, newest
+from strongroom.server.settings import BackupRetention
 from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.contract.harness import Server
@@ -95,7 +95,7 @@ def test_a_clock_that_jumps_back_goes_on(tmp_path: Path) -> None:
     back = today - 10 * DAY
     assert is_due(tmp_path, DAY, back)
     fresh = put(tmp_path, back)
-    gone = expired(backups_in(tmp_path), Keep(1, 0, 0), back, fresh)
+    gone = expired(backups_in(tmp_path), BackupRetention(1, 0, 0), back, fresh)
     assert gone == []
     assert not is_due(tmp_path, DAY, back + DAY // 2)
     assert is_due(tmp_path, DAY, back + DAY)
@@ -106,8 +106,8 @@ def test_a_clock_that_began_in_1970_deletes_nothing_that_is_newer(tmp_path: Path
     """Nor does one that is set right while the backup is made delete what was just made under the old name."""
     there = [put(tmp_path, now() - n * DAY) for n in range(10)]
     fresh = put(tmp_path, HOUR)
-    assert expired(backups_in(tmp_path), Keep(1, 0, 0), 2 * HOUR, fresh) == []
-    gone = [one.path for one in expired(backups_in(tmp_path), Keep(2, 0, 0), now(), fresh)]
+    assert expired(backups_in(tmp_path), BackupRetention(1, 0, 0), 2 * HOUR, fresh) == []
+    gone = [one.path for one in expired(backups_in(tmp_path), BackupRetention(2, 0, 0), now(), fresh)]
     assert fresh not in gone
     assert sorted(gone) == sorted(there[2:])
 
@@ -145,6 +145,6 @@ def test_two_in_one_second_have_two_names(tmp_path: Path) -> None:
 def test_retention_by_a_wrong_clock_keeps_the_last_good_one(tmp_path: Path, wrong: int) -> None:
     """Whatever it says: of those that there are, the newest by name and the one just made stay."""
     made = sorted(Kept(now() + n * HOUR, tmp_path / str(n)) for n in range(-100, 3))
-    gone = expired(made, Keep(1, 0, 0), now() + wrong, made[50].path)
+    gone = expired(made, BackupRetention(1, 0, 0), now() + wrong, made[50].path)
     assert made[50] not in gone
     assert made[-1] not in gone

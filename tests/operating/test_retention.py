@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.model import Keep
 from strongroom.server.backup_schedule import Kept, expired, is_misdated, name_at, time_of
+from strongroom.server.settings import BackupRetention
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000
@@ -23,7 +23,7 @@ moments = st.lists(
     unique=True,
 )
 counts = st.integers(0, 5)
-keeps = st.builds(Keep, counts, counts, counts, counts, counts, counts)
+keeps = st.builds(BackupRetention, counts, counts, counts, counts, counts, counts)
 
 
 def period(form: str, one: Kept) -> str:
@@ -31,7 +31,7 @@ def period(form: str, one: Kept) -> str:
 
 
 @given(moments, keeps, st.randoms(use_true_random=False))
-def test_what_is_asked_for_is_kept(made_at: list[int], keep: Keep, random: object) -> None:
+def test_what_is_asked_for_is_kept(made_at: list[int], keep: BackupRetention, random: object) -> None:
     """The newest stays; no fewer than asked where they exist; the same in any order; none from the future goes."""
     made = sorted(Kept(moment, Path(name_at(moment))) for moment in made_at)
     gone = expired(made, keep, NOW)
@@ -57,7 +57,7 @@ def test_what_is_asked_for_is_kept(made_at: list[int], keep: Keep, random: objec
 
 
 @given(moments, keeps, st.data())
-def test_the_one_just_made_is_never_deleted(made_at: list[int], keep: Keep, data: st.DataObject) -> None:
+def test_the_one_just_made_is_never_deleted(made_at: list[int], keep: BackupRetention, data: st.DataObject) -> None:
     """Whatever its name says."""
     if made_at:
         made = sorted(Kept(moment, Path(name_at(moment))) for moment in made_at)

@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 from strongroom.archive import Reader
-from strongroom.model import Keep
 from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at
-from strongroom.server.settings import BadSetting, resolve
+from strongroom.server.settings import BackupRetention, BadSetting, resolve
 from strongroom.store import locks, open_database
 from strongroom.store.locks import FileLock
 from strongroom.store.postgres.pool import connect
@@ -34,7 +33,7 @@ def at(text: str) -> int:
     return calendar.timegm(time.strptime(text, "%Y-%m-%d %H")) * 1000
 
 
-def kept(made: list[str], keep: Keep) -> list[str]:
+def kept(made: list[str], keep: BackupRetention) -> list[str]:
     """Which of the backups made at these hours stay."""
     backups = [Kept(at(text), Path(text)) for text in sorted(made)]
     gone = {one.path.name for one in expired(backups, keep, at("2030-01-01 00"))}
@@ -44,10 +43,13 @@ def kept(made: list[str], keep: Keep) -> list[str]:
 def test_the_newest_of_each_day_week_and_month_is_kept() -> None:
     """Of the last days, weeks and months that have one; 2026-03-01 is a Sunday."""
     made = ["2026-03-01 06", "2026-03-01 18", "2026-03-02 06", "2026-03-02 18", "2026-03-03 06"]
-    assert kept(made, Keep(2, 0, 0)) == ["2026-03-02 18", "2026-03-03 06"]
-    assert kept(made, Keep(0, 2, 0)) == ["2026-03-01 18", "2026-03-03 06"]
-    assert kept([*made, "2026-02-27 06", "2026-01-05 06"], Keep(1, 0, 2)) == ["2026-02-27 06", "2026-03-03 06"]
-    assert kept(made, Keep(7, 4, 6)) == ["2026-03-01 18", "2026-03-02 18", "2026-03-03 06"]
+    assert kept(made, BackupRetention(2, 0, 0)) == ["2026-03-02 18", "2026-03-03 06"]
+    assert kept(made, BackupRetention(0, 2, 0)) == ["2026-03-01 18", "2026-03-03 06"]
+    assert kept([*made, "2026-02-27 06", "2026-01-05 06"], BackupRetention(1, 0, 2)) == [
+        "2026-02-27 06",
+        "2026-03-03 06",
+    ]
+    assert kept(made, BackupRetention(7, 4, 6)) == ["2026-03-01 18", "2026-03-02 18", "2026-03-03 06"]
 
 
 def test_a_year_of_daily_backups_comes_to_few() -> None:
@@ -56,7 +58,7 @@ def test_a_year_of_daily_backups_comes_to_few() -> None:
     start = at("2025-01-01 03")
     for day in range(365):
         there.append(Kept(start + day * DAY, Path(str(day))))
-        gone = set(expired(there, Keep(7, 4, 6), there[-1].made_at))
+        gone = set(expired(there, BackupRetention(7, 4, 6), there[-1].made_at))
         there = [one for one in there if one not in gone]
         assert there[-1].path.name == str(day)
     assert 12 <= len(there) <= 17
@@ -78,14 +80,14 @@ def test_only_its_own_files_count(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("7d,4w,6m", Keep(7, 4, 6)),
-        (" 3d ", Keep(3, 0, 0)),
-        ("2m, 1d", Keep(1, 0, 2)),
-        ("3 last,24h,7d,4w,6m,2y", Keep(7, 4, 6, 3, 24, 2)),
-        ("5last", Keep(0, 0, 0, 5)),
+        ("7d,4w,6m", BackupRetention(7, 4, 6)),
+        (" 3d ", BackupRetention(3, 0, 0)),
+        ("2m, 1d", BackupRetention(1, 0, 2)),
+        ("3 last,24h,7d,4w,6m,2y", BackupRetention(7, 4, 6, 3, 24, 2)),
+        ("5last", BackupRetention(0, 0, 0, 5)),
     ],
 )
-def test_what_to_keep_is_read(text: str, meant: Keep) -> None:
+def test_what_to_keep_is_read(text: str, meant: BackupRetention) -> None:
     """In any order; what is not named is not kept."""
     assert resolve({"JWT_SECRET": "x", "BACKUP_KEEP": text}).backup_keep == meant
 

@@ -123,9 +123,9 @@ def _told_of(left_out: list[str]) -> int:
     """Say which rows a backup lacks; the exit code."""
     if not left_out:
         return 0
-    from strongroom.model import several
+    from strongroom.store.findings import plural
 
-    terminal.complain(f"the backup is made, without {several(len(left_out), 'row')}: {'; '.join(left_out)}")
+    terminal.complain(f"the backup is made, without {plural(len(left_out), 'row')}: {'; '.join(left_out)}")
     return LEFT_OUT
 
 

@@ -80,8 +80,8 @@ def size(count: int) -> str:
     return f"{amount:.1f} TiB"
 
 
-def several(count: int, noun: str) -> str:
-    """A number of things."""
-    from strongroom import model  # here, so that help stays instant
+def plural(count: int, noun: str) -> str:
+    """A count and its noun, in the singular or the plural."""
+    from strongroom.store import findings  # here, so that help stays instant
 
-    return model.several(count, noun)
+    return findings.plural(count, noun)

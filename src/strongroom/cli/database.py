@@ -78,7 +78,7 @@ def migrate(options: argparse.Namespace) -> int:
 
     with common.settings_of(options) as settings:
         where, taken = operations.migrate(settings)
-    did = f"took {common.several(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
+    did = f"took {common.plural(len(taken), 'step')}, up to {taken[-1]}" if taken else "is up to date already"
     return common.answer(options, {"data": where, "steps": taken}, f"{where} {did}.")
 
 

@@ -29,8 +29,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     """Say what is wrong; the exit code."""
-    from strongroom.model import Verdict, fault
     from strongroom.server.admin import doctor as examining
+    from strongroom.store.findings import Verdict, fault
 
     configured = configuration.read(options)
     settings = configuration.checked(configured, () if configured.values["JWT_SECRET"].text else ("JWT_SECRET",))

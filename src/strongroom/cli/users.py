@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from strongroom.cli import common, terminal
-from strongroom.cli.common import changed, format_time, settings_of, several, size
+from strongroom.cli.common import changed, format_time, plural, settings_of, size
 
 if TYPE_CHECKING:
     import argparse
@@ -119,7 +119,7 @@ def delete(options: argparse.Namespace) -> int:
 
     with settings_of(options) as settings:
         account = operations.user(settings, options.who)
-        holds = f"{several(account.vaults, 'vault')}, {several(account.documents, 'document')}, {size(account.bytes)}"
+        holds = f"{plural(account.vaults, 'vault')}, {plural(account.documents, 'document')}, {size(account.bytes)}"
         terminal.confirm(
             f"Delete the account {account.email} ({account.id}) with {holds}? This cannot be undone.",
             yes=options.yes,
@@ -137,11 +137,11 @@ def sign_out(options: argparse.Namespace) -> int:
 
     with settings_of(options) as settings:
         account = operations.user(settings, options.who)
-        open_ = several(account.sessions, "session")
+        open_ = plural(account.sessions, "session")
         terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
         ended = operations.sign_out(settings, account)
     return changed(
-        options, settings, {"id": account.id, "ended": ended}, f"Ended {several(ended, 'session')} of {account.email}."
+        options, settings, {"id": account.id, "ended": ended}, f"Ended {plural(ended, 'session')} of {account.email}."
     )
 
 
@@ -155,7 +155,7 @@ def reset_throttle(options: argparse.Namespace) -> int:
         raise terminal.Stop(f"--address must be an address of IP like 203.0.113.7, not {options.address!r}.")
     with settings_of(options) as settings:
         forgotten = operations.reset_throttle(settings, options.email, options.address)
-    return changed(options, settings, {"forgotten": forgotten}, f"Forgot {several(forgotten, 'failure')}.")
+    return changed(options, settings, {"forgotten": forgotten}, f"Forgot {plural(forgotten, 'failure')}.")
 
 
 def _is_address(text: str) -> bool:

@@ -23,9 +23,8 @@ from strongroom.options import SETTINGS_FILE, TABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from strongroom.model import Keep
     from strongroom.server.monitoring.log import Log
-    from strongroom.server.settings import Settings
+    from strongroom.server.settings import BackupRetention, Settings
 
 _NAME = re.compile(r"strongroom-(\d{8}T\d{6})Z\.backup")
 _FORM: Final = "%Y%m%dT%H%M%S"
@@ -108,7 +107,7 @@ def is_due(folder: Path, every: int, now: int) -> bool:
     return not made or now - made[-1] >= every - 999  # names count in seconds
 
 
-def expired(made: Sequence[Kept], keep: Keep, now: int, fresh: Path | None = None) -> list[Kept]:
+def expired(made: Sequence[Kept], keep: BackupRetention, now: int, fresh: Path | None = None) -> list[Kept]:
     """Those that are not kept: of each of the last hours, days, … that have one, the newest is.
 
     The one that was just made (`fresh`) always stays. One that is named later than now neither goes nor takes a place.

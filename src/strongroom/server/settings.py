@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from strongroom.credentials import Lifetime
-from strongroom.model import Keep, Variant
+from strongroom.model import Variant
 from strongroom.options import TABLE, Option
 from strongroom.server.client_address import Network
 from strongroom.store import file_owners
@@ -130,7 +130,18 @@ def _every(text: str) -> int:
     return milliseconds
 
 
-def _keep(text: str) -> Keep:
+class BackupRetention(Struct, frozen=True):
+    """For how many days, weeks, months, hours and years one backup each is retained; and how many of the last."""
+
+    days: int
+    weeks: int
+    months: int
+    last: int = 0
+    hours: int = 0
+    years: int = 0
+
+
+def _keep(text: str) -> BackupRetention:
     fields = {"last": "last", "h": "hours", "d": "days", "w": "weeks", "m": "months", "y": "years"}
     counts = dict.fromkeys(fields.values(), 0)
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -140,7 +151,7 @@ def _keep(text: str) -> Keep:
         counts[fields[match[2]]] = int(match[1])
     if not any(counts.values()):
         raise ValueError("numbers with last, h, d, w, m (months) or y, like 7d,4w,6m, of which one is not 0")
-    return Keep(**counts)
+    return BackupRetention(**counts)
 
 
 def _backup_to(text: str) -> str:
@@ -243,7 +254,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     trash_days: int
     backup_dir: str
     backup_every: int
-    backup_keep: Keep
+    backup_keep: BackupRetention
     backup_passphrase: str
     backup_recipient: str
     backup_to: str

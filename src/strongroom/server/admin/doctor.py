@@ -10,18 +10,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.model import fault, fine, warning
 from strongroom.server import destinations
 from strongroom.server.admin import doctor_files
 from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
 from strongroom.server.transport import listeners
+from strongroom.store.findings import fault, ok, warning
 from strongroom.store.maintenance import health
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from strongroom.model import Finding
     from strongroom.server.settings import Settings
+    from strongroom.store.findings import Finding
 
 _RENEW_DAYS: Final = 21
 _URGENT_DAYS: Final = 2
@@ -76,7 +76,7 @@ def _origin(origin: Origin) -> Iterator[Finding]:
         yield warning("settings", sentence, "correct the name, or remove it")
     if not origin.warnings:
         read = "There is no settings file." if origin.file is None else f"The settings file is {origin.file}."
-        yield fine("settings", read)
+        yield ok("settings", read)
 
 
 def _secret(settings: Settings) -> Finding:
@@ -94,7 +94,7 @@ def _secret(settings: Settings) -> Finding:
             "JWT_SECRET_PREVIOUS is still set.",
             "remove it when JWT_REFRESH_EXPIRY has passed since the change",
         )
-    return fine("secret", f"JWT_SECRET has {len(secret)} bytes.")
+    return ok("secret", f"JWT_SECRET has {len(secret)} bytes.")
 
 
 def _sent(settings: Settings, now: int) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def _sent(settings: Settings, now: int) -> Iterator[Finding]:
     if age > 2 * settings.backup_every:
         yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
     else:
-        yield fine("backup sent", says)
+        yield ok("backup sent", says)
 
 
 def _proxies(settings: Settings) -> Finding:
@@ -138,17 +138,17 @@ def _proxies(settings: Settings) -> Finding:
         )
     if settings.trusted_proxies:
         named = ", ".join(str(network) for network in settings.trusted_proxies)
-        return fine("proxy", f"The word of {named} counts about where a caller comes from.")
-    return fine("proxy", "Callers are known by their connection; no header counts.")
+        return ok("proxy", f"The word of {named} counts about where a caller comes from.")
+    return ok("proxy", "Callers are known by their connection; no header counts.")
 
 
 def _address(settings: Settings) -> Finding:
     if settings.host.startswith(UNIX):
-        return fine("address", f"The server listens on the socket {settings.host.removeprefix(UNIX)}.")
+        return ok("address", f"The server listens on the socket {settings.host.removeprefix(UNIX)}.")
     if _is_local(settings.host):
-        return fine("address", f"The server listens on {settings.host}, to this machine only.")
+        return ok("address", f"The server listens on {settings.host}, to this machine only.")
     if settings.tls_cert_file:
-        return fine("address", f"The server listens on {settings.host}, with TLS.")
+        return ok("address", f"The server listens on {settings.host}, with TLS.")
     if settings.public_url.startswith("https://"):
         return warning(
             "address",
@@ -165,14 +165,14 @@ def _address(settings: Settings) -> Finding:
 def _signups(settings: Settings) -> Finding:
     """Whether strangers may register: whoever reaches the server, which others than this machine's users may."""
     if not settings.signups:
-        return fine("signups", "Sign-ups are closed: accounts come from the operator alone.")
+        return ok("signups", "Sign-ups are closed: accounts come from the operator alone.")
     if settings.public_url or not (_is_local(settings.host) or settings.host.startswith(UNIX)):
         return warning(
             "signups",
             "Sign-ups are open: whoever reaches the server may register.",
             "set SIGNUPS=closed and restart, unless you want that",
         )
-    return fine("signups", "Sign-ups are open, to this machine only.")
+    return ok("signups", "Sign-ups are open, to this machine only.")
 
 
 def _tls(settings: Settings) -> Iterator[Finding]:
@@ -200,13 +200,13 @@ def _tls(settings: Settings) -> Iterator[Finding]:
     elif days < _RENEW_DAYS:
         yield warning("tls", f"{told} expires on {on}, in {days:.0f} days.", renew)
     else:
-        yield fine("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
+        yield ok("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
 
 
 def _public_url(settings: Settings) -> Finding:
     url = settings.public_url
     if url.startswith("https://"):
-        return fine("public url", f"People come by {url}.")
+        return ok("public url", f"People come by {url}.")
     if url:
         return fault("public url", f"PUBLIC_URL is {url}, without TLS.", "use https; see docs/operating.md")
     return warning(

@@ -10,15 +10,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from strongroom.model import fault, fine, several, warning
 from strongroom.server import backup_schedule
 from strongroom.store import locks
+from strongroom.store.findings import fault, ok, plural, warning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from strongroom.model import Finding
     from strongroom.server.settings import Settings
+    from strongroom.store.findings import Finding
 
 _MIB: Final = 1024 * 1024
 _FLOOR: Final = 64 * _MIB  # less than this on the disk is as good as nothing
@@ -46,7 +46,7 @@ def room(settings: Settings) -> Iterator[Finding]:
         elif free < max(size, 16 * _FLOOR):
             yield warning("disk", says, "make room: a restore needs as much again as the database has")
         else:
-            yield fine("disk", says)
+            yield ok("disk", says)
 
 
 def backups(settings: Settings, now: int) -> Iterator[Finding]:
@@ -102,19 +102,19 @@ def _age(settings: Settings, folder: Path, now: int) -> Finding:
     says = f"The {'only backup' if len(good) == 1 else f'newest of {len(good):,} backups'} is {elapsed(age)} old."
     if age > 2 * settings.backup_every:
         return fault("backup", says, f"see the server's log for 'backup failed', and that it runs; {_UNIT}")
-    return fine("backup", says)
+    return ok("backup", says)
 
 
 def elapsed(milliseconds: int) -> str:
     """How long that is, in the unit in which it is a small number."""
     seconds = milliseconds // 1000
     if seconds < 60:
-        return several(seconds, "second")
+        return plural(seconds, "second")
     if seconds < 7_200:
-        return several(seconds // 60, "minute")
+        return plural(seconds // 60, "minute")
     if seconds < 172_800:
-        return several(seconds // 3_600, "hour")
-    return several(seconds // 86_400, "day")
+        return plural(seconds // 3_600, "hour")
+    return plural(seconds // 86_400, "day")
 
 
 def _halves(settings: Settings) -> list[Path]:
@@ -137,7 +137,7 @@ def _one_disk(database: Path, places: Sequence[Path]) -> Finding:
             "The backups lie on the disk of the database: one failure takes both.",
             "put BACKUP_DIR or BACKUP_TO on another disk, or send the backups to another machine with BACKUP_TO",
         )
-    return fine("backup disk", "The backups lie on another disk than the database.")
+    return ok("backup disk", "The backups lie on another disk than the database.")
 
 
 class _Wanted(NamedTuple):
@@ -162,7 +162,7 @@ def permissions(
     found = [finding for one in wanted for finding in _checked(one, user)]
     yield from (finding for place, finding in enumerate(found) if finding not in found[:place])
     if not found:
-        yield fine("permissions", "Files with secrets or data belong to the service, and only it can read them.")
+        yield ok("permissions", "Files with secrets or data belong to the service, and only it can read them.")
 
 
 def _wanted(settings: Settings, personal: Sequence[Path], shared: Sequence[Path]) -> Iterator[_Wanted]:
@@ -229,7 +229,7 @@ def open_files(settings: Settings) -> Iterator[Finding]:
             "MAX_CONNECTIONS",
         )
     else:
-        yield fine("open files", f"A process started here may open the {needed:,} files that it needs.")
+        yield ok("open files", f"A process started here may open the {needed:,} files that it needs.")
 
 
 def _service_user(settings: Settings) -> int:

@@ -17,8 +17,7 @@ from strongroom.server.destinations.protocol import HALF, CannotSend, Destinatio
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from strongroom.model import Keep
-    from strongroom.server.settings import Settings
+    from strongroom.server.settings import BackupRetention, Settings
 
 __all__ = ["CannotSend", "Destination", "destination", "kept_of", "newest", "send"]
 
@@ -41,7 +40,7 @@ def destination(where: str, settings: Settings, variables: Mapping[str, str]) ->
     return Folder(Path(where).expanduser())
 
 
-async def send(to: Destination, path: Path, keep: Keep, now: int) -> bool:
+async def send(to: Destination, path: Path, keep: BackupRetention, now: int) -> bool:
     """Send a backup, unless it is there already, and delete those that are not kept; whether it was sent."""
     async with to:
         there = await to.sizes()

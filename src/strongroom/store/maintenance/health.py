@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from strongroom.model import Verdict, fault, fine, several, warning
 from strongroom.store import locks, migrations
 from strongroom.store.exceptions import CannotOpen
+from strongroom.store.findings import Verdict, fault, ok, plural, warning
 from strongroom.store.maintenance.copy import STEPS, tables
 from strongroom.store.maintenance.copy_endpoints import CannotCopy, in_words, opened, side, transaction
 from strongroom.store.sqlite import damage, database_file, log_recovery
@@ -19,7 +19,7 @@ from strongroom.store.sqlite import damage, database_file, log_recovery
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from strongroom.model import Finding
+    from strongroom.store.findings import Finding
     from strongroom.store.maintenance.copy_endpoints import CopyEndpoint
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
@@ -74,8 +74,8 @@ async def _postgres_server(place: CopyEndpoint) -> Finding:
 
 def _server_finding(*, is_served: bool) -> Finding:
     if is_served:
-        return fine("server", "A server runs on this database now, or another command works on it.")
-    return fine("server", "No server runs on this database now.")
+        return ok("server", "A server runs on this database now, or another command works on it.")
+    return ok("server", "No server runs on this database now.")
 
 
 def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
@@ -114,7 +114,7 @@ def _log(path: Path) -> list[Finding]:
         unfinished = "" if log.frames == log.readable else f", {log.frames - log.readable} of an unfinished write"
         return [
             *findings,
-            fine("log", f"The write-ahead log has {several(log.readable, 'frame')} to recover{unfinished}."),
+            ok("log", f"The write-ahead log has {plural(log.readable, 'frame')} to recover{unfinished}."),
         ]
     return findings
 
@@ -123,7 +123,7 @@ def _version() -> list[Finding]:
     version = apsw.sqlite_lib_version()
     if database_file.has_wal_fault(version):
         return [fault("sqlite", f"SQLite {version} can corrupt databases.", "install a newer apsw")]
-    return [fine("sqlite", f"SQLite {version} has no known fault that loses data.")]
+    return [ok("sqlite", f"SQLite {version} has no known fault that loses data.")]
 
 
 async def _asked(place: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
@@ -164,7 +164,7 @@ async def _sqlite_pages(place: CopyEndpoint) -> Finding:
         damaged = damage.damaged_parts(Path(place.identity))
     if damaged:
         return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
-    return _interrupted(place) or fine("integrity", "Every page and every index of the database is sound.")
+    return _interrupted(place) or ok("integrity", "Every page and every index of the database is sound.")
 
 
 def _interrupted(place: CopyEndpoint) -> Finding | None:
@@ -178,19 +178,19 @@ async def _sqlite_references(place: CopyEndpoint) -> Finding:
     broken = await place.ask("PRAGMA foreign_key_check")
     if broken:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
-        return fault("references", f"{several(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
-    return fine("references", "Every row that refers to another finds it.")
+        return fault("references", f"{plural(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
+    return ok("references", "Every row that refers to another finds it.")
 
 
 async def _rows(place: CopyEndpoint) -> Finding:
     """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
     bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
     if not bad:
-        return fine("rows", "Every row can be read.")
+        return ok("rows", "Every row can be read.")
     shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
     return fault(
         "rows",
-        f"{several(len(bad), 'row')} cannot be read, or refer to one that cannot: {shown}.",
+        f"{plural(len(bad), 'row')} cannot be read, or refer to one that cannot: {shown}.",
         "let the client that has it write it again; or stop the server and run 'strongroom salvage'",
     )
 
@@ -210,7 +210,7 @@ async def _postgres_pages(place: CopyEndpoint) -> Finding:
             "PostgreSQL does not keep checksums of its pages, so damage would go unnoticed.",
             "stop PostgreSQL and run: pg_checksums --enable",
         )
-    return fine("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
+    return ok("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
 
 
 async def _postgres_references(place: CopyEndpoint) -> Finding:
@@ -221,7 +221,7 @@ async def _postgres_references(place: CopyEndpoint) -> Finding:
     if loose:
         names = ", ".join(sorted(str(row[0]) for row in loose))
         return warning("references", f"PostgreSQL does not vouch for {names}.", "run ALTER TABLE … VALIDATE CONSTRAINT")
-    return fine("references", "PostgreSQL vouches for every reference.")
+    return ok("references", "PostgreSQL vouches for every reference.")
 
 
 async def _schema(place: CopyEndpoint) -> Finding:
@@ -240,7 +240,7 @@ async def _schema(place: CopyEndpoint) -> Finding:
             f"The database has schema {newest}, this program has {known[-1].number}.",
             "make a backup, then start the server, which brings it up to date",
         )
-    return fine("schema", f"The schema is number {known[-1].number}, the one of this program.")
+    return ok("schema", f"The schema is number {known[-1].number}, the one of this program.")
 
 
 async def _clock(place: CopyEndpoint, now: int) -> Finding:
@@ -253,4 +253,4 @@ async def _clock(place: CopyEndpoint, now: int) -> Finding:
             f"This machine says {shown}, and an account has times that are {(newest - now) // 1000:,} s later.",
             "set the clock (timedatectl); if it is right, it was wrong before, and these times pass by themselves",
         )
-    return fine("clock", f"This machine says {shown}, which is later than anything that is stored.")
+    return ok("clock", f"This machine says {shown}, which is later than anything that is stored.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from strongroom.model import several
+from strongroom.store.findings import plural
 from strongroom.store.sqlite.database_file import connect_read_only
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def _of_table(connection: apsw.Connection, table: str) -> Iterator[str]:
     damaged = {name for name in indexes if roots[name] in pages}
     of_table = pages.get(roots[table], set())
     if of_table:
-        yield f"{several(len(of_table), 'page')} of table {table}{_rows(connection, table, indexes - damaged)}"
+        yield f"{plural(len(of_table), 'page')} of table {table}{_rows(connection, table, indexes - damaged)}"
     else:
         damaged |= indexes & set(_INDEX.findall(said))
     for name in sorted(damaged):
-        yield f"{several(len(pages[roots[name]]), 'page')} of index {name}" if roots[name] in pages else f"index {name}"
+        yield f"{plural(len(pages[roots[name]]), 'page')} of index {name}" if roots[name] in pages else f"index {name}"
     if said and not of_table and not damaged:
         yield f"table {table} ({said.partition(chr(10))[0]})"
 
@@ -79,7 +79,7 @@ def _rows(connection: apsw.Connection, table: str, indexes: set[str]) -> str:
         except apsw.Error:  # it holds only some of the rows, or is damaged itself
             continue
         lost = sum(not _is_readable(connection, table, int(str(rowid))) for (rowid,) in known)
-        return f", where {lost:,} of {several(len(known), 'row')} cannot be read"
+        return f", where {lost:,} of {plural(len(known), 'row')} cannot be read"
     return ", where rows cannot be counted"
 
 
