@@ -124,13 +124,6 @@ class Event(Struct, frozen=True, rename="camel"):
     user_agent: str
 
 
-class RefreshToken(Struct, frozen=True):
-    """A refresh token's record: its place in the session's succession, and when it was superseded."""
-
-    generation: int
-    superseded_at: int | None
-
-
 class ApiKey(Struct, frozen=True, rename="camel"):
     """An API key as it is listed; the secret is not part of it. A scope that is None does not limit."""
 
@@ -234,88 +227,6 @@ class Keyring(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Keyring(version={self.version})"
-
-
-class KeptVault(Struct, frozen=True, rename="camel", omit_defaults=True, tag="vault", tag_field="kind"):
-    """A vault as it is stored, and as a line of an export; so are the three below."""
-
-    uid: str
-    name: str
-    version: int
-    created_at: int
-    updated_at: int
-    data: str | None = None
-    salt: str | None = None
-
-    def __repr__(self) -> str:
-        return f"KeptVault(uid={self.uid!r})"
-
-
-class KeptDocument(Struct, frozen=True, rename="camel", omit_defaults=True, tag="document", tag_field="kind"):
-    """A document, deleted or not. One whose ciphertext was thrown away has no data, and says when that was."""
-
-    uid: str
-    vault_uid: str
-    collection: str
-    version: int
-    created_at: int
-    updated_at: int
-    data: str | None = None
-    hmac: str | None = None
-    deleted_at: int | None = None
-    purged_at: int | None = None
-
-    def __repr__(self) -> str:
-        return f"KeptDocument(uid={self.uid!r}, version={self.version})"
-
-
-class KeptVersion(Struct, frozen=True, rename="camel", omit_defaults=True, tag="version", tag_field="kind"):
-    """What a document was before it was replaced."""
-
-    uid: str
-    vault_uid: str
-    collection: str
-    version: int
-    created_at: int
-    updated_at: int
-    replaced_at: int
-    data: str
-    hmac: str | None = None
-    deleted_at: int | None = None
-
-    def __repr__(self) -> str:
-        return f"KeptVersion(uid={self.uid!r}, version={self.version})"
-
-
-class KeptBlob(Struct, frozen=True, rename="camel", omit_defaults=True, tag="blobVersion", tag_field="kind"):
-    """What a vault's blob was before it was replaced."""
-
-    uid: str
-    version: int
-    updated_at: int
-    replaced_at: int
-    data: str
-    salt: str | None = None
-
-    def __repr__(self) -> str:
-        return f"KeptBlob(uid={self.uid!r}, version={self.version})"
-
-
-class Tally(Struct, frozen=True, rename="camel"):
-    """How many of each an export or an import holds."""
-
-    vaults: int = 0
-    documents: int = 0
-    versions: int = 0
-    blob_versions: int = 0
-
-
-class Mark(Struct, frozen=True):
-    """How far an import came: so many lines, with this digest, and what was in them."""
-
-    lines: int
-    digest: str
-    held: Tally
 
 
 class Version(Struct, frozen=True, rename="camel"):

@@ -12,7 +12,8 @@ from strongroom.model import EventType
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from strongroom.model import Actor, KeptBlob, KeptDocument, KeptVault, KeptVersion, Origin
+    from strongroom.export_rows import ExportRow
+    from strongroom.model import Actor, Origin
     from strongroom.store import Tx
 
 
@@ -26,9 +27,7 @@ async def clock(tx: Tx, actor: Actor) -> int:
     return await store.ledgers.clock(tx, actor.user_id)
 
 
-async def pages(
-    tx: Tx, actor: Actor
-) -> AsyncGenerator[Sequence[KeptVault | KeptDocument | KeptVersion | KeptBlob], None]:
+async def pages(tx: Tx, actor: Actor) -> AsyncGenerator[Sequence[ExportRow], None]:
     """Each vault, then its documents, then what those were before, then what its blob was before."""
     parts: tuple[Any, ...] = (store.exports.documents, store.exports.versions, store.exports.blobs)
     async with aclosing(store.exports.vaults(tx, actor.user_id)) as vaults:

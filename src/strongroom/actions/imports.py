@@ -13,22 +13,25 @@ from strongroom import rules, store
 from strongroom.actions import events, sessions
 from strongroom.actions.account_write import require_room
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
-from strongroom.model import KEPT_ROW, EventType, KeptBlob, KeptDocument, KeptVault, KeptVersion, Usage
+from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
+from strongroom.model import KEPT_ROW, EventType, Usage
 from strongroom.store import RollbackWith
 from strongroom.wire.export_lines import bad_line
 
 if TYPE_CHECKING:
-    from strongroom.model import AccountLimits, Actor, Mark, Origin
+    from strongroom.export_rows import ExportRow
+    from strongroom.model import AccountLimits, Actor, Origin
     from strongroom.store import Tx
-    from strongroom.store.queries.imports import Import
-    from strongroom.wire.export_lines import Header, Kept
+    from strongroom.store.queries.imports import Import, ImportProgress
+    from strongroom.wire.export_lines import Header
 
 EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
-_CLASH: Final[dict[type[Kept], dict[str, str]]] = {
-    KeptVault: {"uid": "or name is that of another line"},
-    KeptDocument: {"uid": "is that of another line"},
-    KeptVersion: {"version": "must be before that of its document, and is there once"},
-    KeptBlob: {"version": "must be before that of its vault, and is there once"},
+_HISTORY: Final = (ExportedVersion, ExportedBlob)
+_CLASH: Final[dict[type[ExportRow], dict[str, str]]] = {
+    ExportedVault: {"uid": "or name is that of another line"},
+    ExportedDocument: {"uid": "is that of another line"},
+    ExportedVersion: {"version": "must be before that of its document, and is there once"},
+    ExportedBlob: {"version": "must be before that of its vault, and is there once"},
 }
 
 
@@ -38,9 +41,9 @@ class Batch(Struct, frozen=True):
     `reached` is the time of each vault that they concern.
     """
 
-    lines: list[tuple[int, Kept]]
+    lines: list[tuple[int, ExportRow]]
     before: int
-    mark: Mark
+    progress: ImportProgress
     reached: dict[str, int]
 
 
@@ -50,26 +53,26 @@ async def require_place(tx: Tx, actor: Actor) -> None:
         raise AccountNotEmpty
 
 
-async def begin(tx: Tx, actor: Actor, header: Header, mark: Mark) -> tuple[Mark, bool]:
+async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) -> tuple[ImportProgress, bool]:
     """Begin an import; or tell how far the same file came before, and whether that was its end."""
     await store.imports.claim(tx, actor.user_id)
     known = await store.imports.get(tx, actor.user_id)
     if known is not None and known.state != store.imports.DONE:
         if known.id != header.id or known.state != store.imports.OPEN:
             raise ImportUnfinished
-        return known.mark, False
+        return known.progress, False
     if not await store.imports.has_vaults(tx, actor.user_id):
-        await store.imports.begin(tx, actor.user_id, header.id, mark)
-        return mark, False
+        await store.imports.begin(tx, actor.user_id, header.id, progress)
+        return progress, False
     if known is None or known.id != header.id:
         raise AccountNotEmpty
-    raise RollbackWith((known.mark, True))
+    raise RollbackWith((known.progress, True))
 
 
 async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: Batch) -> None:
-    """Store some lines and move the mark past them."""
+    """Store some lines and move the progress past them."""
     await _lock(tx, actor, limits, _sum([line for _, line in batch.lines]))
-    if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.mark):
+    if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.progress):
         raise ImportUnfinished
     lines, left_out = await _fitting(tx, actor, limits, batch.lines)
     kept: Counter[str] = Counter()
@@ -84,9 +87,9 @@ async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch:
             kept[_home(line)] += _kept(line)
     if left_out:
         await store.imports.leave_out(tx, actor.user_id, left_out)
-    inside: dict[str, list[Kept]] = {uid: [] for uid in batch.reached}
+    inside: dict[str, list[ExportRow]] = {uid: [] for uid in batch.reached}
     for _, line in lines:
-        if not isinstance(line, (KeptVersion, KeptBlob)):
+        if not isinstance(line, _HISTORY):
             inside[_home(line)].append(line)
     for uid, timestamp in batch.reached.items():
         used = _sum(inside[uid])
@@ -96,8 +99,8 @@ async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch:
 
 
 async def _fitting(
-    tx: Tx, actor: Actor, limits: AccountLimits, lines: list[tuple[int, Kept]]
-) -> tuple[list[tuple[int, Kept]], int]:
+    tx: Tx, actor: Actor, limits: AccountLimits, lines: list[tuple[int, ExportRow]]
+) -> tuple[list[tuple[int, ExportRow]], int]:
     """The lines without what trash and history may not take here, and how many are left out.
 
     Versions beyond that are left out, and of a deleted document only the tombstone comes in.
@@ -105,32 +108,32 @@ async def _fitting(
     most, added = rules.most_kept(limits.bytes), sum(_kept(line) for _, line in lines)
     if most is None or not added or await store.kept.of_account(tx, actor.user_id) + added <= most:
         return lines, 0
-    fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, (KeptVersion, KeptBlob))]
+    fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, _HISTORY)]
     return fitting, len(lines) - len(fitting)
 
 
-def _bare(line: Kept, now: int) -> Kept:
+def _bare(line: ExportRow, now: int) -> ExportRow:
     """A deleted document without its content; whatever is alive as it is."""
-    if not isinstance(line, KeptDocument) or not _is_trash(line):
+    if not isinstance(line, ExportedDocument) or not _is_trash(line):
         return line
     return structs.replace(line, data=None, purged_at=max(now, line.deleted_at or 0))
 
 
-def _home(line: Kept) -> str:
+def _home(line: ExportRow) -> str:
     """The vault of a line."""
-    return line.vault_uid if isinstance(line, (KeptDocument, KeptVersion)) else line.uid
+    return line.vault_uid if isinstance(line, (ExportedDocument, ExportedVersion)) else line.uid
 
 
-def _kept(line: Kept) -> int:
+def _kept(line: ExportRow) -> int:
     """What a line adds to trash and history."""
-    if isinstance(line, KeptDocument):
+    if isinstance(line, ExportedDocument):
         return rules.octets(line.data, line.hmac) + KEPT_ROW if _is_trash(line) else 0
-    if isinstance(line, KeptVersion):
+    if isinstance(line, ExportedVersion):
         return rules.octets(line.data, line.hmac) + KEPT_ROW
-    return rules.octets(line.data, line.salt) + KEPT_ROW if isinstance(line, KeptBlob) else 0
+    return rules.octets(line.data, line.salt) + KEPT_ROW if isinstance(line, ExportedBlob) else 0
 
 
-def _is_trash(line: KeptDocument) -> bool:
+def _is_trash(line: ExportedDocument) -> bool:
     return line.deleted_at is not None and line.purged_at is None
 
 
@@ -187,26 +190,26 @@ async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> No
     require_room(actor, limits, Usage(ledger.documents, ledger.bytes), added)
 
 
-async def _is_too_old(tx: Tx, user_id: str, line: Kept, most: int) -> bool:
+async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, most: int) -> bool:
     """Whether a version that was not added is one that this server would not have kept either.
 
     An import may take long, or be broken off: what was due meanwhile has been thrown away with all that was before it.
     """
     current = None
-    if isinstance(line, KeptVersion):
+    if isinstance(line, ExportedVersion):
         head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
         if head is not None and head.purged_at is not None:
             return line.version < head.version
         current = None if head is None else head.version
-    elif isinstance(line, KeptBlob):
+    elif isinstance(line, ExportedBlob):
         vault = await store.vaults.bare(tx, user_id, line.uid)
         current = None if vault is None else vault.version
     return current is not None and current - line.version > most
 
 
-def _sum(lines: list[Kept]) -> Usage:
+def _sum(lines: list[ExportRow]) -> Usage:
     """What these lines add to what the account uses: live documents and blobs, not what they were before."""
-    live = [line for line in lines if isinstance(line, KeptDocument) and line.deleted_at is None]
+    live = [line for line in lines if isinstance(line, ExportedDocument) and line.deleted_at is None]
     size = sum(rules.octets(line.data, line.hmac) for line in live)
-    size += sum(rules.octets(line.data, line.salt) for line in lines if isinstance(line, KeptVault))
+    size += sum(rules.octets(line.data, line.salt) for line in lines if isinstance(line, ExportedVault))
     return Usage(len(live), size)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 from msgspec import Struct
 
 from strongroom import rules
 from strongroom.errors import Invalid
-from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Tally
+from strongroom.export_rows import (
+    ExportCounts,
+    ExportedBlob,
+    ExportedDocument,
+    ExportedVault,
+    ExportedVersion,
+    ExportRow,
+)
 from strongroom.wire.decode import decode
 from strongroom.wire.requests import Blob, Body, Ciphertext, Hmac, Name, Salt, Text, Uid, _blob_whole, _is_uid, _meta
 
@@ -20,7 +27,6 @@ FORMAT_VERSION: Final = 1
 Moment = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.LATEST)]
 Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.LATEST)]
 Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.LATEST)]
-Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
 
 
 class Header(Body, frozen=True, tag="header", tag_field="kind"):
@@ -51,9 +57,9 @@ class Trailer(Body, frozen=True, tag="trailer", tag_field="kind"):
     sha256: Text
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> ExportCounts:
         """The counts, to be compared."""
-        return Tally(self.counts.vaults, self.counts.documents, self.counts.versions, self.counts.blob_versions)
+        return ExportCounts(self.counts.vaults, self.counts.documents, self.counts.versions, self.counts.blob_versions)
 
 
 def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
@@ -67,7 +73,7 @@ def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
 class _Line(Body, frozen=True):
     """A line that is stored. `becomes` has the same fields in the same order."""
 
-    becomes: ClassVar[type[Kept]]
+    becomes: ClassVar[type[ExportRow]]
 
 
 class VaultLine(_Line, frozen=True, tag="vault", tag_field="kind"):
@@ -81,7 +87,7 @@ class VaultLine(_Line, frozen=True, tag="vault", tag_field="kind"):
     data: Blob | None = None
     salt: Salt | None = None
     checks = {"uid": _is_uid, "salt": rules.is_base64}
-    becomes = KeptVault
+    becomes = ExportedVault
 
     @staticmethod
     def together(given: dict[str, Any]) -> dict[str, str]:
@@ -103,7 +109,7 @@ class DocumentLine(_Line, frozen=True, tag="document", tag_field="kind"):
     deleted_at: Moment | None = None
     purged_at: Moment | None = None
     checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
-    becomes = KeptDocument
+    becomes = ExportedDocument
 
     @staticmethod
     def together(given: dict[str, Any]) -> dict[str, str]:
@@ -131,7 +137,7 @@ class VersionLine(_Line, frozen=True, tag="version", tag_field="kind"):
     hmac: Hmac | None = None
     deleted_at: Moment | None = None
     checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
-    becomes = KeptVersion
+    becomes = ExportedVersion
 
     @staticmethod
     def together(given: dict[str, Any]) -> dict[str, str]:
@@ -149,7 +155,7 @@ class BlobLine(_Line, frozen=True, tag="blobVersion", tag_field="kind"):
     data: Blob
     salt: Salt
     checks = {"uid": _is_uid, "salt": rules.is_base64}
-    becomes = KeptBlob
+    becomes = ExportedBlob
 
     @staticmethod
     def together(given: dict[str, Any]) -> dict[str, str]:
@@ -172,7 +178,7 @@ _KINDS: Final[dict[str, type[Header | Trailer | _Line]]] = {
 _kind = msgspec.json.Decoder(_Kind).decode
 
 
-def read_line(raw: bytes) -> Header | Trailer | Kept:
+def read_line(raw: bytes) -> Header | Trailer | ExportRow:
     """One line, checked by itself; uids in their one spelling."""
     try:
         shape = _KINDS.get(_kind(raw).kind)

@@ -20,11 +20,19 @@ from strongroom.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
-from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.export_rows import (
+    ExportCounts,
+    ExportedBlob,
+    ExportedDocument,
+    ExportedVault,
+    ExportedVersion,
+    ExportRow,
+)
 from strongroom.rules import DAY
 from strongroom.server.authentication import is_signed
 from strongroom.server.request import BODY_RATE, BODY_SECONDS
 from strongroom.server.timeouts import timeout
+from strongroom.store.queries.imports import ImportProgress
 
 if TYPE_CHECKING:
     from strongroom.server.request import Request
@@ -34,7 +42,7 @@ LINES: Final = "application/x-ndjson"
 ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole request
 BATCH_LINES: Final = 256  # in one transaction, so that others who write wait a few milliseconds and no more
 BATCH_BYTES: Final = 512 * 1024
-_PARTS: Final = (KeptDocument, KeptVersion, KeptBlob)  # of a vault, in this order
+_PARTS: Final = (ExportedDocument, ExportedVersion, ExportedBlob)  # of a vault, in this order
 _MOMENTS: Final = {
     "exported_at": "exportedAt",
     "clock": "clock",
@@ -55,17 +63,17 @@ class File:
         self._latest = now + DAY  # a clock may run ahead of ours, but not by more
         self.header: wire.export_lines.Header | None = None
         self.reached: dict[str, int] = {}  # the time of each vault that lines since the last batch concern
-        self._vault: KeptVault | None = None
+        self._vault: ExportedVault | None = None
         self._part, self._last = 0, -1
         self._hash = hashlib.sha256()
-        self._counts = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+        self._counts = {ExportedVault: 0, ExportedDocument: 0, ExportedVersion: 0, ExportedBlob: 0}
 
     @property
-    def mark(self) -> Mark:
+    def progress(self) -> ImportProgress:
         """How far we are."""
-        return Mark(self.number, self._hash.hexdigest(), Tally(*self._counts.values()))
+        return ImportProgress(self.number, self._hash.hexdigest(), ExportCounts(*self._counts.values()))
 
-    def read(self, raw: bytes) -> wire.export_lines.Header | wire.export_lines.Trailer | wire.export_lines.Kept:
+    def read(self, raw: bytes) -> wire.export_lines.Header | wire.export_lines.Trailer | ExportRow:
         """The next line, or the refusal that names it."""
         try:
             line = wire.export_lines.read_line(raw)
@@ -77,7 +85,7 @@ class File:
             self._hash.update(raw)
         return line
 
-    def _place(self, line: wire.export_lines.Header | wire.export_lines.Trailer | wire.export_lines.Kept) -> None:
+    def _place(self, line: wire.export_lines.Header | wire.export_lines.Trailer | ExportRow) -> None:
         """Refuse a line that does not belong here."""
         late = [said for name, said in _MOMENTS.items() if (getattr(line, name, None) or 0) > self._latest]
         if late:
@@ -89,7 +97,7 @@ class File:
         elif isinstance(line, wire.export_lines.Trailer):
             self._leave_vault()
             self._end(line)
-        elif isinstance(line, KeptVault):
+        elif isinstance(line, ExportedVault):
             self._leave_vault()
             if line.updated_at > self.header.clock:
                 raise Invalid({"updatedAt": "must not be after the clock of the header"})
@@ -109,9 +117,9 @@ class File:
             raise Invalid({"version": f"must be {wire.export_lines.FORMAT_VERSION}: this server reads no other"})
         self.header = header
 
-    def _place_in_vault(self, line: KeptDocument | KeptVersion | KeptBlob) -> None:
+    def _place_in_vault(self, line: ExportedDocument | ExportedVersion | ExportedBlob) -> None:
         """In a vault come its documents, then what they were, then what its blob was; each part in order."""
-        name, home = ("uid", line.uid) if isinstance(line, KeptBlob) else ("vaultUid", line.vault_uid)
+        name, home = ("uid", line.uid) if isinstance(line, ExportedBlob) else ("vaultUid", line.vault_uid)
         if self._vault is None or home != self._vault.uid:
             raise Invalid({name: "must be that of the vault before it"})
         part = _PARTS.index(type(line))
@@ -119,13 +127,13 @@ class File:
             raise Invalid({"kind": "must come before the versions of its vault"})
         if part > self._part:
             self._part, self._last = part, -1
-        by, place = ("version", line.version) if isinstance(line, KeptBlob) else ("updatedAt", line.updated_at)
+        by, place = ("version", line.version) if isinstance(line, ExportedBlob) else ("updatedAt", line.updated_at)
         if place <= self._last:
             raise Invalid({by: "must be after that of the line before"})
         if line.updated_at > self._vault.updated_at:
             raise Invalid({"updatedAt": "must not be after that of its vault"})
         self._last = place
-        if isinstance(line, KeptDocument):
+        if isinstance(line, ExportedDocument):
             self.reached[line.vault_uid] = line.updated_at
 
     def _leave_vault(self) -> None:
@@ -136,7 +144,7 @@ class File:
         """Refuse a file that is not the one that was written."""
         if trailer.sha256.lower() != self._hash.hexdigest():
             raise Invalid({"sha256": "is not that of the lines before: the file was altered on its way"})
-        if trailer.tally != self.mark.held:
+        if trailer.tally != self.progress.counts:
             raise Invalid({"counts": "are not those of the lines before: the file was altered"})
 
 
@@ -146,11 +154,11 @@ class Intake:
     def __init__(self, request: Request) -> None:
         self._call = request
         self._file = File(request.context.clock())
-        self._known = Mark(0, "", Tally())  # how far earlier attempts came
+        self._known = ImportProgress(0, "", ExportCounts())  # how far earlier attempts came
         self._done = False  # to the end, even
         self._stored = self._known
         self._trailer = False
-        self._waiting: list[tuple[int, wire.export_lines.Kept]] = []
+        self._waiting: list[tuple[int, ExportRow]] = []
         self._size = 0
 
     async def run(self) -> Import:
@@ -181,7 +189,7 @@ class Intake:
             self._trailer = True
             return
         if isinstance(line, wire.export_lines.Header):
-            self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.mark)
+            self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.progress)
             self._stored = self._known
         elif file.number > self._known.lines:
             if self._done:
@@ -191,25 +199,25 @@ class Intake:
             if len(self._waiting) >= BATCH_LINES or self._size >= BATCH_BYTES:
                 await self._store()
         if file.number == self._known.lines:
-            if file.mark != self._known:
+            if file.progress != self._known:
                 raise self._another()
             file.reached.clear()
 
     async def _store(self) -> None:
-        """Store what waits, and with it the mark up to here."""
+        """Store what waits, and with it the progress up to here."""
         context, file, batch = self._call.context, self._file, self._batch()
         if not is_signed(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
         await self._call.write_long(imports.take, self._call.actor, context.limits, file.header.id, batch)
-        self._stored = batch.mark
+        self._stored = batch.progress
         self._waiting, self._size, file.reached = [], 0, {}
 
     def _batch(self) -> imports.Batch:
-        return imports.Batch(self._waiting, self._stored.lines, self._file.mark, self._file.reached)
+        return imports.Batch(self._waiting, self._stored.lines, self._file.progress, self._file.reached)
 
     def _another(self) -> Refusal:
-        """Up to the mark it must be the file that came before, to the byte."""
+        """Up to the progress it must be the file that came before, to the byte."""
         if self._done:
             return AccountNotEmpty()
         return ImportUnfinished("This is not the file with which the unfinished import into your account began.")

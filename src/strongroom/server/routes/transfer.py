@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
-from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
+from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion, ExportRow
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import CHUNK, Response, json_response, streamed
 from strongroom.server.routes.import_upload import LINES, Intake
@@ -35,11 +35,11 @@ async def export(request: Request) -> Response:
 async def _exported(request: Request) -> Chunks:
     """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
     context, now = request.context, request.context.clock()
-    counts: dict[type[wire.export_lines.Kept], int] = {KeptVault: 0, KeptDocument: 0, KeptVersion: 0, KeptBlob: 0}
+    counts: dict[type[ExportRow], int] = {ExportedVault: 0, ExportedDocument: 0, ExportedVersion: 0, ExportedBlob: 0}
     digest = hashlib.sha256()
     out = bytearray()
 
-    async def begin(tx: Tx) -> AsyncGenerator[Sequence[wire.export_lines.Kept], None]:
+    async def begin(tx: Tx) -> AsyncGenerator[Sequence[ExportRow], None]:
         nonlocal out
         clock = await exports.clock(tx, request.actor)
         header = wire.export_lines.Header(
@@ -56,7 +56,7 @@ async def _exported(request: Request) -> Chunks:
     async with ExportSnapshot(request) as snapshot:
         async for page in await snapshot.read(begin):
             if page:
-                kind: type[wire.export_lines.Kept] = type(page[0])
+                kind: type[ExportRow] = type(page[0])
                 counts[kind] += len(page)
                 out += wire.encode_lines(page)
             if len(out) > CHUNK:

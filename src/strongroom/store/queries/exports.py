@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion
+from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 _VAULTS = Sql(f"""
-    SELECT {columns(KeptVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
+    SELECT {columns(ExportedVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
 """)
 # A tombstone whose ciphertext was thrown away has none, and not an empty one.
 _DOCUMENTS = Sql(f"""
-    SELECT {columns(KeptDocument).replace(", data,", ", NULLIF(data, '') AS data,")}
+    SELECT {columns(ExportedDocument).replace(", data,", ", NULLIF(data, '') AS data,")}
       FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :beyond
      ORDER BY updated_at LIMIT :limit
 """)
 _VERSIONS = Sql(f"""
-    SELECT {columns(KeptVersion)} FROM versions
+    SELECT {columns(ExportedVersion)} FROM versions
      WHERE user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :beyond
      ORDER BY updated_at LIMIT :limit
 """)
 _BLOBS = Sql(f"""
-    SELECT {columns(KeptBlob)} FROM blob_versions
+    SELECT {columns(ExportedBlob)} FROM blob_versions
      WHERE user_id = :user_id AND uid = :vault_uid AND version > :beyond
      ORDER BY version LIMIT :limit
 """)
 
 
-def vaults(tx: Tx, user_id: str) -> AsyncGenerator[list[KeptVault], None]:
+def vaults(tx: Tx, user_id: str) -> AsyncGenerator[list[ExportedVault], None]:
     """The vaults, in the order of their uids."""
-    return tx.pages(KeptVault, _VAULTS, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
+    return tx.pages(ExportedVault, _VAULTS, after="beyond", by="uid", user_id=user_id, beyond="", limit=ALL)
 
 
-def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptDocument], None]:
+def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedDocument], None]:
     """The documents of a vault, tombstones included, in the order of their last changes."""
     return tx.pages(
-        KeptDocument,
+        ExportedDocument,
         _DOCUMENTS,
         after="beyond",
         by="updated_at",
@@ -52,10 +52,10 @@ def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptD
     )
 
 
-def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptVersion], None]:
+def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedVersion], None]:
     """What the documents of a vault were before, in the order in which it was written."""
     return tx.pages(
-        KeptVersion,
+        ExportedVersion,
         _VERSIONS,
         after="beyond",
         by="updated_at",
@@ -66,8 +66,8 @@ def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptVe
     )
 
 
-def blobs(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[KeptBlob], None]:
+def blobs(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedBlob], None]:
     """What a vault's blob was before, in the order of the versions."""
     return tx.pages(
-        KeptBlob, _BLOBS, after="beyond", by="version", user_id=user_id, vault_uid=vault_uid, beyond=0, limit=ALL
+        ExportedBlob, _BLOBS, after="beyond", by="version", user_id=user_id, vault_uid=vault_uid, beyond=0, limit=ALL
     )

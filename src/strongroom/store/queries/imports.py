@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from strongroom.model import KeptBlob, KeptDocument, KeptVault, KeptVersion, Mark, Tally
+from strongroom.export_rows import (
+    ExportCounts,
+    ExportedBlob,
+    ExportedDocument,
+    ExportedVault,
+    ExportedVersion,
+    ExportRow,
+)
 from strongroom.store.queries.ledgers import Ledger
 from strongroom.store.statement import Sql, columns
 
@@ -15,8 +22,15 @@ if TYPE_CHECKING:
 
     from strongroom.store.database import Tx
 
-Kept: TypeAlias = KeptVault | KeptDocument | KeptVersion | KeptBlob
 OPEN, EMPTYING, DONE = "open", "emptying", "done"
+
+
+class ImportProgress(Struct, frozen=True):
+    """How far an import came: so many lines, with this digest, and what was in them."""
+
+    lines: int
+    digest: str
+    counts: ExportCounts
 
 
 class Import(Struct, frozen=True):
@@ -33,9 +47,11 @@ class Import(Struct, frozen=True):
     left_out: int
 
     @property
-    def mark(self) -> Mark:
+    def progress(self) -> ImportProgress:
         """How far it came."""
-        return Mark(self.lines, self.digest, Tally(self.vaults, self.documents, self.versions, self.blob_versions))
+        return ImportProgress(
+            self.lines, self.digest, ExportCounts(self.vaults, self.documents, self.versions, self.blob_versions)
+        )
 
 
 _GET = Sql(f"SELECT {columns(Import)} FROM imports WHERE user_id = :user_id")
@@ -86,14 +102,14 @@ _VAULT = Sql("""
     ON CONFLICT DO NOTHING
 """)
 _DOCUMENT = Sql(f"""
-    INSERT INTO documents (user_id, {columns(KeptDocument)})
+    INSERT INTO documents (user_id, {columns(ExportedDocument)})
     SELECT :user_id, :uid, :vault_uid, :collection, :version, :created_at, :updated_at,
            :data, :hmac, :deleted_at, :purged_at
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
 _VERSION = Sql(f"""
-    INSERT INTO versions (user_id, {columns(KeptVersion)})
+    INSERT INTO versions (user_id, {columns(ExportedVersion)})
     SELECT user_id, uid, vault_uid, :collection, :version, :created_at, :updated_at, :replaced_at,
            :data, :hmac, :deleted_at
       FROM documents
@@ -102,18 +118,18 @@ _VERSION = Sql(f"""
     ON CONFLICT DO NOTHING
 """)
 _BLOB = Sql(f"""
-    INSERT INTO blob_versions (user_id, {columns(KeptBlob)})
+    INSERT INTO blob_versions (user_id, {columns(ExportedBlob)})
     SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
       FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version AND version - :version <= :most
     ON CONFLICT DO NOTHING
 """)
 
 # How each kind is added, and the columns that tell one from another within the account.
-_ADD: Final[dict[type[Kept], tuple[Sql, tuple[str, ...]]]] = {
-    KeptVault: (_VAULT, ("uid",)),
-    KeptDocument: (_DOCUMENT, ("uid",)),
-    KeptVersion: (_VERSION, ("uid", "version")),
-    KeptBlob: (_BLOB, ("uid", "version")),
+_ADD: Final[dict[type[ExportRow], tuple[Sql, tuple[str, ...]]]] = {
+    ExportedVault: (_VAULT, ("uid",)),
+    ExportedDocument: (_DOCUMENT, ("uid",)),
+    ExportedVersion: (_VERSION, ("uid", "version")),
+    ExportedBlob: (_BLOB, ("uid", "version")),
 }
 
 _EMPTY_DOCUMENTS = Sql("""
@@ -141,9 +157,9 @@ async def claim(tx: Tx, user_id: str) -> None:
     await tx.run(_CLAIM, user_id=user_id)
 
 
-async def begin(tx: Tx, user_id: str, file_id: str, mark: Mark) -> None:
+async def begin(tx: Tx, user_id: str, file_id: str, progress: ImportProgress) -> None:
     """From now on, nothing but this import writes in the account."""
-    await tx.run(_BEGIN, user_id=user_id, id=file_id, lines=mark.lines, digest=mark.digest, now=tx.now)
+    await tx.run(_BEGIN, user_id=user_id, id=file_id, lines=progress.lines, digest=progress.digest, now=tx.now)
     await tx.run(_SET, user_id=user_id, importing=1)
 
 
@@ -152,24 +168,24 @@ async def add_usage(tx: Tx, user_id: str, documents: int, size: int) -> Ledger |
     return await tx.one(Ledger, _ADD_USAGE, user_id=user_id, documents=documents, bytes=size)
 
 
-async def advance(tx: Tx, user_id: str, file_id: str, before: int, mark: Mark) -> bool:
-    """Move the mark; False if this import is not where we left it."""
+async def advance(tx: Tx, user_id: str, file_id: str, before: int, progress: ImportProgress) -> bool:
+    """Move the progress; False if this import is not where we left it."""
     moved = await tx.run(
         _ADVANCE,
         user_id=user_id,
         id=file_id,
         before=before,
-        lines=mark.lines,
-        digest=mark.digest,
-        vaults=mark.held.vaults,
-        documents=mark.held.documents,
-        versions=mark.held.versions,
-        blob_versions=mark.held.blob_versions,
+        lines=progress.lines,
+        digest=progress.digest,
+        vaults=progress.counts.vaults,
+        documents=progress.counts.documents,
+        versions=progress.counts.versions,
+        blob_versions=progress.counts.blob_versions,
     )
     return moved > 0
 
 
-async def add(tx: Tx, user_id: str, rows: Sequence[Kept], most: int) -> list[bool]:
+async def add(tx: Tx, user_id: str, rows: Sequence[ExportRow], most: int) -> list[bool]:
     """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already.
 
     No more than so many replaced versions of anything have one.
@@ -183,9 +199,9 @@ async def leave_out(tx: Tx, user_id: str, count: int) -> None:
     await tx.run(_LEAVE_OUT, user_id=user_id, count=count)
 
 
-def _fields(row: Kept) -> dict[str, Any]:
+def _fields(row: ExportRow) -> dict[str, Any]:
     fields: dict[str, Any] = {name: getattr(row, name) for name in row.__struct_fields__}
-    if isinstance(row, KeptDocument):
+    if isinstance(row, ExportedDocument):
         fields["data"] = row.data or ""
     return fields
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.model import Origin, RefreshToken, Session
+from msgspec import Struct
+
+from strongroom.model import Origin, Session
 from strongroom.store.queries.accounts import of_open_accounts
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import ALL, Sql, columns
@@ -13,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from strongroom.store.database import Tx
+
+
+class RefreshToken(Struct, frozen=True):
+    """A refresh token's generation within its session, and when it was superseded."""
+
+    generation: int
+    superseded_at: int | None
 
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.
