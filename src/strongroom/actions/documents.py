@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from strongroom.model import AccountLimits, Actor, Document, Expected, Head
     from strongroom.store import Tx
-    from strongroom.store.queries.vaults import Span
+    from strongroom.store.queries.vaults import VaultTimes
     from strongroom.wire.requests import CreateDocument, PutDocument
 
 
@@ -111,13 +111,13 @@ class List:
         self._actor = actor
         self._vault_uid = vault_uid
         self._wanted = wanted
-        self._began: Span | None = None
+        self._began: VaultTimes | None = None
 
     async def read(self, tx: Tx) -> AsyncGenerator[list[Document], None]:
         """Pages of what comes after the cursor."""
         collections = rules.collections_of(self._actor, self._wanted.collection)
         rules.require_vault(self._actor, self._vault_uid)
-        vault = await store.vaults.span(tx, self._actor.user_id, self._vault_uid)
+        vault = await store.vaults.times(tx, self._actor.user_id, self._vault_uid)
         began, self._began = self._began, self._began or vault
         if vault is None or (began is not None and began.created_at != vault.created_at):
             raise VaultNotFound

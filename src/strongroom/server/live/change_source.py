@@ -8,6 +8,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from strongroom import store
 from strongroom.actions import change_feed
 from strongroom.actions.change_feed import Page
 
@@ -92,7 +93,7 @@ class OfAccount:
     async def page(self) -> Page:
         """The next changes, up to the clock as it was at the beginning."""
         if self._until < 0:
-            self._until = await self._db.read(change_feed.clock, self._user_id)
+            self._until = await self._db.read(store.ledgers.clock, self._user_id)
             if self._until > self._since:
                 await self._begin()
         changes: list[Change] = []
@@ -110,9 +111,9 @@ class OfAccount:
 
     async def _begin(self) -> None:
         """Look for the vaults that changed, and for the first change in each."""
-        queues = [self._queue(change_feed.of_vaults)]
+        queues = [self._queue(store.following.of_vaults)]
         async for uid in self._changed():
-            queues.append(self._queue(change_feed.of_vault, uid))
+            queues.append(self._queue(store.following.of_vault, uid))
             if len(queues) > MOST_VAULTS:
                 raise TooFar
         self._size = max(4, SPREAD // len(queues))
@@ -127,7 +128,7 @@ class OfAccount:
     async def _changed(self) -> AsyncIterator[str]:
         beyond, more = "", True
         while more:
-            vaults = await self._db.read(change_feed.latest, self._user_id, beyond, PAGE)
+            vaults = await self._db.read(store.following.latest, self._user_id, beyond, PAGE)
             for uid, timestamp in vaults:
                 if timestamp is not None and timestamp > self._since:
                     yield uid

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from strongroom.actions import change_feed
+from strongroom import store
 from strongroom.errors import Refusal
 from strongroom.server.live.change_source import TooFar
 from strongroom.server.live.sse import framed
@@ -116,7 +116,7 @@ class Channel:
 
     async def access_status(self) -> AccessStatus:
         """Who may follow. To be asked after the changes were read that are to be shown."""
-        return await self._db.read(change_feed.access_status, self._user_id)
+        return await self._db.read(store.access_status.of_account, self._user_id)
 
     async def _run(self) -> None:
         """Read and hand out until nothing is new."""

@@ -7,6 +7,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from strongroom import store
 from strongroom.actions import change_feed
 from strongroom.errors import Refusal
 from strongroom.server.live import sse
@@ -92,13 +93,13 @@ class Hub:
 
     async def vault(self, actor: Actor, signed: Signed, vault_uid: str, since: int | None) -> Stream:
         """Follow a vault's documents, from a moment on or from now."""
-        span = await self._db.read(change_feed.open_vault, actor, vault_uid)
-        cursor = span.clock if since is None else since
-        return self._stream(actor, signed, (vault_uid, span.born), cursor, documents=True)
+        vault = await self._db.read(change_feed.open_vault, actor, vault_uid)
+        cursor = vault.updated_at if since is None else since
+        return self._stream(actor, signed, (vault_uid, vault.created_at), cursor, documents=True)
 
     async def account(self, actor: Actor, signed: Signed, since: int | None, *, documents: bool) -> Stream:
         """Follow all vaults within reach, from a moment on or from now."""
-        cursor = await self._db.read(change_feed.clock, actor.user_id) if since is None else since
+        cursor = await self._db.read(store.ledgers.clock, actor.user_id) if since is None else since
         return self._stream(actor, signed, None, cursor, documents=documents)
 
     def _stream(self, actor: Actor, signed: Signed, place: Place, cursor: int, *, documents: bool) -> Stream:
@@ -260,7 +261,7 @@ class Hub:
 
     async def _find_out(self) -> None:
         seen = {user_id: account.seen for user_id, account in self._accounts.items()}
-        for user_id, clock in (await self._db.read(change_feed.moved, seen)).items():
+        for user_id, clock in await self._db.read(store.access_status.moved, seen):
             if account := self._accounts.get(user_id):
                 account.seen = clock
                 account.poke()
@@ -272,6 +273,6 @@ class Hub:
                     keys.add((user_id, actor.key.uid))
                 elif actor.session_id is not None:
                     sessions.add((user_id, actor.session_id))
-        for user_id in await self._db.read(change_feed.gone, sessions, keys):
+        for user_id in await self._db.read(store.access_status.gone, sessions, keys):
             if account := self._accounts.get(user_id):
                 account.doubt()

@@ -34,8 +34,6 @@ _LATEST = Sql("""
     SELECT uid, (SELECT max(updated_at) FROM documents AS d WHERE d.user_id = v.user_id AND d.vault_uid = v.uid)
       FROM vaults AS v WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
 """)
-_BIRTH = Sql("SELECT created_at, updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
-_CLOCK = Sql("SELECT clock FROM ledgers WHERE user_id = :user_id")
 
 
 class Latest(NamedTuple):
@@ -43,13 +41,6 @@ class Latest(NamedTuple):
 
     uid: str
     timestamp: int | None
-
-
-class Span(NamedTuple):
-    """When a vault was made, which no other of its owner shares, and its time."""
-
-    born: int
-    clock: int
 
 
 async def of_vault(tx: Tx, user_id: str, vault_uid: str, since: int, until: int, limit: int) -> list[Change]:
@@ -65,13 +56,3 @@ async def of_vaults(tx: Tx, user_id: str, since: int, until: int, limit: int) ->
 async def latest(tx: Tx, user_id: str, beyond: str, limit: int) -> list[Latest]:
     """The next vaults after this uid, and the time of the latest document in each."""
     return await tx.all(Latest, _LATEST, user_id=user_id, beyond=beyond, limit=limit)
-
-
-async def span(tx: Tx, user_id: str, vault_uid: str) -> Span | None:
-    """A vault's beginning and its time; None if this owner has no such vault."""
-    return await tx.one(Span, _BIRTH, user_id=user_id, uid=vault_uid)
-
-
-async def clock(tx: Tx, user_id: str) -> int:
-    """The account's time; 0 where nothing has happened yet."""
-    return await tx.value(_CLOCK, user_id=user_id) or 0

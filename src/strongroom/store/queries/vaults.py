@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 
-class Span(Struct, frozen=True):
-    """When a vault was made, which tells it from a later one of the same uid, and its time."""
+class VaultTimes(Struct, frozen=True):
+    """When a vault was created, which tells it from a later one of the same uid, and when it last changed."""
 
     created_at: int
     updated_at: int
@@ -35,7 +35,7 @@ _INSERT = Sql(f"""
 _GET = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _GET_BARE = Sql(f"SELECT {_BARE} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _CLOCK = Sql("SELECT updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
-_SPAN = Sql("SELECT created_at, updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
+_TIMES = Sql("SELECT created_at, updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND name = :name")
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
@@ -80,9 +80,9 @@ async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
     return timestamp
 
 
-async def span(tx: Tx, user_id: str, uid: str) -> Span | None:
-    """From when to when the vault has existed; None if this owner has no such vault."""
-    return await tx.one(Span, _SPAN, user_id=user_id, uid=uid)
+async def times(tx: Tx, user_id: str, uid: str) -> VaultTimes | None:
+    """When the vault was created and last changed; None if this owner has no such vault."""
+    return await tx.one(VaultTimes, _TIMES, user_id=user_id, uid=uid)
 
 
 async def by_name(tx: Tx, user_id: str, name: str) -> Vault | None:
