@@ -30,7 +30,7 @@ import uvloop
 
 from bench import proc
 from bench.tell import tell
-from strongroom.credentials import Lifetime, Mint, Tokens
+from strongroom.credentials import Lifetime, TokenIssuer, TokenSigner
 from strongroom.model import Origin
 from strongroom.store import Tx, open_database
 from strongroom.store.queries import accounts, sessions
@@ -51,7 +51,9 @@ class Person:
 async def settle(where: str, count: int) -> list[Person]:
     """So many accounts, straight through the store."""
     now = time.time_ns() // 1_000_000
-    mint = Mint(Tokens(SECRET.encode(), "strongroom"), "strongroom", Lifetime(86_400_000), Lifetime(86_400_000))
+    issuer = TokenIssuer(
+        TokenSigner(SECRET.encode(), "strongroom"), "strongroom", Lifetime(86_400_000), Lifetime(86_400_000)
+    )
     db = open_database(where, lambda: now)
     people = []
 
@@ -61,7 +63,7 @@ async def settle(where: str, count: int) -> list[Person]:
 
     for _ in range(count):
         user_id = str(uuid.uuid4())
-        pair = mint.pair(user_id, str(uuid.uuid4()), now)
+        pair = issuer.pair(user_id, str(uuid.uuid4()), now)
         await db.write(add, user_id, pair)
         people.append(Person(pair.access_token))
     await db.close()

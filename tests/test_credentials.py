@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from strongroom import credentials
-from strongroom.credentials import Claims, Lifetime, Mint, Tokens
+from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_731_600_000_000
@@ -25,8 +25,8 @@ GOOD: dict[str, Any] = {
 }
 
 
-def tokens() -> Tokens:
-    return Tokens(SECRET, "strongroom")
+def tokens() -> TokenSigner:
+    return TokenSigner(SECRET, "strongroom")
 
 
 def signed(claims: dict[str, Any], **more: Any) -> str:
@@ -147,7 +147,7 @@ def test_claims_are_seconds_with_a_fraction_where_it_matters(life: Lifetime, wan
 
 def test_a_session_outlives_both_of_its_tokens() -> None:
     """An access token that lives longer than the refresh token must not lose its session."""
-    pair = Mint(tokens(), "strongroom", Lifetime(900_000), Lifetime(1_000, exact=True)).pair("u", "s", NOW)
+    pair = TokenIssuer(tokens(), "strongroom", Lifetime(900_000), Lifetime(1_000, exact=True)).pair("u", "s", NOW)
     assert pair.session_expires_at == NOW + 900_000
     assert pair.refresh_expires_at == NOW + 1_000
     assert "eyJ" not in repr(pair)

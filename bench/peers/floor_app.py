@@ -24,7 +24,7 @@ import uvicorn
 import uvloop
 
 from strongroom import credentials
-from strongroom.credentials import Claims, Lifetime, Mint, Tokens
+from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
 from strongroom.store import migrations
@@ -180,7 +180,7 @@ def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body:
     return Document(uid, vault, old.collection, body.data, body.hmac, version, old.created_at, moment, None)
 
 
-def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: credentials.Pair) -> None:
+def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: credentials.TokenPair) -> None:
     now = now_ms()
     session = {"user_id": user_id, "id": pair.session_id, "now": now, "expires_at": pair.session_expires_at}
     origin = {"address": "127.0.0.1", "user_agent": "bench"}
@@ -189,7 +189,7 @@ def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: cred
     run(connection, sessions._ADD_TOKEN, {**token, "expires_at": pair.refresh_expires_at})
 
 
-def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pair: credentials.Pair) -> None:
+def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pair: credentials.TokenPair) -> None:
     now = now_ms()
     parameters = {"id": user_id, "email": email, "password_hash": phc, "now": now}
     run(connection, accounts._INSERT, parameters).fetchall()
@@ -206,9 +206,9 @@ class App:
         self._writer = Writer(path)
         self._reader = connect(path)
         self._good: dict[bytes, Claims] = {}
-        self._tokens = Tokens(secret, "floor")
+        self._tokens = TokenSigner(secret, "floor")
         lifetime = Lifetime(6 * 3_600_000)
-        self._mint = Mint(self._tokens, "floor", lifetime, lifetime)
+        self._mint = TokenIssuer(self._tokens, "floor", lifetime, lifetime)
         self._hashing = credentials.hashing_pool()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -278,7 +278,7 @@ class App:
         return 200, _signed_in(user_id, given.email, pair)
 
 
-def _signed_in(user_id: str, email: str, pair: credentials.Pair) -> bytes:
+def _signed_in(user_id: str, email: str, pair: credentials.TokenPair) -> bytes:
     user = {"id": user_id, "email": email}
     return encode({"accessToken": pair.access_token, "refreshToken": pair.refresh_token, "user": user})
 

@@ -107,7 +107,7 @@ _encode = msgspec.json.Encoder().encode
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
 
-class Tokens:
+class TokenSigner:
     """Signs tokens and checks them; remembers those that were good until they expire."""
 
     def __init__(self, secret: bytes, issuer: str, previous: bytes = b"") -> None:
@@ -116,7 +116,7 @@ class Tokens:
         self._good: dict[bytes, Claims] = {}
 
     def __repr__(self) -> str:
-        return "Tokens(...)"
+        return "TokenSigner(...)"
 
     def sign(self, claims: Claims) -> str:
         """The token that says these claims."""
@@ -187,7 +187,7 @@ class Lifetime(NamedTuple):
         return now // 1000, now // 1000 + self.milliseconds // 1000
 
 
-class Pair(Struct, frozen=True):
+class TokenPair(Struct, frozen=True):
     """An access and a refresh token of one session, and what is recorded of them."""
 
     session_id: str
@@ -198,26 +198,26 @@ class Pair(Struct, frozen=True):
     session_expires_at: int
 
     def __repr__(self) -> str:
-        return f"Pair(session_id={self.session_id!r})"
+        return f"TokenPair(session_id={self.session_id!r})"
 
 
-class Mint:
+class TokenIssuer:
     """Issues pairs of tokens."""
 
-    def __init__(self, tokens: Tokens, issuer: str, access: Lifetime, refresh: Lifetime) -> None:
+    def __init__(self, tokens: TokenSigner, issuer: str, access: Lifetime, refresh: Lifetime) -> None:
         self._tokens = tokens
         self._issuer = issuer
         self._access = access
         self._refresh = refresh
 
     def __repr__(self) -> str:
-        return "Mint(...)"
+        return "TokenIssuer(...)"
 
-    def pair(self, user_id: str, session_id: str, now: int) -> Pair:
+    def pair(self, user_id: str, session_id: str, now: int) -> TokenPair:
         """A fresh pair for this session. The session outlives whichever of the two lives longer."""
         access, _, access_until = self._token(user_id, session_id, "access", self._access, now)
         refresh, jti, refresh_until = self._token(user_id, session_id, "refresh", self._refresh, now)
-        return Pair(session_id, access, refresh, jti, refresh_until, max(access_until, refresh_until))
+        return TokenPair(session_id, access, refresh, jti, refresh_until, max(access_until, refresh_until))
 
     def _token(self, user_id: str, session_id: str, kind: Kind, life: Lifetime, now: int) -> tuple[str, str, int]:
         issued, expires = life.from_(now)

@@ -56,7 +56,7 @@ class Account(Struct, frozen=True, rename="camel"):
     keys: int
 
 
-class AccountKey(Struct, frozen=True, rename="camel"):
+class AccountApiKey(Struct, frozen=True, rename="camel"):
     """An API key as an operator sees it."""
 
     user_id: str
@@ -217,7 +217,7 @@ class Head(Struct, frozen=True):
     bytes: int
 
 
-class Keyring(Struct, frozen=True):
+class StoredKeyring(Struct, frozen=True):
     """An account's wrapped keys, their version, and how the password is derived that they are wrapped under."""
 
     keyring: str
@@ -226,7 +226,7 @@ class Keyring(Struct, frozen=True):
     kdf: str | None
 
     def __repr__(self) -> str:
-        return f"Keyring(version={self.version})"
+        return f"StoredKeyring(version={self.version})"
 
 
 class Version(Struct, frozen=True, rename="camel"):

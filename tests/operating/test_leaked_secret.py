@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from strongroom.credentials import Claims, Tokens
+from strongroom.credentials import Claims, TokenSigner
 from strongroom.identifiers import new_uid
 from tests.server.test_listeners import PASSWORD, logged, running
 from tests.support.raw_http import connected, request, responses, rest
@@ -25,7 +25,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 
 def claims_of(token: str) -> dict[str, Any]:
-    claims = Tokens(OLD.encode(), "strongroom").claims(token, "access", time.time_ns() // 1_000_000)
+    claims = TokenSigner(OLD.encode(), "strongroom").claims(token, "access", time.time_ns() // 1_000_000)
     assert claims is not None
     return {name: getattr(claims, name) for name in ("sub", "sid")}
 
@@ -34,7 +34,7 @@ def forged(token: str) -> str:
     """A token that somebody signed who knows the secret, for a session that he has seen."""
     now = int(time.time())
     told = Claims("strongroom", jti=new_uid(now * 1000), iat=now, exp=now + 86_400, typ="access", **claims_of(token))
-    return Tokens(OLD.encode(), "strongroom").sign(told)
+    return TokenSigner(OLD.encode(), "strongroom").sign(told)
 
 
 class Service:

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import rules, store
 from strongroom.actions import keys, sessions, vaults
-from strongroom.credentials import Tokens
+from strongroom.credentials import TokenSigner
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
 from strongroom.server import app, authentication
@@ -101,12 +101,12 @@ async def telling(tx: Any, actor: Actor, uid: str) -> Any:
         raise
 
 
-def of_either_kind(tokens: Tokens, token: str, _kind: str, now: int) -> Any:
+def of_either_kind(tokens: TokenSigner, token: str, _kind: str, now: int) -> Any:
     """Take a refresh token for an access token."""
     return _claims(tokens, token, "access", now) or _claims(tokens, token, "refresh", now)
 
 
-def of_any_age(tokens: Tokens, token: str, kind: Any, _now: int) -> Any:
+def of_any_age(tokens: TokenSigner, token: str, kind: Any, _now: int) -> Any:
     """Take a token that has expired."""
     return _claims(tokens, token, kind, 0)
 
@@ -144,7 +144,7 @@ def last_in_scope(actor: Actor, vault_uid: str) -> None:
         _require_vault(actor, vault_uid)
 
 
-_claims, _require, _require_vault = Tokens.claims, rules.require, rules.require_vault
+_claims, _require, _require_vault = TokenSigner.claims, rules.require, rules.require_vault
 _authenticate = authentication.authenticate
 _create_key, _get_vault = keys.create, vaults.get
 _OWNER = "user_id = :user_id AND "
@@ -161,8 +161,8 @@ BUGS: dict[str, Plant] = {
     "a revoked key is taken": replaced(store.keys, "delete", never_gone),
     "a key is made for a vault of somebody else": replaced(keys, "create", taken_at_its_word),
     "the session behind a token is not looked up": replaced(sessions, "proof", unproven),
-    "a refresh token is taken as an access token": replaced(Tokens, "claims", of_either_kind),
-    "an expired token is taken": replaced(Tokens, "claims", of_any_age),
+    "a refresh token is taken as an access token": replaced(TokenSigner, "claims", of_either_kind),
+    "an expired token is taken": replaced(TokenSigner, "claims", of_any_age),
     "a token is taken from the query": replaced(app, "authenticate", from_the_query),
     "a foreign vault is told from one that is not there": replaced(vaults, "get", telling),
     "what only users may do is open to keys": rerouted("", "*", access=Access.ANY),

@@ -23,7 +23,7 @@ async def opened(stage: Stage, account: Account) -> Account:
     """A new session without the work of a password check."""
     room = context_of(stage.app)
     login = await room.db.read(accounts.for_login, account.email)
-    pair = room.mint.pair(account.id, identifiers.new_uid(room.clock()), room.clock())
+    pair = room.token_issuer.pair(account.id, identifiers.new_uid(room.clock()), room.clock())
     assert login is not None
     assert login.password_hash is not None
     await room.db.write(sessions.open_, account.id, login.password_hash, pair, Origin("10.9.9.9", "tests"))

@@ -75,7 +75,13 @@ def test_an_unwritable_path_is_a_sentence(tmp_path: Path) -> None:
 def test_nothing_shows_the_secret(tmp_path: Path) -> None:
     """A repr ends in logs."""
     server = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "x.db")
-    for thing in (server, server.settings, context_of(server), context_of(server).tokens, context_of(server).mint):
+    for thing in (
+        server,
+        server.settings,
+        context_of(server),
+        context_of(server).token_signer,
+        context_of(server).token_issuer,
+    ):
         assert SECRET not in repr(thing)
 
 

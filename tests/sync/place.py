@@ -81,7 +81,7 @@ class Place:
         """The access token of somebody new, who needs no password: hashing one takes longer than a whole example."""
         room, now = context_of(self.server), self.clock()
         user_id, email = identifiers.new_uid(now), f"somebody{next(_people)}@example.com"
-        pair = room.mint.pair(user_id, identifiers.new_uid(now), now)
+        pair = room.token_issuer.pair(user_id, identifiers.new_uid(now), now)
         wanted = Register(email=email, password="none of it counts")
         here = Origin("here", "tests")
         self.runner.run(room.db.write(accounts.register, user_id, email, "none", pair, here, wanted))

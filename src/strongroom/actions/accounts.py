@@ -10,7 +10,7 @@ from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthoriz
 from strongroom.model import EventType
 
 if TYPE_CHECKING:
-    from strongroom.credentials import Pair
+    from strongroom.credentials import TokenPair
     from strongroom.model import Actor, Login, Origin, Usage, User
     from strongroom.store import Tx
     from strongroom.wire.requests import ChangePassword, Register
@@ -32,7 +32,7 @@ async def add(tx: Tx, user_id: str, email: str, password_hash: str, origin: Orig
 
 
 async def register(
-    tx: Tx, user_id: str, email: str, password_hash: str, pair: Pair, origin: Origin, wanted: Register
+    tx: Tx, user_id: str, email: str, password_hash: str, pair: TokenPair, origin: Origin, wanted: Register
 ) -> User:
     """Make an account with what its client keeps here, and open its first session."""
     user = await add(tx, user_id, email, password_hash, origin)

@@ -9,7 +9,7 @@ from strongroom.actions import events, login_throttle
 from strongroom.model import EventType, Origin
 
 if TYPE_CHECKING:
-    from strongroom.model import Account, AccountKey, ApiKey
+    from strongroom.model import Account, AccountApiKey, ApiKey
     from strongroom.store import Tx
 
 OPERATOR = Origin("operator", "command line")
@@ -70,7 +70,7 @@ async def keys_of(tx: Tx, user_id: str) -> list[ApiKey]:
     return await store.keys.of_user(tx, user_id)
 
 
-async def keys(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountKey]:
+async def keys(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountApiKey]:
     """The keys of all accounts, after this one."""
     return await store.keys.page(tx, after, limit)
 

@@ -61,7 +61,7 @@ async def open_vault(tx: Tx, actor: Actor, vault_uid: str) -> VaultTimes:
     return times
 
 
-class Page(Struct, frozen=True):
+class ChangePage(Struct, frozen=True):
     """Changes in order. It is complete up to `reached`; with `more`, the next page is ready."""
 
     changes: list[Change]
@@ -69,7 +69,7 @@ class Page(Struct, frozen=True):
     more: bool = False
 
 
-async def page(tx: Tx, user_id: str, vault_uid: str, created_at: int, since: int, limit: int) -> Page | None:
+async def page(tx: Tx, user_id: str, vault_uid: str, created_at: int, since: int, limit: int) -> ChangePage | None:
     """The next changes of a vault's documents; None if this vault was deleted, even if another has its uid now.
 
     The vault's clock is read first: the query after it sees every change up to that time.
@@ -78,8 +78,8 @@ async def page(tx: Tx, user_id: str, vault_uid: str, created_at: int, since: int
     if vault is None or vault.created_at != created_at:
         return None
     if vault.updated_at <= since:
-        return Page([], vault.updated_at)
+        return ChangePage([], vault.updated_at)
     changes = await store.following.of_vault(tx, user_id, vault_uid, since, rules.LARGEST, limit)
     if len(changes) == limit:
-        return Page(changes, changes[-1].updated_at, more=True)
-    return Page(changes, max(vault.updated_at, changes[-1].updated_at) if changes else vault.updated_at)
+        return ChangePage(changes, changes[-1].updated_at, more=True)
+    return ChangePage(changes, max(vault.updated_at, changes[-1].updated_at) if changes else vault.updated_at)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from strongroom.wire.requests import CreateDocument, PutDocument
 
 
-class Changes(Struct, frozen=True):
+class ListQuery(Struct, frozen=True):
     """Which documents a list holds. `tombstones` None: only where there is a `since` to learn of deletions from."""
 
     since: int | None = None
@@ -75,13 +75,13 @@ async def head(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Head:
     raise DocumentNotFound
 
 
-async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
+async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
     """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
     rules.collections_of(actor, wanted.collection)
     return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
 
 
-async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) -> bool:
+async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
     """Whether a list would show anything."""
     if await nothing_new(tx, actor, vault_uid, wanted):
         return False
@@ -95,7 +95,7 @@ async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: Changes) ->
     )
 
 
-class List:
+class DocumentList:
     """A list of documents: read from one snapshot, or continued in others, where its client is slow.
 
     `last` is its cursor: who has seen everything up to there asks for what came after it. That holds for a continued
@@ -104,7 +104,7 @@ class List:
     is the last row would never learn that a document was deleted which an earlier row showed as alive.
     """
 
-    def __init__(self, actor: Actor, vault_uid: str, wanted: Changes) -> None:
+    def __init__(self, actor: Actor, vault_uid: str, wanted: ListQuery) -> None:
         self.last = wanted.since or 0
         self.count = 0
         self.more = False

@@ -35,7 +35,7 @@ _CLASH: Final[dict[type[ExportRow], dict[str, str]]] = {
 }
 
 
-class Batch(Struct, frozen=True):
+class ImportBatch(Struct, frozen=True):
     """Some lines of the file with their numbers, where they go on from, and how far they lead.
 
     `reached` is the time of each vault that they concern.
@@ -69,7 +69,7 @@ async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) 
     raise RollbackWith((known.progress, True))
 
 
-async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: Batch) -> None:
+async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: ImportBatch) -> None:
     """Store some lines and move the progress past them."""
     await _lock(tx, actor, limits, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.progress):
@@ -138,7 +138,7 @@ def _is_trash(line: ExportedDocument) -> bool:
 
 
 async def finish(
-    tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: Batch, clock: int, origin: Origin
+    tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: ImportBatch, clock: int, origin: Origin
 ) -> Import:
     """Store what is left, and let the account go on, later than anything that came."""
     await take(tx, actor, limits, file_id, rest)

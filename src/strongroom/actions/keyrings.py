@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from strongroom import descriptors, store
 from strongroom.actions import events, login_throttle
 from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound
-from strongroom.model import EventType, Expected, Keyring
+from strongroom.model import EventType, Expected, StoredKeyring
 
 if TYPE_CHECKING:
     from strongroom.descriptors import Kdf
@@ -22,7 +22,7 @@ async def ask(tx: Tx, address: str, account: str, email: str) -> str | None:
     return await store.accounts.kdf_of(tx, email)
 
 
-async def get(tx: Tx, actor: Actor) -> Keyring:
+async def get(tx: Tx, actor: Actor) -> StoredKeyring:
     """The actor's keyring."""
     keyring = await store.keyrings.get(tx, actor.user_id)
     if keyring is None:
@@ -32,7 +32,7 @@ async def get(tx: Tx, actor: Actor) -> Keyring:
 
 async def put(
     tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
-) -> Keyring:
+) -> StoredKeyring:
     """Replace the keyring that the client saw; with a descriptor, also that of the password that was checked."""
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
@@ -44,7 +44,7 @@ async def put(
         if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
             raise InvalidCredentials
         await events.note(tx, actor.user_id, EventType.KDF_CHANGED, origin)
-    return Keyring(wanted.keyring, version, tx.now, new_kdf)
+    return StoredKeyring(wanted.keyring, version, tx.now, new_kdf)
 
 
 async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) -> None:
@@ -75,7 +75,7 @@ async def begin(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyri
         await store.keyrings.insert(tx, user_id, keyring)
 
 
-async def _replace(tx: Tx, user_id: str, stored: Keyring | None, keyring: str, expected: Expected) -> int:
+async def _replace(tx: Tx, user_id: str, stored: StoredKeyring | None, keyring: str, expected: Expected) -> int:
     """Put a keyring in the place of the stored one; the new version. Version 0 is the one that is not there yet."""
     if stored is None:
         if (

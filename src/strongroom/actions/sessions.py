@@ -12,13 +12,13 @@ from strongroom.model import Actor, EventType, Login
 from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 
 if TYPE_CHECKING:
-    from strongroom.credentials import Claims, Pair
+    from strongroom.credentials import Claims, TokenPair
     from strongroom.model import Origin, Session
     from strongroom.store import Tx
     from strongroom.store.session_check import SessionCheck
 
 
-async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Origin) -> None:
+async def open_(tx: Tx, user_id: str, password_hash: str, pair: TokenPair, origin: Origin) -> None:
     """Open a session for an account whose password was checked against this hash."""
     if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin):
         raise AccountDisabled if await store.accounts.is_disabled(tx, user_id) else InvalidCredentials
@@ -27,7 +27,14 @@ async def open_(tx: Tx, user_id: str, password_hash: str, pair: Pair, origin: Or
 
 
 async def log_in(
-    tx: Tx, login: Login, checked: str, new_hash: str | None, pair: Pair, origin: Origin, address: str, account: str
+    tx: Tx,
+    login: Login,
+    checked: str,
+    new_hash: str | None,
+    pair: TokenPair,
+    origin: Origin,
+    address: str,
+    account: str,
 ) -> None:
     """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
     await login_throttle.still_room(tx, address, account)
@@ -84,7 +91,7 @@ async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
     await store.sessions.touch(tx, user_id, session_id, origin)
 
 
-async def refresh(tx: Tx, claims: Claims, pair: Pair, origin: Origin) -> bool:
+async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bool:
     """Exchange a refresh token for a pair of the next generation; False if it is refused.
 
     Presenting generation n kills all below n. A dead token that comes back later than two tabs would explain is in

@@ -23,7 +23,7 @@ _WHERE = ("DB_PATH", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_
 _NICENESS = 10  # those who serve come first; the lowest would starve on a machine that is never idle
 _REST = 3  # times as long as the work before it
 _LONGEST_REST = 1.0  # seconds
-W = TypeVar("W", bound="_Watcher")
+W = TypeVar("W", bound="_Progress")
 _BACKUP = """
 Write one moment of the whole service into FILE, while the server goes on. The file is readable by you only, and is read
 again before it gets its name; one that exists is never written over. With - as FILE the archive goes to standard output
@@ -252,14 +252,14 @@ def _fetcher(name: str, settings: Settings) -> Callable[[IO[bytes]], None] | Non
 
 
 def _verified(
-    file: IO[bytes], name: str, settings: Settings, identity: str | None, watcher: _Watcher | None = None
+    file: IO[bytes], name: str, settings: Settings, identity: str | None, watcher: _Progress | None = None
 ) -> tuple[Manifest, str]:
     """Read an archive to its end; what it says of itself, and its checksum."""
     from strongroom.cli import archives
     from strongroom.store.maintenance.backup import verify
 
     with (
-        _in_sentences(watcher or _Watcher()) as watching,
+        _in_sentences(watcher or _Progress()) as watching,
         archives.opened(file, name, settings.backup_passphrase, identity) as source,
     ):
         reader = verify(source, watching)
@@ -341,14 +341,17 @@ def restore(options: argparse.Namespace) -> int:
 
     settings = configuration.settings_of(options)
     name = _archive_named(options, settings)
-    with _in_sentences(_Watcher()):
+    with _in_sentences(_Progress()):
         near = operations.look_before_restore(settings, new=options.new)
     with archives.opened_file(name, near, _fetcher(name, settings)) as file:
         asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
         passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase
         _verified(file, name, _with(settings, passphrase), options.identity)
         file.seek(0)
-        with _in_sentences(_Watcher()) as watcher, archives.opened(file, name, passphrase, options.identity) as source:
+        with (
+            _in_sentences(_Progress()) as watcher,
+            archives.opened(file, name, passphrase, options.identity) as source,
+        ):
             archive = Reader(source)
             restored = operations.restore(settings, archive, watcher, new=options.new)
     origin = "standard input" if name == archives.STREAM else name
@@ -386,7 +389,7 @@ def _made_at(manifest: Manifest) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(manifest.created_at / 1000))
 
 
-class _Watcher:
+class _Progress:
     """Shows at the terminal how it goes."""
 
     def __init__(self) -> None:
@@ -407,7 +410,7 @@ class _Watcher:
         """Nothing to show: the counts are those of the archive."""
 
 
-class _Gentle(_Watcher):
+class _Gentle(_Progress):
     """Works a quarter of the time: whoever is slow because others work too rests the longer."""
 
     def __init__(self) -> None:

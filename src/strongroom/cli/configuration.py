@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Collection, Mapping
 
-    from strongroom.server.admin.doctor import Origin
+    from strongroom.server.admin.doctor import SettingsSource
     from strongroom.server.settings import Settings
 
 ENV_FILE: Final = ".env"
@@ -83,14 +83,14 @@ class Configuration:
         return self._odd + _near_misses(self._environment)
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> SettingsSource:
         """What the doctor looks at: the files that were read, and what is odd about them."""
-        from strongroom.server.admin.doctor import Origin
+        from strongroom.server.admin.doctor import SettingsSource
 
         given = {setting: self.values[setting.variable] for setting in TABLE if setting.is_secret}
         in_file = any(value.source == str(self.file) and value.name == at.variable for at, value in given.items())
         files = [Path(value.text) for at, value in given.items() if value.name != at.variable]
-        return Origin(self.file, in_file or bool(self.foreign), tuple(files), tuple(self.warnings))
+        return SettingsSource(self.file, in_file or bool(self.foreign), tuple(files), tuple(self.warnings))
 
     def settings(self, without: Collection[str] = ()) -> Settings:
         """What all of it means; raises BadSetting. Secrets in `without` are neither needed nor read."""

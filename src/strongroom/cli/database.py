@@ -59,7 +59,7 @@ def copy(options: argparse.Namespace) -> int:
     from strongroom.store import CannotOpen
     from strongroom.store.maintenance import copy as store
 
-    watcher = _Watcher()
+    watcher = _CopyProgress()
     work = store.copy(_address(options.source), _address(options.target), _clock, watcher)
     try:
         asyncio.run(work)
@@ -100,7 +100,7 @@ def new_epoch(options: argparse.Namespace) -> int:
     return common.answer(options, value, f"{where}: the epoch was {before} and is {after} now.")
 
 
-class _Watcher:
+class _CopyProgress:
     """Shows at the terminal how the copy goes."""
 
     def __init__(self) -> None:

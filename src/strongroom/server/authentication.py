@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def from_cached_token(request: Request, now: int) -> Actor | None:
     """The one whose token was found good before; that its session is open is proven with what is read or written."""
-    claims = request.context.tokens.remembered(request.headers.get(b"authorization", b""), now)
+    claims = request.context.token_signer.remembered(request.headers.get(b"authorization", b""), now)
     return None if claims is None else _to_be_proven(request, claims)
 
 
@@ -34,15 +34,15 @@ async def authenticate(request: Request) -> Actor:
     """The one who presents the bearer; refused if there is none or it is not good."""
     context, now = request.context, request.context.clock()
     header = request.headers.get(b"authorization", b"")
-    claims = context.tokens.remembered(header, now)
+    claims = context.token_signer.remembered(header, now)
     if claims is None:
         token = _bearer(header)
         if token.startswith(credentials.KEY_PREFIX):
             return await _by_key(request, token)
-        claims = context.tokens.claims(token, "access", now)
+        claims = context.token_signer.claims(token, "access", now)
         if claims is None:
             raise Unauthorized
-        context.tokens.remember(header, claims)
+        context.token_signer.remember(header, claims)
     if request.session_check is None:
         return _to_be_proven(request, claims)
     actor = await context.db.read(sessions.actor, claims)
@@ -53,7 +53,7 @@ async def authenticate(request: Request) -> Actor:
 
 def is_signed(request: Request) -> bool:
     """Whether the secret that signed the caller's token is accepted still; an API key depends on none."""
-    return request.actor.key is not None or request.context.tokens.signed(
+    return request.actor.key is not None or request.context.token_signer.signed(
         _bearer(request.headers.get(b"authorization", b""))
     )
 

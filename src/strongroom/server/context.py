@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials
-from strongroom.credentials import Mint, Tokens
+from strongroom.credentials import TokenIssuer, TokenSigner
 from strongroom.model import AccountLimits, RetentionPolicy
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
@@ -111,8 +111,10 @@ class AppContext:
 
     def _sign(self) -> None:
         settings = self.settings
-        self.tokens = Tokens(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
-        self.mint = Mint(self.tokens, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry)
+        self.token_signer = TokenSigner(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
+        self.token_issuer = TokenIssuer(
+            self.token_signer, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry
+        )
 
     def _lost(self, reason: str) -> None:
         told = f"{self.db.describe} cannot be reached: {reason}. Requests wait for 5 seconds and get 503 until it can."

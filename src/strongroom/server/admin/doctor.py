@@ -29,7 +29,7 @@ _CONTAINER_SECRETS: Final = "/run/secrets"  # which only the processes of one co
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
-class Origin(NamedTuple):
+class SettingsSource(NamedTuple):
     """Where the settings came from."""
 
     file: Path | None = None  # the settings file
@@ -50,7 +50,7 @@ class Origin(NamedTuple):
         return [path for path in files if not path.is_relative_to(_CONTAINER_SECRETS)]
 
 
-def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # noqa: B008 - it never changes
+def examine(settings: Settings, origin: SettingsSource = SettingsSource()) -> list[Finding]:  # noqa: B008 - it never changes
     """All that there is to say."""
     now = time.time_ns() // 1_000_000
     return [
@@ -70,7 +70,7 @@ def examine(settings: Settings, origin: Origin = Origin()) -> list[Finding]:  # 
     ]
 
 
-def _origin(origin: Origin) -> Iterator[Finding]:
+def _origin(origin: SettingsSource) -> Iterator[Finding]:
     """What was probably meant as a setting, and is none."""
     for sentence in origin.warnings:
         yield warning("settings", sentence, "correct the name, or remove it")

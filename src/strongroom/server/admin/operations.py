@@ -13,7 +13,7 @@ from strongroom import credentials, identifiers, rules, wire
 from strongroom._version import __version__
 from strongroom.actions import accounts, admin, epochs
 from strongroom.errors import Unavailable
-from strongroom.model import AccountKey
+from strongroom.model import AccountApiKey
 from strongroom.server.client_address import counted_address
 from strongroom.server.snapshots import LIST_SECONDS
 from strongroom.store import CannotOpen, file_owners, location_of, locks, open_database
@@ -115,17 +115,17 @@ def reset_throttle(settings: Settings, email: str | None, address: str | None) -
     return _with(_existing(settings), lambda db: db.write(admin.reset_throttle, normal, counted))
 
 
-def keys(settings: Settings, account: Account | None) -> list[AccountKey]:
+def keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
     """The API keys of one account, or of all."""
 
-    async def run(db: Database) -> list[AccountKey]:
+    async def run(db: Database) -> list[AccountApiKey]:
         if account is not None:
             owner, email = account.id, account.email
             return [
-                AccountKey(owner, key.uid, email, key.name, key.created_at, key.expires_at, key.last_used_at)
+                AccountApiKey(owner, key.uid, email, key.name, key.created_at, key.expires_at, key.last_used_at)
                 for key in await db.read(admin.keys_of, owner)
             ]
-        found: list[AccountKey] = []
+        found: list[AccountApiKey] = []
         last = ("", "")
         while page := await db.read(admin.keys, last, _PAGE):
             found += page
@@ -135,7 +135,7 @@ def keys(settings: Settings, account: Account | None) -> list[AccountKey]:
     return _with(_existing(settings), run)
 
 
-def revoke(settings: Settings, key: AccountKey) -> None:
+def revoke(settings: Settings, key: AccountApiKey) -> None:
     """Revoke an API key."""
     if not _with(settings, lambda db: db.write(admin.revoke, key.user_id, key.uid)):
         raise NoSuch(f"There is no API key {key.uid} any more.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from strongroom import store
 from strongroom.actions import change_feed
-from strongroom.actions.change_feed import Page
+from strongroom.actions.change_feed import ChangePage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable
@@ -31,7 +31,7 @@ class TooFar(Exception):  # noqa: N818 - an outcome
 class Reading(Protocol):
     """On the way through what changed, from some timestamp on."""
 
-    async def page(self) -> Page | None:
+    async def page(self) -> ChangePage | None:
         """What comes next, in order; a page without `more` is the last. None: what was followed is there no more."""
 
 
@@ -48,7 +48,7 @@ class OfVault:
         self._born = born
         self._since = since
 
-    async def page(self) -> Page | None:
+    async def page(self) -> ChangePage | None:
         """The next changes; None if this vault is gone, whatever has its uid now."""
         page = await self._db.read(change_feed.page, self._user_id, self._vault_uid, self._born, self._since, PAGE)
         self._since = self._since if page is None else page.reached
@@ -90,7 +90,7 @@ class OfAccount:
         self._size = 0
         self._heads: list[tuple[int, Change, _Queue]] = []
 
-    async def page(self) -> Page:
+    async def page(self) -> ChangePage:
         """The next changes, up to the clock as it was at the beginning."""
         if self._until < 0:
             self._until = await self._db.read(store.ledgers.clock, self._user_id)
@@ -106,8 +106,8 @@ class OfAccount:
             else:
                 heapreplace(self._heads, (after.updated_at, after, queue))
         if self._heads:
-            return Page(changes, changes[-1].updated_at, more=True)
-        return Page(changes, self._until)
+            return ChangePage(changes, changes[-1].updated_at, more=True)
+        return ChangePage(changes, self._until)
 
     async def _begin(self) -> None:
         """Look for the vaults that changed, and for the first change in each."""

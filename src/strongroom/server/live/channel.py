@@ -17,7 +17,7 @@ from strongroom.wire.events import Ending
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
-    from strongroom.actions.change_feed import Page, View
+    from strongroom.actions.change_feed import ChangePage, View
     from strongroom.model import Actor
     from strongroom.server.live.change_source import Source
     from strongroom.server.live.sse import Frame
@@ -173,7 +173,7 @@ class Channel:
         for follower in list(self._joined):
             follower.check_access(access_status)
 
-    def _hand_out(self, page: Page) -> None:
+    def _hand_out(self, page: ChangePage) -> None:
         released, self.held = self.held, False
         made: dict[int, bytes] = {}
         for_view: dict[View, list[Frame]] = {}

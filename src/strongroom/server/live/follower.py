@@ -15,7 +15,7 @@ from strongroom.wire.events import Ending
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.actions.change_feed import Page, View
+    from strongroom.actions.change_feed import ChangePage, View
     from strongroom.model import Actor
     from strongroom.server.live.change_source import Reading
     from strongroom.server.live.channel import Channel
@@ -211,7 +211,7 @@ class Follower:
             self._reading = None
         return b""
 
-    def _passed(self, page: Page) -> bytes:
+    def _passed(self, page: ChangePage) -> bytes:
         """What this page shows. Nothing is awaited between the look at who may see it and its way out."""
         shown = sse.framed(page.changes, self.view, {})
         if shown and shown[0][0] <= self._cursor:

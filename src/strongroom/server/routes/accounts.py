@@ -26,7 +26,7 @@ async def register(request: Request) -> Response:
     password_hash = await context.hash_password(wanted.password)
     now = context.clock()
     user_id = identifiers.new_uid(now)
-    pair = context.mint.pair(user_id, identifiers.new_uid(now), now)
+    pair = context.token_issuer.pair(user_id, identifiers.new_uid(now), now)
     user = await request.write(
         accounts.register,
         user_id,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import errors, rules, wire
 from strongroom.actions import documents
-from strongroom.actions.documents import Changes
+from strongroom.actions.documents import ListQuery
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
 from strongroom.server.request import ClientDisconnected, Endpoint, Request, integer
@@ -90,7 +90,7 @@ async def sync(request: Request) -> Response:
     return await _list(request, wanted, synced=True)
 
 
-async def _wait(request: Request, wanted: Changes) -> None:
+async def _wait(request: Request, wanted: ListQuery) -> None:
     """Wait for something that this list would show. Nothing is held meanwhile, and the caller is looked at again."""
     if not wanted.wait:
         return
@@ -116,7 +116,7 @@ async def _wait(request: Request, wanted: Changes) -> None:
         )  # whoever lost the right to look while he waited is told so, whatever there is to see
 
 
-async def _list(request: Request, wanted: Changes, *, synced: bool = False) -> Response:
+async def _list(request: Request, wanted: ListQuery, *, synced: bool = False) -> Response:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
     if wanted.since is not None and await request.read(
         documents.nothing_new, request.actor, request.uid("vaultUid"), wanted
@@ -125,7 +125,7 @@ async def _list(request: Request, wanted: Changes, *, synced: bool = False) -> R
     return await streamed(_listed(request, wanted, synced=synced))
 
 
-def _wanted(request: Request, since: int | None = None) -> Changes:
+def _wanted(request: Request, since: int | None = None) -> ListQuery:
     """What the query asks for."""
     query = request.query()
     bad: dict[str, str] = {}
@@ -158,7 +158,7 @@ def _wanted(request: Request, since: int | None = None) -> Changes:
         bad["since"] = "is required together with wait"
     if bad or wait is None:
         raise Invalid(bad)
-    return Changes(since, limit, collection, tombstones, wait, trash=trash)
+    return ListQuery(since, limit, collection, tombstones, wait, trash=trash)
 
 
 def _tail(last: int, *, more: bool, synced: bool) -> bytes:
@@ -166,9 +166,9 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _listed(request: Request, wanted: Changes, *, synced: bool = False) -> Chunks:
+async def _listed(request: Request, wanted: ListQuery, *, synced: bool = False) -> Chunks:
     """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    found = documents.List(request.actor, request.uid("vaultUid"), wanted)
+    found = documents.DocumentList(request.actor, request.uid("vaultUid"), wanted)
     out: Pieces = [_HEAD]
     size = 0
     async with Snapshot(request) as snapshot:

@@ -55,7 +55,7 @@ _MOMENTS: Final = {
 _CUT_OFF: Final = "ends before its trailer: it was cut off. What came in stays; send the whole file to go on"
 
 
-class File:
+class ImportFile:
     """What was read of the file so far: each line in its place, numbered, hashed and counted."""
 
     def __init__(self, now: int) -> None:
@@ -148,12 +148,12 @@ class File:
             raise Invalid({"counts": "are not those of the lines before: the file was altered"})
 
 
-class Intake:
+class ImportUpload:
     """One attempt to bring a file in. What earlier attempts with the same file brought is skipped."""
 
     def __init__(self, request: Request) -> None:
         self._call = request
-        self._file = File(request.context.clock())
+        self._file = ImportFile(request.context.clock())
         self._known = ImportProgress(0, "", ExportCounts())  # how far earlier attempts came
         self._done = False  # to the end, even
         self._stored = self._known
@@ -213,8 +213,8 @@ class Intake:
         self._stored = batch.progress
         self._waiting, self._size, file.reached = [], 0, {}
 
-    def _batch(self) -> imports.Batch:
-        return imports.Batch(self._waiting, self._stored.lines, self._file.progress, self._file.reached)
+    def _batch(self) -> imports.ImportBatch:
+        return imports.ImportBatch(self._waiting, self._stored.lines, self._file.progress, self._file.reached)
 
     def _another(self) -> Refusal:
         """Up to the progress it must be the file that came before, to the byte."""

@@ -13,10 +13,10 @@ from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 if TYPE_CHECKING:
-    from strongroom.model import Keyring
+    from strongroom.model import StoredKeyring
 
 
-def _response(request: Request, keyring: Keyring) -> Response:
+def _response(request: Request, keyring: StoredKeyring) -> Response:
     etag = str(keyring.version)
     if request.method != "PUT" and request.unchanged(etag):
         return Response(status=304, etag=etag)

@@ -30,7 +30,7 @@ async def log_in(request: Request) -> Response:
             raise InvalidCredentials
         anew = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = context.clock()
-        pair = context.mint.pair(login.id, identifiers.new_uid(now), now)
+        pair = context.token_issuer.pair(login.id, identifiers.new_uid(now), now)
         await request.write(sessions.log_in, login, phc, anew, pair, request.origin, address, account)
     user = User(login.id, login.email)
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
@@ -47,9 +47,9 @@ async def refresh(request: Request) -> Response:
         )  # 429 comes before what is wrong with the body
         raise
     now = context.clock()
-    claims = context.tokens.claims(given.refresh_token, "refresh", now)
+    claims = context.token_signer.claims(given.refresh_token, "refresh", now)
     if claims is not None:
-        pair = context.mint.pair(claims.sub, claims.sid, now)
+        pair = context.token_issuer.pair(claims.sub, claims.sid, now)
         if await request.write(sessions.refresh, claims, pair, request.origin):
             return json_response(wire.responses.Tokens(pair.access_token, pair.refresh_token))
     await request.write(login_throttle.failed_secret, request.counted_address)

@@ -12,7 +12,7 @@ from strongroom.errors import StorageFull, Unavailable
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion, ExportRow
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import CHUNK, Response, json_response, streamed
-from strongroom.server.routes.import_upload import LINES, Intake
+from strongroom.server.routes.import_upload import LINES, ImportUpload
 from strongroom.server.snapshots import ExportSnapshot
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _exported(request: Request) -> Chunks:
 
 async def import_(request: Request) -> Response:
     """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
-    came = await Intake(request).run()
+    came = await ImportUpload(request).run()
     return json_response(
         wire.responses.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.model import Keyring
+from strongroom.model import StoredKeyring
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ _REPLACE = Sql("""
 """)
 
 
-async def get(tx: Tx, user_id: str) -> Keyring | None:
+async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
     """The account's keyring."""
-    return await tx.one(Keyring, _GET, user_id=user_id)
+    return await tx.one(StoredKeyring, _GET, user_id=user_id)
 
 
 async def insert(tx: Tx, user_id: str, keyring: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from strongroom.model import AccountKey, Actor, ApiKey, Permission
+from strongroom.model import AccountApiKey, Actor, ApiKey, Permission
 from strongroom.store.queries.accounts import of_open_accounts
 from strongroom.store.statement import Sql, columns
 
@@ -114,9 +114,9 @@ async def actor(tx: Tx, key_hash: str) -> tuple[Actor | None, bool]:
     return Actor(user_id=held.user_id, key=_key(held), until=held.expires_at), held.disabled_at is not None
 
 
-async def page(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountKey]:
+async def page(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountApiKey]:
     """The keys of all accounts, after this one."""
-    return await tx.all(AccountKey, _PAGE, user_id=after[0], uid=after[1], limit=limit)
+    return await tx.all(AccountApiKey, _PAGE, user_id=after[0], uid=after[1], limit=limit)
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:

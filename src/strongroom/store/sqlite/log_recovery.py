@@ -26,14 +26,14 @@ from strongroom.store.sqlite import database_file, write_ahead_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strongroom.store.sqlite.write_ahead_log import Log
+    from strongroom.store.sqlite.write_ahead_log import LogState
 
 _PART: Final = ".part"  # a copy that is not whole yet
 _PENDING: Final = ".pending"  # a whole copy of a log that is still to be dealt with
 _SALVAGE: Final = "'strongroom salvage' brings what can be read into a new file"
 
 
-def look(path: Path) -> Log:
+def look(path: Path) -> LogState:
     """The log of a database that nobody has open; damaged also where an earlier start has not finished with it."""
     log = write_ahead_log.inspect(path)
     return log._replace(damaged=True) if _kept(path, _PENDING) else log
@@ -142,7 +142,7 @@ def _keep_file(path: Path, pending: Path) -> Path:
     return kept
 
 
-def _sound_state(path: Path, log: Log, pending: Path) -> bool:
+def _sound_state(path: Path, log: LogState, pending: Path) -> bool:
     """Whether the file goes on with the readable part of its log, or without any; refused if it is sound with neither.
 
     A log that was copied into the file further than it can be read would put old pages over new ones.
@@ -160,7 +160,7 @@ def _sound_state(path: Path, log: Log, pending: Path) -> bool:
     )
 
 
-def _holds_readable(path: Path, log: Log) -> bool:
+def _holds_readable(path: Path, log: LogState) -> bool:
     """Whether the file holds all that the readable part of the log does, or later pages: then it needs no log.
 
     A page that is none of both may be of a frame that cannot be read; it is taken for one only where other pages show

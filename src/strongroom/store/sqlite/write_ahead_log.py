@@ -42,7 +42,7 @@ _MASK: Final = 2**_WORD - 1
 Sums = tuple[int, int]
 
 
-class Log(NamedTuple):
+class LogState(NamedTuple):
     """What a log holds."""
 
     frames: int = 0  # known to have been written in its current generation, whether they can be read or not
@@ -71,7 +71,7 @@ class Index(NamedTuple):
     copying: int  # the last frame that a copy into the file has begun with
 
 
-def inspect(database: Path) -> Log:
+def inspect(database: Path) -> LogState:
     """Look at the log of this file. Only for a file that nobody has open: a log that is being written looks damaged."""
     database = Path(os.path.realpath(database))
     log = database.with_name(f"{database.name}-wal")
@@ -82,14 +82,14 @@ def inspect(database: Path) -> Log:
         return _gone(_index(database))
 
 
-def _gone(index: Index | None) -> Log:
+def _gone(index: Index | None) -> LogState:
     """A log that is missing or empty: damaged if its index says that it held what the file does not have yet."""
     if index is None or index.committed <= index.copied:
-        return Log()
-    return Log(index.committed, 0, damaged=True, copied=_copied(index, index.salts))
+        return LogState()
+    return LogState(index.committed, 0, damaged=True, copied=_copied(index, index.salts))
 
 
-def _inspect(file: BinaryIO, database: Path) -> Log:
+def _inspect(file: BinaryIO, database: Path) -> LogState:
     raw = file.read(_HEADER.size)
     index = _index(database)
     if len(raw) < _HEADER.size:
@@ -103,7 +103,7 @@ def _inspect(file: BinaryIO, database: Path) -> Log:
         salts = _commonest_salts(file, size) if index is None else index.salts
         seen = sum(frame.salts == salts for frame in _frames(file, size))
         committed = 0 if index is None else index.committed
-        return Log(max(seen, committed, 1), 0, damaged=True, copied=_copied(index, salts))
+        return LogState(max(seen, committed, 1), 0, damaged=True, copied=_copied(index, salts))
     size, salts, order, sums = header
     readable = valid = last = 0
     follows_a_commit = False  # that cannot be recovered, and was on the disk before a frame that follows it
@@ -128,7 +128,7 @@ def _inspect(file: BinaryIO, database: Path) -> Log:
     damaged = committed > readable or follows_a_commit
     if last and not _bytes_of(database):  # SQLite would throw away the log of a file that holds nothing
         damaged = True
-    return Log(max(last, committed) if damaged else last, readable, damaged, _copied(index, salts))
+    return LogState(max(last, committed) if damaged else last, readable, damaged, _copied(index, salts))
 
 
 def verified_frames(log: Path, database: Path) -> Iterator[tuple[Frame, bytes]]:
