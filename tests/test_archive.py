@@ -11,7 +11,7 @@ import pyrage
 import pytest
 
 from strongroom import sealing
-from strongroom.archive import BadArchive, Listed, Manifest, Reader, Writer
+from strongroom.archive import BadArchive, Manifest, Reader, TableInfo, Writer
 
 Rows = list[tuple[Any, ...]]
 TABLES: dict[str, Rows] = {
@@ -23,7 +23,7 @@ TABLES: dict[str, Rows] = {
 
 def manifest(**tables: Rows) -> Manifest:
     listed = tuple(
-        Listed(name, tuple(f"c{n}" for n in range(len(rows[0]) if rows else 1)), len(rows))
+        TableInfo(name, tuple(f"c{n}" for n in range(len(rows[0]) if rows else 1)), len(rows))
         for name, rows in tables.items()
     )
     return Manifest("1.2.3", "sqlite", 5, "epoch", 3, {"1": "x"}, listed)

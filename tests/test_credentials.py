@@ -127,8 +127,8 @@ def test_the_memory_of_good_tokens_is_bounded() -> None:
     assert claims is not None
     headers = [b"Bearer %d" % number for number in range(50_000)]
     for header in headers:
-        checker.remember(header, claims)
-    remembered = [header for header in headers if checker.remembered(header, NOW) is not None]
+        checker.cache(header, claims)
+    remembered = [header for header in headers if checker.cached(header, NOW) is not None]
     assert remembered == headers[-len(remembered) :]
     assert 1_000 <= len(remembered) <= 20_000
 
@@ -142,7 +142,7 @@ def test_the_memory_of_good_tokens_is_bounded() -> None:
 )
 def test_claims_are_seconds_with_a_fraction_where_it_matters(life: Lifetime, wanted: tuple[float, float]) -> None:
     """Whole seconds for long lives; a life of a second and a half is exactly that."""
-    assert life.from_(NOW + 123) == pytest.approx(wanted)
+    assert life.validity(NOW + 123) == pytest.approx(wanted)
 
 
 def test_a_session_outlives_both_of_its_tokens() -> None:
@@ -173,9 +173,9 @@ def test_a_token_counts_from_its_beginning_to_its_end() -> None:
     assert keeper.claims(token, "access", NOW + 9_999) is None
     good = keeper.claims(token, "access", NOW + 10_000)
     assert good is not None
-    keeper.remember(b"header", good)
-    assert keeper.remembered(b"header", NOW + 10_000) == good
-    assert keeper.remembered(b"header", NOW + 9_999) is None
+    keeper.cache(b"header", good)
+    assert keeper.cached(b"header", NOW + 10_000) == good
+    assert keeper.cached(b"header", NOW + 9_999) is None
     assert tokens().claims(signed({**GOOD, "nbf": 0}), "access", NOW) is not None
 
 

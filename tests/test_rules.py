@@ -50,4 +50,4 @@ def test_base64(text: str, *, good: bool) -> None:
 )
 def test_emails(text: str, *, good: bool) -> None:
     """Three to 254 characters, one @ with text on both sides."""
-    assert rules.is_email(rules.normal_email(text)) is good
+    assert rules.is_email(rules.normalise_email(text)) is good

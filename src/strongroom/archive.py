@@ -51,7 +51,7 @@ class Source(Protocol):
         """So many bytes; fewer only at the end."""
 
 
-class Listed(Struct, frozen=True):
+class TableInfo(Struct, frozen=True):
     """A table of the archive."""
 
     name: _Word
@@ -68,7 +68,7 @@ class Manifest(Struct, frozen=True):
     epoch: _Word | None
     schema: _Count
     steps: dict[str, str]  # the checksum of each step of the schema, by its number
-    tables: tuple[Listed, ...]
+    tables: tuple[TableInfo, ...]
 
     @property
     def rows(self) -> int:

@@ -132,7 +132,7 @@ class TokenSigner:
         """Whether we signed it, with a secret that we still accept, however long ago."""
         return self._checked(token) is not None
 
-    def remembered(self, header: bytes, now: int) -> Claims | None:
+    def cached(self, header: bytes, now: int) -> Claims | None:
         """What a header says that carried a good access token before, if it is in force still."""
         claims = self._good.get(header)
         if claims is not None and not claims.in_force(now):
@@ -140,7 +140,7 @@ class TokenSigner:
             return None
         return claims
 
-    def remember(self, header: bytes, claims: Claims) -> None:
+    def cache(self, header: bytes, claims: Claims) -> None:
         """Remember a header whose access token was found to be good."""
         if len(self._good) >= _REMEMBERED:
             del self._good[next(iter(self._good))]
@@ -180,7 +180,7 @@ class Lifetime(NamedTuple):
     milliseconds: int
     exact: bool = False
 
-    def from_(self, now: int) -> tuple[int | float, int | float]:
+    def validity(self, now: int) -> tuple[int | float, int | float]:
         """`iat` and `exp` for a token that is issued now."""
         if self.exact:
             return now / 1000, (now + self.milliseconds) / 1000
@@ -220,7 +220,7 @@ class TokenIssuer:
         return TokenPair(session_id, access, refresh, jti, refresh_until, max(access_until, refresh_until))
 
     def _token(self, user_id: str, session_id: str, kind: Kind, life: Lifetime, now: int) -> tuple[str, str, int]:
-        issued, expires = life.from_(now)
+        issued, expires = life.validity(now)
         jti = new_uid(now)
         claims = Claims(self._issuer, user_id, session_id, jti, issued, expires, kind)
         return self._tokens.sign(claims), jti, math.ceil(expires * 1000)

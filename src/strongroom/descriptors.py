@@ -23,12 +23,12 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(Kdf).decode
 
 
-def spelled(kdf: Kdf) -> str:
+def canonical_json(kdf: Kdf) -> str:
     """The one spelling in which a descriptor is kept: the order of its fields does not tell who wrote them."""
     return _encode(kdf).decode()
 
 
-def read(text: str) -> Kdf:
+def parse(text: str) -> Kdf:
     """A descriptor as plain data."""
     return _decode(text)
 
@@ -48,7 +48,7 @@ class Decoys:
             hmac.digest(self._secret, _LABEL + bytes([block]) + email.encode(), "sha512") for block in (1, 2)
         )
         salt, recovery = stream[:_SALT], stream[_SALT : _SALT + _RECOVERY]
-        return spelled({**_FIGURES, "salt": _base64(salt), "recovery": _base64(recovery)})
+        return canonical_json({**_FIGURES, "salt": _base64(salt), "recovery": _base64(recovery)})
 
 
 def _base64(data: bytes) -> str:

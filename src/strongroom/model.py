@@ -261,7 +261,7 @@ class VaultBlob(Struct, frozen=True, rename="camel"):
         return f"VaultBlob(uid={self.uid!r}, version={self.version})"
 
 
-class Due(Struct, frozen=True):
+class ExpiredRow(Struct, frozen=True):
     """Something that has been kept for long enough: whose, which (`at`: a version or a moment), and how much it is."""
 
     user_id: str
@@ -271,7 +271,7 @@ class Due(Struct, frozen=True):
     rows: int
 
 
-KEPT_ROW: Final = 256  # bytes that each row of trash and history counts beside its texts
+RETAINED_ROW_BYTES: Final = 256  # bytes that each row of trash and history counts beside its texts
 
 
 class Usage(Struct, frozen=True):

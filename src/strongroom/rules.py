@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 S = TypeVar("S", Vault, Document)
 
 MINUTE: Final = 60_000
-GUESS_WINDOW: Final = 15 * MINUTE
+FAILURE_WINDOW: Final = 15 * MINUTE
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-GUESSES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
-GUESSES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
+FAILURES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
+FAILURES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
 SESSIONS_PER_ACCOUNT: Final = 100
-EVENTS_OF_A_KIND: Final = 200  # lines of an account's log
+EVENTS_PER_TYPE: Final = 200  # lines of an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
-EMAIL: Final = 254  # characters of an email
-KEYRING: Final = 262_144  # characters of a keyring
-KEPT_LEAST: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
-KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
-OPERATIONS: Final = 1_000  # in one batch
-LARGEST: Final = 2**63 - 1  # the largest integer that both engines store
-LATEST: Final = 2**52  # the largest time and version that an import may bring: both are to be counted on from there
+MAX_EMAIL: Final = 254  # characters of an email
+MAX_KEYRING: Final = 262_144  # characters of a keyring
+RETENTION_MINIMUM: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
+MAX_KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
+MAX_OPERATIONS: Final = 1_000  # in one batch
+MAX_INTEGER: Final = 2**63 - 1  # the largest integer that both engines store
+MAX_IMPORTED: Final = 2**52  # the largest time and version of an import: both are incremented from there
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -62,12 +62,12 @@ def octets(*texts: str | None) -> int:
     return total
 
 
-def most_kept(quota: int | None) -> int | None:
+def retention_limit(quota: int | None) -> int | None:
     """How many bytes trash and history may take together: as much again as the quota, None does not limit."""
-    return None if quota is None else max(quota, KEPT_LEAST)
+    return None if quota is None else max(quota, RETENTION_MINIMUM)
 
 
-def normal_email(text: str) -> str:
+def normalise_email(text: str) -> str:
     """The spelling of an email that counts: trimmed and in lower case."""
     return text.strip().lower()
 
@@ -75,7 +75,7 @@ def normal_email(text: str) -> str:
 def is_email(text: str) -> bool:
     """Whether a normal email has an acceptable form."""
     before, _, after = text.partition("@")
-    return 3 <= len(text) <= EMAIL and bool(before and after) and "@" not in after and not has_control(text)
+    return 3 <= len(text) <= MAX_EMAIL and bool(before and after) and "@" not in after and not has_control(text)
 
 
 def may_read(actor: Actor) -> bool:
@@ -88,7 +88,7 @@ def may_see_blobs(actor: Actor) -> bool:
     return actor.key is None or actor.key.collections is None
 
 
-def seen_by(actor: Actor, stored: S, sent: object = None) -> S:
+def visible_to(actor: Actor, stored: S, sent: object = None) -> S:
     """What an actor may see of a vault or a document: the one rule for every answer that holds something stored.
 
     Ciphertext is shown to who may read it, or has `sent` it with this very request; the counts of a vault to who may
@@ -103,7 +103,7 @@ def seen_by(actor: Actor, stored: S, sent: object = None) -> S:
     return msgspec.structs.replace(stored, **hidden)
 
 
-def is_narrow(actor: Actor) -> bool:
+def is_restricted(actor: Actor) -> bool:
     """Whether the actor is a key that reaches less than the account."""
     return actor.key is not None and (actor.key.vault_uids is not None or actor.key.collections is not None)
 

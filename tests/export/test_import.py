@@ -506,7 +506,7 @@ async def test_an_import_that_is_being_given_up_does_not_go_on(house: Open) -> N
         file = await exported(ann)
         upload = Upload(h.server, bob)
         await upload.piece(file[: len(file) // 2])
-        await database_of(h.server).write(imports.give_up, Actor(bob.id))
+        await database_of(h.server).write(imports.abandon, Actor(bob.id))
         await upload.piece(file[len(file) // 2 :])
         await upload.end()
         assert upload.status == 409

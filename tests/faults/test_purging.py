@@ -54,7 +54,7 @@ async def steps(home: House, where: str) -> list[float]:
     took, more = [], True
     while more:
         began = clock()
-        more = await database_of(home.server).write_long(retention.step, context_of(home.server).retention)
+        more = await database_of(home.server).write_long(retention.purge_some, context_of(home.server).retention)
         took.append(clock() - began)
     return took
 

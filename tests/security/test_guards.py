@@ -10,7 +10,7 @@ from strongroom.actions import accounts, sessions
 from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
 from strongroom.model import Actor, ApiKey, Origin
-from strongroom.rules import DAY, GUESS_WINDOW, GUESSES_PER_ACCOUNT
+from strongroom.rules import DAY, FAILURE_WINDOW, FAILURES_PER_ACCOUNT
 from strongroom.server.response import Response
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import Open, runs
@@ -23,10 +23,10 @@ async def test_failures_at_other_accounts_do_not_lengthen_the_wait_for_one(house
         own = await home.person()
         others = [await home.person() for _ in range(3)]
         for person in (*others, own):
-            for _ in range(GUESSES_PER_ACCOUNT):
+            for _ in range(FAILURES_PER_ACCOUNT):
                 assert (await home.login(person.email, "wrong")).status_code == 401
         assert (await home.login(own.email)).status_code == 429
-        home.clock.pass_(GUESS_WINDOW + 1)
+        home.clock.pass_(FAILURE_WINDOW + 1)
         assert (await home.login(own.email)).status_code == 200
 
 
@@ -35,7 +35,7 @@ async def test_a_right_password_clears_the_failures_at_its_own_account_alone(hou
     """Else whoever has an account could guess at another one for ever."""
     async with house() as home:
         own, other = await home.person(), await home.person()
-        for _ in range(GUESSES_PER_ACCOUNT):
+        for _ in range(FAILURES_PER_ACCOUNT):
             assert (await home.login(other.email, "wrong")).status_code == 401
         assert (await home.login(own.email)).status_code == 200
         assert (await home.login(other.email)).status_code == 429
@@ -46,7 +46,7 @@ async def test_a_right_password_clears_the_failures_of_its_own_address_alone(hou
     """Else every login of the owner would give whoever guesses elsewhere ten tries more."""
     async with house("192.0.2.1") as home, house("192.0.2.2") as elsewhere:
         owner = await home.person()
-        for _ in range(GUESSES_PER_ACCOUNT):
+        for _ in range(FAILURES_PER_ACCOUNT):
             assert (await elsewhere.login(owner.email, "wrong")).status_code == 401
         assert (await home.login(owner.email)).status_code == 200
         assert (await elsewhere.login(owner.email)).status_code == 429
@@ -90,7 +90,7 @@ async def test_a_log_full_of_one_kind_keeps_the_lines_of_others(house: Open) -> 
 async def test_who_has_no_account_any_more_is_nobody(house: Open) -> None:
     """An account may be deleted between the check of a token and what it was for."""
     async with house() as home:
-        for action in (accounts.me, accounts.for_proof):
+        for action in (accounts.me, accounts.for_reauthentication):
             with pytest.raises(Unauthorized):
                 await home.server._room.db.read(action, Actor("gone"))
 
@@ -139,7 +139,7 @@ async def test_a_password_that_was_replaced_meanwhile_does_not_delete_the_accoun
     async with house() as home:
         person = await home.person()
         db = home.server._room.db
-        checked = (await db.read(accounts.for_proof, Actor(person.id))).password_hash
+        checked = (await db.read(accounts.for_reauthentication, Actor(person.id))).password_hash
         passwords = {"currentPassword": "correct horse", "newPassword": "correct horses"}
         assert (await person("PUT", "/auth/password", passwords)).status_code == 200
         with pytest.raises(Refusal):

@@ -15,7 +15,7 @@ import pytest
 
 from strongroom import create_server, store
 from strongroom.descriptors import Decoys
-from strongroom.rules import GUESSES_PER_ADDRESS, MINUTE
+from strongroom.rules import FAILURES_PER_ADDRESS, MINUTE
 from strongroom.store import open_database
 from strongroom.store.maintenance.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
@@ -158,7 +158,7 @@ async def test_the_hundred_and_first_question_is_refused(nodes: Nodes) -> None:
     """On all nodes together, for known and unknown emails alike, and only for that address; time heals."""
     async with nodes({}, {}) as (one, two):
         await kept_by(one, "known@example.com", {"salt": "QQ=="})
-        for number in range(GUESSES_PER_ADDRESS):
+        for number in range(FAILURES_PER_ADDRESS):
             email = "known@example.com" if number % 3 == 0 else f"p{number}@example.com"
             assert (await asked((one, two)[number % 2], email, HERE)).status == 200
         for email in ("known@example.com", "new@example.com", "no email"):
@@ -175,7 +175,7 @@ async def test_the_hundred_and_first_question_is_refused(nodes: Nodes) -> None:
 async def test_failures_close_this_door_too(nodes: Nodes) -> None:
     """An address that has failed a hundred times with tokens learns nothing here."""
     async with nodes() as (stage,):
-        for _ in range(GUESSES_PER_ADDRESS):
+        for _ in range(FAILURES_PER_ADDRESS):
             wrong = await stage.send("POST", "/auth/refresh", None, {"refreshToken": "a.b.c"}, address=HERE)
             assert wrong.status == 401
         assert (await asked(stage, "who@example.com", HERE)).status == 429
@@ -188,7 +188,7 @@ async def test_who_logs_in_is_not_held_up(nodes: Nodes) -> None:
         ann = await stage.register("ann")
         login = {"email": ann.email, "password": PASSWORD}
         for _ in range(8):
-            for _ in range(GUESSES_PER_ADDRESS // 4):
+            for _ in range(FAILURES_PER_ADDRESS // 4):
                 assert (await asked(stage, ann.email, HERE)).status == 200
             answer = await stage.send("POST", "/auth/email/login", None, login, address=HERE)
             assert answer.status == 200
@@ -224,7 +224,7 @@ async def _failures(tx: Any) -> int:
 async def test_a_burst_of_questions_is_counted_one_by_one(house: Open) -> None:
     """Those that come at once were all let in when none was counted yet; each is judged again when it is."""
     async with house() as home:
-        questions = [f"person{number}@example.com" for number in range(GUESSES_PER_ADDRESS + 30)]
+        questions = [f"person{number}@example.com" for number in range(FAILURES_PER_ADDRESS + 30)]
         asked = [home.http.post("/auth/email/prelogin", json={"email": email}) for email in questions]
         statuses = Counter(answer.status_code for answer in await asyncio.gather(*asked))
-        assert statuses == {200: GUESSES_PER_ADDRESS, 429: 30}
+        assert statuses == {200: FAILURES_PER_ADDRESS, 429: 30}

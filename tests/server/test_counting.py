@@ -68,7 +68,7 @@ async def test_counts_are_exact_where_trash_and_history_are_full(
     house: Open, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same where most of what would be kept does not fit."""
-    monkeypatch.setattr(rules, "KEPT_LEAST", 0)
+    monkeypatch.setattr(rules, "RETENTION_MINIMUM", 0)
     await mix(house, where, quota_bytes=1_200, history_versions=3)
 
 

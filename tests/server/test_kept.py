@@ -20,7 +20,7 @@ QUOTA = 20_000
 @pytest.fixture(autouse=True)
 def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small quotas grant little."""
-    monkeypatch.setattr(rules, "KEPT_LEAST", 0)
+    monkeypatch.setattr(rules, "RETENTION_MINIMUM", 0)
 
 
 async def stored(where: str, person: Person) -> int:

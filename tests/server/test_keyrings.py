@@ -100,7 +100,7 @@ async def test_a_keyring_is_replaced_at_the_version_that_was_seen(house: Open) -
         answer = await ann("PUT", PATH, {"keyring": "U2Vjb25k", "version": 1})
         stored = {"keyring": "U2Vjb25k", "version": 2, "updatedAt": home.clock.now, "kdf": KDF}
         assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, stored, '"2"')
-        for version in (-1, 0, 1, 3, rules.LARGEST):
+        for version in (-1, 0, 1, 3, rules.MAX_INTEGER):
             details = refused(
                 await ann("PUT", PATH, {"keyring": "TGF0ZQ==", "version": version}), 409, "keyring_conflict"
             )
@@ -270,7 +270,17 @@ async def test_a_keyring_and_a_change_of_password_at_once(house: Open) -> None:
         assert (stored["keyring"] == "TmV3", stored["kdf"] == OTHER) == (changed.status_code == 200,) * 2
 
 
-BAD_KEYRINGS = ["", "a keyring in plain text", "QUJD\n", "é", "=", 5, ["QQ=="], {"a": "b"}, "A" * (rules.KEYRING + 1)]
+BAD_KEYRINGS = [
+    "",
+    "a keyring in plain text",
+    "QUJD\n",
+    "é",
+    "=",
+    5,
+    ["QQ=="],
+    {"a": "b"},
+    "A" * (rules.MAX_KEYRING + 1),
+]
 BAD_KDFS = [
     {},
     [],
@@ -281,7 +291,7 @@ BAD_KDFS = [
     {"memory": None},
     {"deep": {"memory": 1}},
     {"memory": 2**63},
-    {"salt": "A" * rules.KDF},
+    {"salt": "A" * rules.MAX_KDF},
     {"\N{GRINNING FACE}" * 500: 1, "salt": "A" * 100},
     {f"field{number}": number for number in range(17)},
 ]
@@ -312,9 +322,9 @@ async def test_the_largest_of_both_are_kept_letter_for_letter(house: Open) -> No
     """Up to the limit, in any letters that JSON can hold."""
     async with house() as home:
         kdf = {"odd \0 \N{GRINNING FACE}": 'text "\\', "least": -(2**63), "largest": 2**63 - 1, "long": "A" * 1_900}
-        ann = await ann_of(home, kdf=kdf, keyring="A" * rules.KEYRING)
+        ann = await ann_of(home, kdf=kdf, keyring="A" * rules.MAX_KEYRING)
         answer = (await ann("GET", PATH)).json()
-        assert (answer["kdf"], answer["keyring"]) == (kdf, "A" * rules.KEYRING)
+        assert (answer["kdf"], answer["keyring"]) == (kdf, "A" * rules.MAX_KEYRING)
         assert await asked(home) == kdf
 
 

@@ -206,7 +206,7 @@ async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeyp
     clock.pass_(31 * DAY)
     now, steps = await left(where), 0
     assert now[:2] == (76, 152)
-    while await db.write_long(retention.step, RetentionPolicy(1_000, 30)):
+    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)):
         before, now, steps = now, await left(where), steps + 1
         gone = [was - is_ for was, is_ in zip(before, now, strict=True)]
         assert 0 < gone[0] + gone[1] <= retention.ROWS
@@ -227,7 +227,7 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
     await db.write_long(fill, actor, ["large", "small"], retention.BYTES + 1)
     clock.pass_(31 * DAY)
     sizes = []
-    while await db.write_long(retention.step, RetentionPolicy(1_000, 30)):
+    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)):
         sizes.append((await left(where))[:2])
     assert sizes == [(2, 3), (2, 2), (1, 2), (1, 1), (1, 0), (0, 0)]
     await db.close()
@@ -250,7 +250,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
 
     reviving = asyncio.create_task(db.write(revive))
     await holds.wait()
-    purge = asyncio.create_task(db.write_long(retention.step, RetentionPolicy(1_000, 30)))
+    purge = asyncio.create_task(db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)))
     watcher = await connect(where)
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     while not await watcher.fetchval(waiting):
@@ -260,7 +260,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     go.set()
     await reviving
     await purge
-    assert not await db.write_long(retention.step, RetentionPolicy(1_000, 30))
+    assert not await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30))
     tables = await rows_of(where)
     assert [row[4] for row in tables["documents"]] == ["CC"]
     assert sorted(row[2] for row in tables["versions"]) == [1, 2, 3]

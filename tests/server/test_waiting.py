@@ -63,14 +63,14 @@ async def test_a_wait_in_vain_is_an_empty_list(house: Open) -> None:
 async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not another collection, not a tombstone that is not wanted, not another vault, not what a key does not reach."""
     looks = 0
-    look = actions.anything_new
+    look = actions.has_changes
 
     async def counted(*args: Any) -> bool:
         nonlocal looks
         looks += 1
         return await look(*args)
 
-    monkeypatch.setattr(actions, "anything_new", counted)
+    monkeypatch.setattr(actions, "has_changes", counted)
     async with house() as h:
         ann = await h.person()
         vault, other = await ann.vault(), await ann.vault()

@@ -1,4 +1,4 @@
-"""A write in an account: the timestamps that it draws from the account's clock, and what it adds to what is used."""
+"""A write in an account: the timestamps that it takes from the account's clock, and the usage that it adds."""
 
 from __future__ import annotations
 
@@ -18,90 +18,90 @@ R = TypeVar("R")
 
 
 class AccountWrite:
-    """One transaction's changes. Begun, it holds the account's lock: until commit, nobody else writes there."""
+    """The changes of one transaction. It holds the account's lock: until commit, no other write runs in the account."""
 
     __slots__ = (
-        "_before",
         "_bytes",
         "_documents",
-        "_drawn",
-        "_kept",
         "_last",
+        "_ledger",
         "_next",
-        "_presumed",
+        "_reserved",
+        "_retained",
+        "_retained_before",
         "actor",
         "limits",
-        "seen",
+        "originals",
         "tx",
     )
 
     def __init__(
-        self, tx: Tx, actor: Actor, limits: AccountLimits, ledger: Ledger, timestamps: int, presumed: tuple[int, int]
+        self, tx: Tx, actor: Actor, limits: AccountLimits, ledger: Ledger, timestamps: int, reserved: tuple[int, int]
     ) -> None:
         self.tx = tx
         self.actor = actor
         self.limits = limits
-        self.seen: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
-        self._drawn = ledger
+        self.originals: dict[str, Head | None] = {}  # documents of the vault, as they were before this write
+        self._ledger = ledger
         self._next = ledger.clock - timestamps + 1
-        self._presumed = presumed
-        self._last = self._documents = self._bytes = self._kept = 0
-        self._before: int | None = None  # what trash and history took before this write, once it was asked
+        self._reserved = reserved
+        self._last = self._documents = self._bytes = self._retained = 0
+        self._retained_before: int | None = None  # bytes of trash and history before this write, once queried
 
     @property
     def changed(self) -> bool:
-        """Whether anything was changed so far."""
+        """Whether a change was recorded."""
         return self._last > 0
 
     def next_timestamp(self) -> int:
-        """The next of the timestamps that were drawn, for a change that may come about."""
+        """The next of this write's timestamps, for a change that may still be refused."""
         self._next += 1
         return self._next - 1
 
-    def note(self, timestamp: int, documents: int = 0, size: int = 0, kept: int = 0) -> None:
-        """A change came about at this timestamp, and added so much: to what is live, and to trash and history."""
+    def record(self, timestamp: int, documents: int = 0, size: int = 0, retained: int = 0) -> None:
+        """Record a change and what it adds: live documents, their bytes, and bytes of trash and history."""
         self._last = timestamp
         self._documents += documents
         self._bytes += size
-        self._kept += kept
+        self._retained += retained
 
-    def free(self, size: int) -> None:
-        """So much of trash and history was thrown away."""
-        self._kept -= size
+    def subtract_retained(self, size: int) -> None:
+        """Record that so many bytes of trash and history were purged."""
+        self._retained -= size
 
-    async def over(self, more: int = 0) -> int:
-        """How much more trash and history would take than they may, because of what this write adds to them."""
-        most = rules.most_kept(self.limits.bytes)
-        if most is None or self._kept + more <= 0:
+    async def retained_excess(self, more: int = 0) -> int:
+        """By how many bytes this write, and `more`, bring trash and history over their limit."""
+        limit = rules.retention_limit(self.limits.bytes)
+        if limit is None or self._retained + more <= 0:
             return 0
-        if self._before is None:
-            self._before = await store.kept.of_account(self.tx, self.actor.user_id)
-        return max(0, self._before + self._kept + more - most)
+        if self._retained_before is None:
+            self._retained_before = await store.kept.of_account(self.tx, self.actor.user_id)
+        return max(0, self._retained_before + self._retained + more - limit)
 
-    async def end(self, result: R, vault_uid: str | None = None) -> R:
-        """Book what was added, to the account and to the vault in which it was; where nothing was changed, undo."""
+    async def finish(self, result: R, vault_uid: str | None = None) -> R:
+        """Add the usage to the account, and to the vault that was changed; roll back if nothing was changed."""
         if not self.changed:
             raise RollbackWith(result)
         owner, documents, size = self.actor.user_id, self._documents, self._bytes
-        more = documents - self._presumed[0], size - self._presumed[1]
+        more = documents - self._reserved[0], size - self._reserved[1]
         if more != (0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
-        used = Usage(self._drawn.documents + more[0], self._drawn.bytes + more[1])
-        require_room(self.actor, self.limits, used, Usage(documents, size))
+        used = Usage(self._ledger.documents + more[0], self._ledger.bytes + more[1])
+        require_quota(self.actor, self.limits, used, Usage(documents, size))
         if vault_uid is not None and not await store.vaults.add_usage(
-            self.tx, owner, vault_uid, self._last, documents, size, self._kept
+            self.tx, owner, vault_uid, self._last, documents, size, self._retained
         ):
             raise VaultNotFound
         return result
 
 
-def require_room(actor: Actor, limits: AccountLimits, used: Usage, added: Usage) -> None:
-    """Refuse what is beyond a limit, if it is what is added that goes further beyond it."""
+def require_quota(actor: Actor, limits: AccountLimits, used: Usage, added: Usage) -> None:
+    """Refuse what brings an account over its quota; a write that adds nothing is allowed even beyond it."""
     over = limits.documents is not None and added.documents > 0 and used.documents > limits.documents
     if over or (limits.bytes is not None and added.bytes > 0 and used.bytes > limits.bytes):
         raise QuotaExceeded(
             details=None
-            if rules.is_narrow(actor)
+            if rules.is_restricted(actor)
             else {
                 "limits": {"documents": limits.documents, "bytes": limits.bytes},
                 "usage": {"documents": used.documents - added.documents, "bytes": used.bytes - added.bytes},
@@ -112,7 +112,10 @@ def require_room(actor: Actor, limits: AccountLimits, used: Usage, added: Usage)
 async def begin(
     tx: Tx, actor: Actor, limits: AccountLimits, *, timestamps: int = 1, documents: int = 0, size: int = 0
 ) -> AccountWrite:
-    """Draw timestamps, and presume what will be added: where that comes true, nothing needs to be corrected."""
+    """Lock the account, advance its clock and reserve usage, in one statement.
+
+    A write that adds exactly what was reserved needs no second statement for its usage.
+    """
     ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size)
     if ledger is None:
         raise ImportUnfinished

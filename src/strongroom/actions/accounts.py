@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from strongroom.wire.requests import ChangePassword, Register
 
 
-async def require_free(tx: Tx, email: str) -> None:
+async def require_unused_email(tx: Tx, email: str) -> None:
     """Refuse an email that has an account, before any work is spent on its password."""
     if await store.accounts.by_email(tx, email) is not None:
         raise EmailAlreadyExists
 
 
-async def add(tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin) -> User:
+async def create(tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin) -> User:
     """Make an account."""
     user = await store.accounts.insert(tx, user_id, email, password_hash)
     if user is None:
         raise EmailAlreadyExists
-    await events.note(tx, user_id, EventType.REGISTERED, origin)
+    await events.record(tx, user_id, EventType.REGISTERED, origin)
     return user
 
 
@@ -35,8 +35,8 @@ async def register(
     tx: Tx, user_id: str, email: str, password_hash: str, pair: TokenPair, origin: Origin, wanted: Register
 ) -> User:
     """Make an account with what its client keeps here, and open its first session."""
-    user = await add(tx, user_id, email, password_hash, origin)
-    await keyrings.begin(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
+    user = await create(tx, user_id, email, password_hash, origin)
+    await keyrings.store_first(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
     await sessions.open_(tx, user_id, password_hash, pair, origin)
     return user
 
@@ -46,7 +46,7 @@ async def me(tx: Tx, actor: Actor) -> tuple[User, Usage | None]:
     user = await store.accounts.get(tx, actor.user_id)
     if user is None:
         raise Unauthorized
-    return user, None if rules.is_narrow(actor) else await store.ledgers.usage(tx, actor.user_id)
+    return user, None if rules.is_restricted(actor) else await store.ledgers.usage(tx, actor.user_id)
 
 
 async def for_login(tx: Tx, email: str) -> Login | None:
@@ -54,7 +54,7 @@ async def for_login(tx: Tx, email: str) -> Login | None:
     return await store.accounts.by_email(tx, email)
 
 
-async def for_proof(tx: Tx, actor: Actor) -> Login:
+async def for_reauthentication(tx: Tx, actor: Actor) -> Login:
     """What the actor's own password is checked against."""
     login = await store.accounts.with_hash(tx, actor.user_id)
     if login is None:
@@ -70,7 +70,7 @@ async def change_password(
         raise InvalidCredentials
     await keyrings.rewrap(tx, actor, new_hash, wanted)
     await store.sessions.end_others(tx, actor.user_id, actor.session_id)
-    await events.note(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
+    await events.record(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
 
 
 async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:

@@ -17,7 +17,7 @@ OPERATOR = Origin("operator", "command line")
 
 async def find(tx: Tx, who: str) -> Account | None:
     """The account that an operator names by its email or its id."""
-    return await store.accounts.show(tx, identifiers.canonical(who) or rules.normal_email(who))
+    return await store.accounts.show(tx, identifiers.canonical(who) or rules.normalise_email(who))
 
 
 async def accounts(tx: Tx, after: str, limit: int) -> list[Account]:
@@ -29,7 +29,7 @@ async def disable(tx: Tx, user_id: str) -> bool:
     """Disable an account: its sessions and keys are refused from now on. False if it was disabled already."""
     changed = await store.accounts.disable(tx, user_id)
     if changed:
-        await events.note(tx, user_id, EventType.DISABLED, OPERATOR)
+        await events.record(tx, user_id, EventType.DISABLED, OPERATOR)
     return changed
 
 
@@ -37,7 +37,7 @@ async def enable(tx: Tx, user_id: str) -> bool:
     """Enable an account again, with the sessions and keys that it had. False if it was not disabled."""
     changed = await store.accounts.enable(tx, user_id)
     if changed:
-        await events.note(tx, user_id, EventType.ENABLED, OPERATOR)
+        await events.record(tx, user_id, EventType.ENABLED, OPERATOR)
     return changed
 
 
@@ -51,7 +51,7 @@ async def sign_out(tx: Tx, user_id: str) -> int:
     """End every session of an account; how many those were."""
     ended = await store.sessions.end_all(tx, user_id)
     if ended:
-        await events.note(tx, user_id, EventType.SESSION_ENDED, OPERATOR)
+        await events.record(tx, user_id, EventType.SESSION_ENDED, OPERATOR)
     return ended
 
 
@@ -79,7 +79,7 @@ async def revoke(tx: Tx, user_id: str, uid: str) -> bool:
     """Revoke a key: it is refused from now on. False if there is none."""
     revoked = await store.keys.delete(tx, user_id, uid)
     if revoked:
-        await events.note(tx, user_id, EventType.KEY_REVOKED, OPERATOR)
+        await events.record(tx, user_id, EventType.KEY_REVOKED, OPERATOR)
     return revoked
 
 

@@ -49,7 +49,7 @@ async def run(
         if isinstance(outcome, Refusal)
     ]:
         raise BatchConflict(failures)
-    return await write.end([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
+    return await write.finish([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
 
 
 def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:
@@ -83,7 +83,7 @@ async def _changed(
 def _failure(write: AccountWrite, index: int, operation: Operation, refusal: Refusal) -> dict[str, Any]:
     """Why an operation cannot be done, and what is stored: as it was before the batch, for nothing of it stays."""
     uid = None if operation.uid is None else operation.uid.lower()
-    stored = refusal if isinstance(refusal, UidTaken) else write.seen.get(uid or "")
+    stored = refusal if isinstance(refusal, UidTaken) else write.originals.get(uid or "")
     return {
         "index": index,
         "op": operation.__struct_config__.tag,

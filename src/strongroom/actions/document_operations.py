@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from strongroom import identifiers, rules, store
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound
-from strongroom.model import KEPT_ROW, Document, Due
+from strongroom.model import RETAINED_ROW_BYTES, Document, ExpiredRow
 from strongroom.store import MissingParent
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDoc
     outcomes: list[Document | UidTaken] = []
     for document, is_new in zip(new, added, strict=True):
         if is_new:
-            write.seen.setdefault(document.uid, None)
-            write.note(document.updated_at, 1, rules.octets(document.data, document.hmac))
+            write.originals.setdefault(document.uid, None)
+            write.record(document.updated_at, 1, rules.octets(document.data, document.hmac))
             outcomes.append(document)
         else:
             outcomes.append(await _created_before(write, document))
@@ -49,7 +49,7 @@ async def _created_before(write: AccountWrite, new: Document) -> Document | UidT
         return stored
     await _require(write, new.vault_uid)
     in_reach = stored is not None and rules.reaches(write.actor, stored.vault_uid, stored.collection)
-    before = write.seen.get(new.uid, stored if in_reach else None)
+    before = write.originals.get(new.uid, stored if in_reach else None)
     return UidTaken() if before is None else UidTaken(before.version, before.updated_at)
 
 
@@ -65,9 +65,9 @@ async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument
         if document is not None:
             size = rules.octets(wanted.data, wanted.hmac)
             if stored.deleted_at is None:
-                write.note(timestamp, 0, size - stored.bytes, kept)
+                write.record(timestamp, 0, size - stored.bytes, kept)
             else:
-                write.note(timestamp, 1, size, kept - stored.bytes - KEPT_ROW)
+                write.record(timestamp, 1, size, kept - stored.bytes - RETAINED_ROW_BYTES)
             await _make_room(write, stored)
             return document
     if expected.precedes(stored.version) and stored.deleted_at is None:
@@ -86,12 +86,12 @@ async def delete(write: AccountWrite, vault_uid: str, uid: str, expected: Expect
         timestamp, kept = await _keep(write, stored)
         tombstone = await store.documents.bury(write.tx, write.actor.user_id, vault_uid, stored, timestamp)
         if tombstone is not None:
-            content = stored.bytes + KEPT_ROW
-            write.note(timestamp, -1, -stored.bytes, kept + content)
+            content = stored.bytes + RETAINED_ROW_BYTES
+            write.record(timestamp, -1, -stored.bytes, kept + content)
             if not await _make_room(write, stored):
-                due = Due(write.actor.user_id, uid, tombstone.version, content, 1)
+                due = ExpiredRow(write.actor.user_id, uid, tombstone.version, content, 1)
                 await store.documents.purge(write.tx, [due])
-                write.free(content)
+                write.subtract_retained(content)
             return tombstone
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
 
@@ -102,7 +102,7 @@ async def _stored(write: AccountWrite, vault_uid: str, uid: str) -> Head:
     if stored is None or not rules.in_scope(write.actor, stored.collection):
         await _require(write, vault_uid)
         raise DocumentNotFound
-    write.seen.setdefault(uid, stored)
+    write.originals.setdefault(uid, stored)
     return stored
 
 
@@ -113,16 +113,16 @@ async def _keep(write: AccountWrite, stored: Head) -> tuple[int, int]:
         return timestamp, 0
     owner = write.actor.user_id
     dropped = await store.versions.keep(write.tx, owner, stored.uid, stored.version, timestamp, most)
-    return timestamp, stored.bytes + KEPT_ROW - dropped
+    return timestamp, stored.bytes + RETAINED_ROW_BYTES - dropped
 
 
 async def _make_room(write: AccountWrite, stored: Head) -> bool:
     """Drop the oldest versions of a document where trash and history take more than they may; whether they fit then."""
-    over = await write.over()
+    over = await write.retained_excess()
     if not over:
         return True
     freed = await store.versions.drop_oldest(write.tx, write.actor.user_id, stored.uid, over)
-    write.free(freed)
+    write.subtract_retained(freed)
     return freed >= over
 
 

@@ -52,7 +52,7 @@ async def create(
     [document] = await document_operations.create(write, vault_uid, [wanted])
     if isinstance(document, UidTaken):
         raise document
-    return await write.end((document, write.changed), vault_uid)
+    return await write.finish((document, write.changed), vault_uid)
 
 
 async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
@@ -75,21 +75,21 @@ async def head(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Head:
     raise DocumentNotFound
 
 
-async def nothing_new(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
+async def is_up_to_date(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
     """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
     rules.collections_of(actor, wanted.collection)
     return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
 
 
-async def anything_new(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
+async def has_changes(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
     """Whether a list would show anything."""
-    if await nothing_new(tx, actor, vault_uid, wanted):
+    if await is_up_to_date(tx, actor, vault_uid, wanted):
         return False
     return await store.documents.any_after(
         tx,
         actor.user_id,
         vault_uid,
-        min(wanted.since or 0, rules.LARGEST),
+        min(wanted.since or 0, rules.MAX_INTEGER),
         rules.collections_of(actor, wanted.collection),
         wanted.show,
     )
@@ -145,10 +145,10 @@ class DocumentList:
             tx,
             self._actor.user_id,
             self._vault_uid,
-            min(since, rules.LARGEST),
+            min(since, rules.MAX_INTEGER),
             collections,
             show=show,
-            limit=rules.LARGEST if limit is None else min(limit - self.count + 1, rules.LARGEST),
+            limit=rules.MAX_INTEGER if limit is None else min(limit - self.count + 1, rules.MAX_INTEGER),
             until=until,
         )
 
@@ -178,7 +178,7 @@ async def put(
     """Replace a document's ciphertext if the client saw its latest version; a deleted one comes back to life."""
     rules.require_vault(actor, vault_uid)
     write = await begin(tx, actor, limits)
-    return await write.end(await document_operations.put(write, vault_uid, uid, wanted, expected), vault_uid)
+    return await write.finish(await document_operations.put(write, vault_uid, uid, wanted, expected), vault_uid)
 
 
 async def delete(
@@ -189,7 +189,7 @@ async def delete(
     write = await begin(tx, actor, limits)
     tombstone = await document_operations.delete(write, vault_uid, uid, expected)
     shown = await store.documents.get(tx, actor.user_id, vault_uid, uid) if rules.may_read(actor) else None
-    return await write.end(shown or tombstone, vault_uid)
+    return await write.finish(shown or tombstone, vault_uid)
 
 
 async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import identifiers, store
-from strongroom.rules import EVENTS_OF_A_KIND
+from strongroom.rules import EVENTS_PER_TYPE
 
 if TYPE_CHECKING:
     from strongroom.model import Actor, Event, EventType, Origin
     from strongroom.store import Tx
 
 
-async def note(tx: Tx, user_id: str, kind: EventType, origin: Origin) -> None:
+async def record(tx: Tx, user_id: str, kind: EventType, origin: Origin) -> None:
     """Write a line."""
-    await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_OF_A_KIND)
+    await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_PER_TYPE)
 
 
 async def list_(tx: Tx, actor: Actor, before: str, limit: int) -> tuple[list[Event], bool]:

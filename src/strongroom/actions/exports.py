@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
 
 
-async def note(tx: Tx, actor: Actor, origin: Origin) -> None:
+async def record(tx: Tx, actor: Actor, origin: Origin) -> None:
     """Tell the owner that somebody has asked for everything."""
-    await events.note(tx, actor.user_id, EventType.EXPORTED, origin)
+    await events.record(tx, actor.user_id, EventType.EXPORTED, origin)
 
 
 async def clock(tx: Tx, actor: Actor) -> int:

@@ -11,10 +11,10 @@ from msgspec import Struct, structs
 
 from strongroom import rules, store
 from strongroom.actions import events, sessions
-from strongroom.actions.account_write import require_room
+from strongroom.actions.account_write import require_quota
 from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
-from strongroom.model import KEPT_ROW, EventType, Usage
+from strongroom.model import RETAINED_ROW_BYTES, EventType, Usage
 from strongroom.store import RollbackWith
 from strongroom.wire.export_lines import bad_line
 
@@ -47,7 +47,7 @@ class ImportBatch(Struct, frozen=True):
     reached: dict[str, int]
 
 
-async def require_place(tx: Tx, actor: Actor) -> None:
+async def require_empty_account(tx: Tx, actor: Actor) -> None:
     """Refuse an account that has vaults and never saw an import, before its file is sent."""
     if await store.imports.get(tx, actor.user_id) is None and await store.imports.has_vaults(tx, actor.user_id):
         raise AccountNotEmpty
@@ -69,7 +69,7 @@ async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) 
     raise RollbackWith((known.progress, True))
 
 
-async def take(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: ImportBatch) -> None:
+async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: ImportBatch) -> None:
     """Store some lines and move the progress past them."""
     await _lock(tx, actor, limits, _sum([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.progress):
@@ -105,7 +105,7 @@ async def _fitting(
 
     Versions beyond that are left out, and of a deleted document only the tombstone comes in.
     """
-    most, added = rules.most_kept(limits.bytes), sum(_kept(line) for _, line in lines)
+    most, added = rules.retention_limit(limits.bytes), sum(_kept(line) for _, line in lines)
     if most is None or not added or await store.kept.of_account(tx, actor.user_id) + added <= most:
         return lines, 0
     fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, _HISTORY)]
@@ -127,10 +127,10 @@ def _home(line: ExportRow) -> str:
 def _kept(line: ExportRow) -> int:
     """What a line adds to trash and history."""
     if isinstance(line, ExportedDocument):
-        return rules.octets(line.data, line.hmac) + KEPT_ROW if _is_trash(line) else 0
+        return rules.octets(line.data, line.hmac) + RETAINED_ROW_BYTES if _is_trash(line) else 0
     if isinstance(line, ExportedVersion):
-        return rules.octets(line.data, line.hmac) + KEPT_ROW
-    return rules.octets(line.data, line.salt) + KEPT_ROW if isinstance(line, ExportedBlob) else 0
+        return rules.octets(line.data, line.hmac) + RETAINED_ROW_BYTES
+    return rules.octets(line.data, line.salt) + RETAINED_ROW_BYTES if isinstance(line, ExportedBlob) else 0
 
 
 def _is_trash(line: ExportedDocument) -> bool:
@@ -141,14 +141,14 @@ async def finish(
     tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: ImportBatch, clock: int, origin: Origin
 ) -> Import:
     """Store what is left, and let the account go on, later than anything that came."""
-    await take(tx, actor, limits, file_id, rest)
+    await store_batch(tx, actor, limits, file_id, rest)
     own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
-    await events.note(tx, actor.user_id, EventType.IMPORTED, origin)
-    return await of(tx, actor)
+    await events.record(tx, actor.user_id, EventType.IMPORTED, origin)
+    return await latest(tx, actor)
 
 
-async def of(tx: Tx, actor: Actor) -> Import:
+async def latest(tx: Tx, actor: Actor) -> Import:
     """The last import into the account."""
     known = await store.imports.get(tx, actor.user_id)
     if known is None:
@@ -156,14 +156,14 @@ async def of(tx: Tx, actor: Actor) -> Import:
     return known
 
 
-async def give_up(tx: Tx, actor: Actor) -> None:
+async def abandon(tx: Tx, actor: Actor) -> None:
     """Let an unfinished import go no further; what came in is to be deleted."""
     await store.imports.claim(tx, actor.user_id)
     if not await store.imports.give_up(tx, actor.user_id):
         raise ImportNotFound
 
 
-async def empty(tx: Tx, actor: Actor) -> bool:
+async def delete_some(tx: Tx, actor: Actor) -> bool:
     """Delete some of what came in; False when the account is as empty as before.
 
     Two may do this at once, and the account may go on in between: only an import that was given up is emptied.
@@ -187,7 +187,7 @@ async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> No
     ledger = await store.imports.add_usage(tx, actor.user_id, added.documents, added.bytes)
     if ledger is None:
         raise ImportUnfinished
-    require_room(actor, limits, Usage(ledger.documents, ledger.bytes), added)
+    require_quota(actor, limits, Usage(ledger.documents, ledger.bytes), added)
 
 
 async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, most: int) -> bool:

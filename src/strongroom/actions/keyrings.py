@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from strongroom.wire.requests import ChangePassword, PutKeyring
 
 
-async def ask(tx: Tx, address: str, account: str, email: str) -> str | None:
+async def prelogin(tx: Tx, address: str, account: str, email: str) -> str | None:
     """The descriptor of an email, if there is one. The question counts, whatever the answer."""
-    await login_throttle.asked(tx, address, account)
+    await login_throttle.record_prelogin(tx, address, account)
     return await store.accounts.kdf_of(tx, email)
 
 
@@ -36,14 +36,14 @@ async def put(
     """Replace the keyring that the client saw; with a descriptor, also that of the password that was checked."""
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
-    new_kdf = kdf if wanted.kdf is None else descriptors.spelled(wanted.kdf)
+    new_kdf = kdf if wanted.kdf is None else descriptors.canonical_json(wanted.kdf)
     if stored is not None and expected.precedes(stored.version) and (wanted.keyring, new_kdf) == (stored.keyring, kdf):
         return stored
     version = await _replace(tx, actor.user_id, stored, wanted.keyring, expected)
     if wanted.kdf is not None and new_kdf is not None:
         if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
             raise InvalidCredentials
-        await events.note(tx, actor.user_id, EventType.KDF_CHANGED, origin)
+        await events.record(tx, actor.user_id, EventType.KDF_CHANGED, origin)
     return StoredKeyring(wanted.keyring, version, tx.now, new_kdf)
 
 
@@ -62,15 +62,15 @@ async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) ->
     if missing:
         raise Invalid(missing)
     if wanted.kdf is not None:
-        await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.spelled(wanted.kdf))
+        await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.canonical_json(wanted.kdf))
     if wanted.keyring is not None and wanted.keyring_version is not None:
         await _replace(tx, actor.user_id, stored, wanted.keyring, Expected((wanted.keyring_version,)))
 
 
-async def begin(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
+async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
     """What a new account brings with it."""
     if kdf is not None:
-        await store.accounts.change_kdf(tx, user_id, password_hash, descriptors.spelled(kdf))
+        await store.accounts.change_kdf(tx, user_id, password_hash, descriptors.canonical_json(kdf))
     if keyring is not None:
         await store.keyrings.insert(tx, user_id, keyring)
 

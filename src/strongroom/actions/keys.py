@@ -36,7 +36,7 @@ async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, orig
         last_used_at=None,
     )
     made = await store.keys.insert(tx, actor.user_id, key_hash, key)
-    await events.note(tx, actor.user_id, EventType.KEY_CREATED, origin)
+    await events.record(tx, actor.user_id, EventType.KEY_CREATED, origin)
     return made
 
 
@@ -49,7 +49,7 @@ async def revoke(tx: Tx, actor: Actor, uid: str, origin: Origin) -> None:
     """Revoke a key: it is refused from now on."""
     if not await store.keys.delete(tx, actor.user_id, uid):
         raise ApiKeyNotFound
-    await events.note(tx, actor.user_id, EventType.KEY_REVOKED, origin)
+    await events.record(tx, actor.user_id, EventType.KEY_REVOKED, origin)
 
 
 async def holder(tx: Tx, key_hash: str) -> Actor | None:

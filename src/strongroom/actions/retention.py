@@ -10,7 +10,7 @@ from strongroom.rules import DAY
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from strongroom.model import Due, RetentionPolicy
+    from strongroom.model import ExpiredRow, RetentionPolicy
     from strongroom.store import Tx
 
 ROWS: Final = 64  # in one transaction, at most
@@ -18,7 +18,7 @@ BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single 
 CHANGES_DAYS: Final = 7  # who follows an account may be away for so long, however short the history
 
 
-async def step(tx: Tx, retention: RetentionPolicy) -> bool:
+async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
     """Throw away some of what is due; False if nothing is. What is left is due the next time."""
     history = tx.now - retention.history_days * DAY
     changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
@@ -49,17 +49,17 @@ async def _trash(tx: Tx, before: int) -> bool:
     return True
 
 
-async def _versions(tx: Tx, due: list[Due]) -> None:
+async def _versions(tx: Tx, due: list[ExpiredRow]) -> None:
     await store.kept.without_versions(tx, due)
     await store.versions.drop(tx, due)
 
 
-async def _blobs(tx: Tx, due: list[Due]) -> None:
+async def _blobs(tx: Tx, due: list[ExpiredRow]) -> None:
     await store.kept.without_blobs(tx, due)
     await store.versions.drop_blobs(tx, due)
 
 
-async def _drop(tx: Tx, due: list[Due], drop: Callable[[Tx, list[Due]], Awaitable[None]]) -> bool:
+async def _drop(tx: Tx, due: list[ExpiredRow], drop: Callable[[Tx, list[ExpiredRow]], Awaitable[None]]) -> bool:
     """Drop what is due, as much as fits."""
     fitting = _fitting(due) or due[:1]
     await store.ledgers.lock(tx, (one.user_id for one in fitting))
@@ -67,7 +67,7 @@ async def _drop(tx: Tx, due: list[Due], drop: Callable[[Tx, list[Due]], Awaitabl
     return bool(due)
 
 
-def _fitting(due: list[Due]) -> list[Due]:
+def _fitting(due: list[ExpiredRow]) -> list[ExpiredRow]:
     """As many from the beginning as one transaction may throw away."""
     rows = size = 0
     for place, one in enumerate(due):

@@ -37,21 +37,21 @@ async def log_in(
     account: str,
 ) -> None:
     """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
-    await login_throttle.still_room(tx, address, account)
+    await login_throttle.check_again(tx, address, account)
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
     await open_(tx, login.id, checked, pair, origin)
-    await login_throttle.right(tx, address, account)
-    await events.note(tx, login.id, EventType.LOGIN, origin)
+    await login_throttle.clear_failures(tx, address, account)
+    await events.record(tx, login.id, EventType.LOGIN, origin)
 
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
     """Who presents this access token; refused if its session has ended."""
-    last_used = open_use(await store.sessions.use(tx, claims.sub, claims.sid))
+    last_used = require_valid(await store.sessions.use(tx, claims.sub, claims.sid))
     return Actor(claims.sub, claims.sid, last_used, until=math.ceil(claims.exp * 1000))
 
 
-def open_use(found: int | None) -> int:
+def require_valid(found: int | None) -> int:
     """When a session was last used; refused if it has ended or its account is disabled."""
     if found is None:
         raise Unauthorized
@@ -67,7 +67,7 @@ async def require_open(tx: Tx, actor: Actor) -> None:
     """
     if actor.key is None:
         found = None if actor.session_id is None else await store.sessions.use(tx, actor.user_id, actor.session_id)
-        open_use(found)
+        require_valid(found)
         return
     status = await store.access_status.of_account(tx, actor.user_id)
     if status.disabled:
@@ -79,10 +79,10 @@ async def require_open(tx: Tx, actor: Actor) -> None:
 
 def session_check(claims: Claims) -> SessionCheck:
     """What must be found before the one who presents this access token is believed: that its session is open."""
-    return store.sessions.session_check(claims.sub, claims.sid, open_use)
+    return store.sessions.session_check(claims.sub, claims.sid, require_valid)
 
 
-async def proven(_tx: Tx) -> None:
+async def check_only(_tx: Tx) -> None:
     """Nothing but the proof."""
 
 
@@ -105,7 +105,7 @@ async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bo
     if not await store.sessions.present(tx, claims.sub, claims.sid, token.generation, pair.session_expires_at):
         if token.superseded_at is not None and tx.now - token.superseded_at > REUSE_GRACE:
             await store.sessions.end(tx, claims.sub, claims.sid)
-            await events.note(tx, claims.sub, EventType.REFRESH_REUSE, origin)
+            await events.record(tx, claims.sub, EventType.REFRESH_REUSE, origin)
         return False
     await store.sessions.add_token(tx, claims.sub, claims.sid, pair.jti, token.generation + 1, pair.refresh_expires_at)
     await store.sessions.touch(tx, claims.sub, claims.sid, origin)
@@ -121,7 +121,7 @@ async def end(tx: Tx, actor: Actor, session_id: str, origin: Origin) -> None:
     """End one of the actor's sessions: its tokens are refused from now on."""
     if not await store.sessions.end(tx, actor.user_id, session_id):
         raise SessionNotFound
-    await events.note(tx, actor.user_id, EventType.SESSION_ENDED, origin)
+    await events.record(tx, actor.user_id, EventType.SESSION_ENDED, origin)
 
 
 async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> None:
@@ -131,7 +131,7 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
     await store.sessions.end(tx, actor.user_id, actor.session_id)
     if everywhere:
         await store.sessions.end_others(tx, actor.user_id, actor.session_id)
-    await events.note(tx, actor.user_id, EventType.SESSION_ENDED, origin)
+    await events.record(tx, actor.user_id, EventType.SESSION_ENDED, origin)
 
 
 async def purge(tx: Tx, event_days: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from strongroom import identifiers, rules, store
 from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
-from strongroom.model import KEPT_ROW, VaultChange
+from strongroom.model import RETAINED_ROW_BYTES, VaultChange
 from strongroom.store import Duplicate, RollbackWith
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def create(tx: Tx, actor: Actor, limits: AccountLimits, wanted: AnyCreate)
     vault = await store.vaults.insert(tx, actor.user_id, uid, timestamp, wanted.name, wanted.data, wanted.salt, size)
     if vault is not None:
         await _note(write, timestamp, vault, VaultChange.CREATED, size)
-        return await write.end((vault, True))
+        return await write.finish((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is not None:
         if stored.version == 1 and _same(stored, wanted.name, wanted.data, wanted.salt):
@@ -85,7 +85,7 @@ async def change(
         if expected.precedes(stored.version) and _holds(stored, wanted):
             raise RollbackWith(stored)
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-    return await write.end(await _changed(write, stored, wanted))
+    return await write.finish(await _changed(write, stored, wanted))
 
 
 async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
@@ -124,9 +124,9 @@ async def _keep(write: AccountWrite, timestamp: int, stored: Vault) -> int:
     if not most or stored.data is None:
         return 0
     tx, owner = write.tx, write.actor.user_id
-    kept = rules.octets(stored.data, stored.salt) + KEPT_ROW
+    kept = rules.octets(stored.data, stored.salt) + RETAINED_ROW_BYTES
     kept -= await store.versions.keep_blob(tx, owner, stored.uid, stored.version, timestamp, most)
-    if over := await write.over(kept):
+    if over := await write.retained_excess(kept):
         kept -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, over)
     return kept
 
@@ -145,7 +145,7 @@ async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected
     await _note(
         write, write.next_timestamp(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0)
     )
-    await write.end(None)
+    await write.finish(None)
 
 
 async def _note(
@@ -154,7 +154,7 @@ async def _note(
     """Tell those who follow the account what happened to the vault, and count what it added."""
     owner = write.actor.user_id
     await store.changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
-    write.note(timestamp, documents, size)
+    write.record(timestamp, documents, size)
 
 
 def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:

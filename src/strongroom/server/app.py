@@ -91,7 +91,7 @@ class App:
         """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
         while True:
             began = time.monotonic()
-            if not await self.context.db.write_long(retention.step, self.context.retention):
+            if not await self.context.db.write_long(retention.purge_some, self.context.retention):
                 return
             await asyncio.sleep(_REST * (time.monotonic() - began))
 

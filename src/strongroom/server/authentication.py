@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def from_cached_token(request: Request, now: int) -> Actor | None:
     """The one whose token was found good before; that its session is open is proven with what is read or written."""
-    claims = request.context.token_signer.remembered(request.headers.get(b"authorization", b""), now)
+    claims = request.context.token_signer.cached(request.headers.get(b"authorization", b""), now)
     return None if claims is None else _to_be_proven(request, claims)
 
 
@@ -34,7 +34,7 @@ async def authenticate(request: Request) -> Actor:
     """The one who presents the bearer; refused if there is none or it is not good."""
     context, now = request.context, request.context.clock()
     header = request.headers.get(b"authorization", b"")
-    claims = context.token_signer.remembered(header, now)
+    claims = context.token_signer.cached(header, now)
     if claims is None:
         token = _bearer(header)
         if token.startswith(credentials.KEY_PREFIX):
@@ -42,7 +42,7 @@ async def authenticate(request: Request) -> Actor:
         claims = context.token_signer.claims(token, "access", now)
         if claims is None:
             raise Unauthorized
-        context.token_signer.remember(header, claims)
+        context.token_signer.cache(header, claims)
     if request.session_check is None:
         return _to_be_proven(request, claims)
     actor = await context.db.read(sessions.actor, claims)
@@ -71,7 +71,7 @@ async def finish_session_check(request: Request) -> None:
     if check is None or actor.session_id is None:
         return
     if not check.done:
-        await request.context.db.read_checked(check, sessions.proven)
+        await request.context.db.read_checked(check, sessions.check_only)
     if check.passed and request.context.clock() - check.found >= MINUTE:
         check.found = request.context.clock()
         await _note(request, sessions.touch, actor.user_id, actor.session_id, request.origin)
@@ -91,7 +91,7 @@ async def _by_key(request: Request, key: str) -> Actor:
     key_hash = credentials.api_key_hash(key) if context.variant.has_documents else None
     actor = await context.db.read(keys.holder, key_hash) if key_hash is not None else None
     if actor is None or actor.key is None:
-        await context.db.write(login_throttle.failed_secret, request.counted_address)
+        await context.db.write(login_throttle.record_failed_secret, request.counted_address)
         raise Unauthorized
     used = actor.key.last_used_at
     if used is None or context.clock() - used >= MINUTE:
@@ -113,13 +113,15 @@ async def _note(request: Request, touch: Callable[..., Awaitable[None]], *args: 
 async def proven(request: Request, password: str) -> AsyncIterator[str]:
     """Check the caller's own password, as slowly as at login; the hash that it matched."""
     address = request.counted_address
-    login = await request.read(accounts.for_proof, request.actor)
+    login = await request.read(accounts.for_reauthentication, request.actor)
     account = login_throttle.account_label(login.email)
     async with request.context.attempts.attempt(
-        f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
+        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
     ):
         if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):
             # In a transaction of its own: it locks the address, which must not happen under the lock of the account.
-            await request.context.db.write(login_throttle.failed, address, account, login.id, request.origin)
+            await request.context.db.write(
+                login_throttle.record_failed_login, address, account, login.id, request.origin
+            )
             raise InvalidCredentials("The password is wrong.")
         yield login.password_hash

@@ -218,7 +218,7 @@ def _read(kind: type[T], given: dict[str, Raw], path: str, faults: _Faults) -> G
 def _value(kind: type[Body], field: _Field, raw: Raw, name: str, faults: _Faults) -> Generator[None, None, Any]:
     """The value of one field; raises if it is not good. Faults within its items are added to the faults."""
     starts = bytes(memoryview(raw)[:1])
-    if field.is_object and bytes(raw).count(b",") > rules.KDF:
+    if field.is_object and bytes(raw).count(b",") > rules.MAX_KDF:
         raise ValueError("more fields than fit into the longest that is taken")
     if field.items is not None and starts == b"[":
         found = field.items.decode(raw)  # refuses a list that is too long

@@ -24,9 +24,9 @@ from strongroom.wire.requests import Blob, Body, Ciphertext, Hmac, Name, Salt, T
 FORMAT: Final = "strongroom-export"
 FORMAT_VERSION: Final = 1
 
-Moment = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.LATEST)]
-Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.LATEST)]
-Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.LATEST)]
+Moment = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.MAX_IMPORTED)]
+Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.MAX_IMPORTED)]
+Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.MAX_IMPORTED)]
 
 
 class Header(Body, frozen=True, tag="header", tag_field="kind"):

@@ -13,7 +13,7 @@ from strongroom.model import Permission
 # What a field is, and the sentence that explains it when it is wrong. Patterns end in \Z: in Python, `$` lets a
 # trailing line feed through.
 _NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]+\Z"
-_INT64 = {"ge": -(2**63), "le": rules.LARGEST}
+_INT64 = {"ge": -(2**63), "le": rules.MAX_INTEGER}
 
 
 def _meta(says: str, **limits: Any) -> Meta:
@@ -57,7 +57,7 @@ Wrapped = Annotated[
     _meta(
         "must be base64 or base64url of 1 to 262144 characters; wrap the keys before sending, this server takes none",
         min_length=1,
-        max_length=rules.KEYRING,
+        max_length=rules.MAX_KEYRING,
     ),
 ]
 _AT_MOST = 100
@@ -79,11 +79,11 @@ def _is_uid(value: str) -> bool:
 
 def _is_email(value: str) -> bool:
     text = value.strip()  # first, for to put a long text into lower case takes long
-    return len(text) <= rules.EMAIL and rules.is_email(rules.normal_email(text))
+    return len(text) <= rules.MAX_EMAIL and rules.is_email(rules.normalise_email(text))
 
 
 def _is_kdf(value: dict[str, str | int]) -> bool:
-    return rules.octets(descriptors.spelled(value)) <= rules.KDF
+    return rules.octets(descriptors.canonical_json(value)) <= rules.MAX_KDF
 
 
 def _are_uids(value: list[str]) -> bool:
@@ -308,7 +308,7 @@ class DeleteOperation(DeleteDocument, frozen=True, kw_only=True, tag_field="op",
 Operation: TypeAlias = CreateOperation | PutOperation | DeleteOperation
 Operations = Annotated[
     list[Operation],
-    _meta(f"must be a list of 1 to {rules.OPERATIONS} operations", min_length=1, max_length=rules.OPERATIONS),
+    _meta(f"must be a list of 1 to {rules.MAX_OPERATIONS} operations", min_length=1, max_length=rules.MAX_OPERATIONS),
 ]
 
 

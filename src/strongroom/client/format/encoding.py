@@ -35,7 +35,7 @@ def text(value: str) -> bytes:
 
 def is_version(value: int) -> bool:
     """Whether a number can be a version."""
-    return 1 <= value <= rules.LARGEST
+    return 1 <= value <= rules.MAX_INTEGER
 
 
 def checked_name(value: str, field: str) -> str:

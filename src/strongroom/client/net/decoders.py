@@ -33,7 +33,7 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 def _within(*numbers: int | None) -> None:
     """Refuse numbers that no server can store: the rest of the client relies on their range."""
-    if any(number is not None and not 0 <= number <= rules.LARGEST for number in numbers):
+    if any(number is not None and not 0 <= number <= rules.MAX_INTEGER for number in numbers):
         raise Tampered(_UNREADABLE)
 
 

@@ -50,7 +50,7 @@ def add_user(settings: Settings, email: str, password: str) -> str:
     password_hash = credentials.hash_password(wanted.password)
 
     async def run(db: Database) -> None:
-        await db.write(accounts.add, user_id, rules.normal_email(wanted.email), password_hash, admin.OPERATOR)
+        await db.write(accounts.create, user_id, rules.normalise_email(wanted.email), password_hash, admin.OPERATOR)
 
     _with(_existing(settings), run)
     return user_id
@@ -110,7 +110,7 @@ def sign_out(settings: Settings, account: Account) -> int:
 
 def reset_throttle(settings: Settings, email: str | None, address: str | None) -> int:
     """Forget what counts against an account or an address; how many failures those were."""
-    normal = None if email is None else rules.normal_email(email)
+    normal = None if email is None else rules.normalise_email(email)
     counted = None if address is None else counted_address(address)
     return _with(_existing(settings), lambda db: db.write(admin.reset_throttle, normal, counted))
 

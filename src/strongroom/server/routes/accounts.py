@@ -20,9 +20,9 @@ async def register(request: Request) -> Response:
     if not context.settings.signups:
         raise SignupsClosed
     wanted = await request.read_body(wire.requests.Register)
-    email = rules.normal_email(wanted.email)
-    await request.write(login_throttle.admit_signup, request.counted_address, context.settings.signup_limit)
-    await request.read(accounts.require_free, email)
+    email = rules.normalise_email(wanted.email)
+    await request.write(login_throttle.record_signup, request.counted_address, context.settings.signup_limit)
+    await request.read(accounts.require_unused_email, email)
     password_hash = await context.hash_password(wanted.password)
     now = context.clock()
     user_id = identifiers.new_uid(now)

@@ -20,7 +20,7 @@ async def run(request: Request) -> Response:
     write = request.write if len(wanted) <= SMALL else request.write_long
     done = await write(batches.run, request.actor, request.context.limits, request.uid("vaultUid"), wanted)
     return json_response(
-        wire.responses.Results([rules.seen_by(request.actor, *each) for each in zip(done, wanted, strict=True)])
+        wire.responses.Results([rules.visible_to(request.actor, *each) for each in zip(done, wanted, strict=True)])
     )
 
 

@@ -28,7 +28,7 @@ def _response(
     etag = str(document.version)
     if request.method in {"GET", "HEAD"} and request.unchanged(etag):
         return Response(status=304, etag=etag)
-    return json_response(rules.seen_by(request.actor, document, sent), status, etag=etag)
+    return json_response(rules.visible_to(request.actor, document, sent), status, etag=etag)
 
 
 async def create(request: Request) -> Response:
@@ -71,7 +71,7 @@ async def delete(request: Request) -> Response:
     tombstone = await request.write(
         documents.delete, request.actor, request.context.limits, request.uid("vaultUid"), request.uid("uid"), expected
     )
-    tombstone = rules.seen_by(request.actor, tombstone)
+    tombstone = rules.visible_to(request.actor, tombstone)
     fields = (getattr(tombstone, name) for name in Document.__struct_fields__)
     return json_response(wire.responses.Deleted(True, *fields), etag=str(tombstone.version))  # noqa: FBT003
 
@@ -99,7 +99,7 @@ async def _wait(request: Request, wanted: ListQuery) -> None:
     async def look() -> bool:
         if next(looks) and request.recheck is not None:
             await request.recheck(request)
-        return await request.read(documents.anything_new, request.actor, uid, wanted)
+        return await request.read(documents.has_changes, request.actor, uid, wanted)
 
     if await look():
         return
@@ -119,7 +119,7 @@ async def _wait(request: Request, wanted: ListQuery) -> None:
 async def _list(request: Request, wanted: ListQuery, *, synced: bool = False) -> Response:
     """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
     if wanted.since is not None and await request.read(
-        documents.nothing_new, request.actor, request.uid("vaultUid"), wanted
+        documents.is_up_to_date, request.actor, request.uid("vaultUid"), wanted
     ):
         return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
     return await streamed(_listed(request, wanted, synced=synced))

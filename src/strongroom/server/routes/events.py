@@ -9,7 +9,7 @@ from strongroom import errors, wire
 from strongroom.actions import change_feed
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant
-from strongroom.rules import LARGEST
+from strongroom.rules import MAX_INTEGER
 from strongroom.server.authentication import is_signed
 from strongroom.server.live import headers_only
 from strongroom.server.request import Endpoint, Request, integer
@@ -27,7 +27,7 @@ def _since(request: Request) -> int | None:
     if bad:
         raise Invalid(bad)
     since = values.get("Last-Event-ID", values.get("since"))
-    return None if since is None else min(since, LARGEST)
+    return None if since is None else min(since, MAX_INTEGER)
 
 
 async def vault(request: Request) -> Response:

@@ -165,7 +165,7 @@ class ImportUpload:
         """Read and store all of it; what came of it."""
         request, file = self._call, self._file
         _admit(request)
-        await request.read(imports.require_place, request.actor)
+        await request.read(imports.require_empty_account, request.actor)
         async with aclosing(_lines(request)) as lines:
             async for raw in lines:
                 await self._line(raw)
@@ -174,7 +174,7 @@ class ImportUpload:
         if file.number < self._known.lines:
             raise self._another()
         if self._done:
-            return await request.read(imports.of, request.actor)
+            return await request.read(imports.latest, request.actor)
         rest = file.header.id, self._batch(), file.header.clock, request.origin
         return await request.write_long(imports.finish, request.actor, request.context.limits, *rest)
 
@@ -209,7 +209,7 @@ class ImportUpload:
         if not is_signed(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await self._call.write_long(imports.take, self._call.actor, context.limits, file.header.id, batch)
+        await self._call.write_long(imports.store_batch, self._call.actor, context.limits, file.header.id, batch)
         self._stored = batch.progress
         self._waiting, self._size, file.reached = [], 0, {}
 

@@ -20,18 +20,18 @@ def _response(request: Request, keyring: StoredKeyring) -> Response:
     etag = str(keyring.version)
     if request.method != "PUT" and request.unchanged(etag):
         return Response(status=304, etag=etag)
-    kdf = None if keyring.kdf is None else descriptors.read(keyring.kdf)
+    kdf = None if keyring.kdf is None else descriptors.parse(keyring.kdf)
     return json_response(wire.responses.Keyring(keyring.keyring, keyring.version, keyring.updated_at, kdf), etag=etag)
 
 
 async def prelogin(request: Request) -> Response:
     """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
     context, address = request.context, request.counted_address
-    await request.read(login_throttle.admit_address, address)
-    email = rules.normal_email((await request.read_body(wire.requests.Prelogin)).email)
+    await request.read(login_throttle.check_address, address)
+    email = rules.normalise_email((await request.read_body(wire.requests.Prelogin)).email)
     decoy = context.decoys.of(email)
-    found = await request.write(keyrings.ask, address, login_throttle.account_label(email), email)
-    return json_response(wire.responses.Derivation(descriptors.read(found or decoy)))
+    found = await request.write(keyrings.prelogin, address, login_throttle.account_label(email), email)
+    return json_response(wire.responses.Derivation(descriptors.parse(found or decoy)))
 
 
 async def get(request: Request) -> Response:

@@ -36,7 +36,7 @@ async def figures(request: Request) -> Response:
     """The figures on their own port, for anybody there unless a token is set."""
     token = request.context.settings.metrics_token
     if token and not hmac.compare_digest(b"bearer " + token, _lowered(request.headers.get(b"authorization", b""))):
-        await request.write(login_throttle.failed_secret, request.counted_address)
+        await request.write(login_throttle.record_failed_secret, request.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
     return Response(await _exposition(request.context), content_type=_CONTENT_TYPE)
 

@@ -16,17 +16,19 @@ from strongroom.server.response import Response, json_response
 async def log_in(request: Request) -> Response:
     """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
     context, address = request.context, request.counted_address
-    await request.read(login_throttle.admit_address, address)
+    await request.read(login_throttle.check_address, address)
     given = await request.read_body(wire.requests.LogIn)
-    email = rules.normal_email(given.email)
+    email = rules.normalise_email(given.email)
     account = login_throttle.account_label(email)
     async with context.attempts.attempt(
-        f"{address} {account}", lambda: request.read(login_throttle.room_for, address, account)
+        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
     ):
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await context.password_matches(given.password, phc) or login is None or phc is None:
-            await request.write(login_throttle.failed, address, account, login.id if login else None, request.origin)
+            await request.write(
+                login_throttle.record_failed_login, address, account, login.id if login else None, request.origin
+            )
             raise InvalidCredentials
         anew = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = context.clock()
@@ -43,7 +45,7 @@ async def refresh(request: Request) -> Response:
         given = await request.read_body(wire.requests.Refresh)
     except Refusal:
         await request.read(
-            login_throttle.admit_address, request.counted_address
+            login_throttle.check_address, request.counted_address
         )  # 429 comes before what is wrong with the body
         raise
     now = context.clock()
@@ -52,7 +54,7 @@ async def refresh(request: Request) -> Response:
         pair = context.token_issuer.pair(claims.sub, claims.sid, now)
         if await request.write(sessions.refresh, claims, pair, request.origin):
             return json_response(wire.responses.Tokens(pair.access_token, pair.refresh_token))
-    await request.write(login_throttle.failed_secret, request.counted_address)
+    await request.write(login_throttle.record_failed_secret, request.counted_address)
     raise InvalidRefreshToken
 
 

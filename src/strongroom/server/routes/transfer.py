@@ -28,7 +28,7 @@ async def export(request: Request) -> Response:
     if request.method == "HEAD":
         return Response(headers=headers, content_type=LINES.encode())
     with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
-        await request.write(exports.note, request.actor, request.origin)
+        await request.write(exports.record, request.actor, request.origin)
     return await streamed(_exported(request), headers=headers, content_type=LINES.encode())
 
 
@@ -81,8 +81,8 @@ async def import_(request: Request) -> Response:
 
 async def give_up(request: Request) -> Response:
     """Give up an import that was not finished: what came in is deleted, and the account is as empty as before."""
-    await request.write(imports.give_up, request.actor)
-    while await request.write_long(imports.empty, request.actor):
+    await request.write(imports.abandon, request.actor)
+    while await request.write_long(imports.delete_some, request.actor):
         pass
     await request.truncate_log()
     return json_response(wire.responses.Done())

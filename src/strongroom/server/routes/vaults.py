@@ -40,7 +40,7 @@ def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requ
 
 def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = None) -> wire.responses.Vault:
     """A vault as the caller may see it, who sent this with the request."""
-    vault = rules.seen_by(request.actor, stored, sent)
+    vault = rules.visible_to(request.actor, stored, sent)
     blob = request.context.variant.has_blobs
     return wire.responses.Vault(
         uid=vault.uid,

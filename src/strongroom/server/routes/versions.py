@@ -14,7 +14,7 @@ from strongroom.server.response import Response, json_response
 def _version(request: Request) -> int:
     """The version that the path names; what is no number becomes one that nothing has."""
     number = integer(request.parts["version"], 1) or 0
-    return number if number <= rules.LARGEST else 0
+    return number if number <= rules.MAX_INTEGER else 0
 
 
 async def of_document(request: Request) -> Response:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from types import NoneType
 from typing import TYPE_CHECKING, Final
 
-from strongroom.archive import BadArchive, Listed, Manifest, Reader, Writer
+from strongroom.archive import BadArchive, Manifest, Reader, TableInfo, Writer
 from strongroom.store import locks, migrations
 from strongroom.store.maintenance.copy import LINEAGE, schema_of, tables
 from strongroom.store.maintenance.copy_endpoints import CannotCopy, opened, quoted, side, transaction
@@ -60,7 +60,7 @@ async def _write(old: CopyEndpoint, sink: Sink, program: str, now: int, watcher:
             watcher.said(f"left out, for it cannot be read: {row.name}")
     listed = tuple(
         [
-            Listed(
+            TableInfo(
                 name=table.name,
                 columns=table.columns,
                 rows=(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from strongroom.model import Due
+from strongroom.model import ExpiredRow
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ async def add(tx: Tx, user_id: str, timestamp: int, vault_uid: str, kind: VaultC
     )
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
     """Some changes from before this timestamp."""
-    return await tx.all(Due, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
 
 
-async def drop(tx: Tx, found: Sequence[Due]) -> None:
+async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:
     """Forget changes."""
     await tx.each(_DROP, [to_builtins(due) for due in found], by=("user_id",))

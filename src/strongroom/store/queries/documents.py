@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from strongroom.model import Document, Due, Head
+from strongroom.model import Document, ExpiredRow, Head
 from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
@@ -200,17 +200,17 @@ async def any_after(
     return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
     """Some documents that were deleted before this timestamp, and still have their ciphertext."""
-    return await tx.all(Due, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
 
 
-async def is_trash(tx: Tx, due: Due) -> bool:
+async def is_trash(tx: Tx, due: ExpiredRow) -> bool:
     """Whether a document is a tombstone at this version, and still has its ciphertext."""
     return await tx.value(_IS_TRASH, user_id=due.user_id, uid=due.uid, at=due.at) is not None
 
 
-async def purge(tx: Tx, found: Sequence[Due]) -> list[Due]:
+async def purge(tx: Tx, found: Sequence[ExpiredRow]) -> list[ExpiredRow]:
     """Throw away the ciphertext under tombstones; those that still were some. Neither version nor timestamp changes."""
     done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by=("user_id", "uid"))
     return [due for due, was_trash in zip(found, done, strict=True) if was_trash]

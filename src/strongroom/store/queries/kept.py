@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from strongroom.model import KEPT_ROW
+from strongroom.model import RETAINED_ROW_BYTES
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.model import Due
+    from strongroom.model import ExpiredRow
     from strongroom.store.database import Tx
 
 _OF_ACCOUNT = Sql("SELECT CAST(coalesce(sum(kept), 0) AS BIGINT) FROM vaults WHERE user_id = :user_id")
 _MORE = Sql("UPDATE vaults SET kept = kept + :size WHERE user_id = :user_id AND uid = :uid")
-_VERSION = f"octet_length(v.data) + coalesce(octet_length(v.hmac), 0) + {KEPT_ROW}"
+_VERSION = f"octet_length(v.data) + coalesce(octet_length(v.hmac), 0) + {RETAINED_ROW_BYTES}"
 _HOME = "(SELECT vault_uid FROM documents WHERE user_id = :user_id AND uid = :uid)"
 
 
@@ -30,7 +30,7 @@ def _less(size: str, home: str) -> Sql:
 
 
 _TRASH = _less(
-    f"""SELECT octet_length(d.data) + coalesce(octet_length(d.hmac), 0) + {KEPT_ROW}
+    f"""SELECT octet_length(d.data) + coalesce(octet_length(d.hmac), 0) + {RETAINED_ROW_BYTES}
              + coalesce((SELECT sum({_VERSION}) FROM versions AS v WHERE v.user_id = :user_id AND v.uid = :uid), 0)
           FROM documents AS d WHERE d.user_id = :user_id AND d.uid = :uid AND d.version = :at
            AND d.deleted_at IS NOT NULL AND d.purged_at IS NULL""",
@@ -40,7 +40,7 @@ _OLD = _less(
     f"SELECT {_VERSION} FROM versions AS v WHERE v.user_id = :user_id AND v.uid = :uid AND v.version = :at", _HOME
 )
 _BLOB = _less(
-    f"""SELECT octet_length(b.data) + coalesce(octet_length(b.salt), 0) + {KEPT_ROW}
+    f"""SELECT octet_length(b.data) + coalesce(octet_length(b.salt), 0) + {RETAINED_ROW_BYTES}
           FROM blob_versions AS b WHERE b.user_id = :user_id AND b.uid = :uid AND b.version = :at""",
     ":uid",
 )
@@ -57,16 +57,16 @@ async def more(tx: Tx, user_id: str, vault_uid: str, size: int) -> None:
     await tx.run(_MORE, user_id=user_id, uid=vault_uid, size=size)
 
 
-async def without_trash(tx: Tx, due: Sequence[Due]) -> None:
+async def without_trash(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Count these tombstones and their versions no more, which are about to be thrown away."""
     await tx.each(_TRASH, [to_builtins(one) for one in due], by=("user_id",))
 
 
-async def without_versions(tx: Tx, due: Sequence[Due]) -> None:
+async def without_versions(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Count these versions of documents no more, which are about to be dropped."""
     await tx.each(_OLD, [to_builtins(one) for one in due], by=("user_id",))
 
 
-async def without_blobs(tx: Tx, due: Sequence[Due]) -> None:
+async def without_blobs(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Count these versions of blobs no more, which are about to be dropped."""
     await tx.each(_BLOB, [to_builtins(one) for one in due], by=("user_id",))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from strongroom.model import KEPT_ROW, BlobVersion, Document, Due, VaultBlob, Version
+from strongroom.model import RETAINED_ROW_BYTES, BlobVersion, Document, ExpiredRow, VaultBlob, Version
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ _KEEP_BLOB = Sql(f"""
     SELECT user_id, {_BLOB}, :timestamp FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
 """)
 _TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version RETURNING"
-_TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {KEPT_ROW}")
-_TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} {_BLOB_SIZE} + {KEPT_ROW}")
+_TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {RETAINED_ROW_BYTES}")
+_TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} {_BLOB_SIZE} + {RETAINED_ROW_BYTES}")
 _LIST = Sql(f"""
     SELECT version, updated_at, deleted_at, replaced_at, {_SIZE}
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
@@ -93,10 +93,10 @@ async def drop_oldest_blobs(tx: Tx, user_id: str, uid: str, size: int) -> int:
 
 async def _drop_oldest(tx: Tx, listed: Sql, trim: Sql, user_id: str, uid: str, size: int) -> int:
     freed = last = 0
-    for old in await tx.all(Due, listed, user_id=user_id, uid=uid, limit=ALL):
+    for old in await tx.all(ExpiredRow, listed, user_id=user_id, uid=uid, limit=ALL):
         if freed >= size:
             break
-        freed, last = freed + old.bytes + KEPT_ROW, old.at
+        freed, last = freed + old.bytes + RETAINED_ROW_BYTES, old.at
     return sum(await tx.all(int, trim, user_id=user_id, uid=uid, version=last)) if last else 0
 
 
@@ -120,31 +120,31 @@ async def blob(tx: Tx, user_id: str, uid: str, version: int) -> VaultBlob | None
     return await tx.one(VaultBlob, _GET_BLOB, user_id=user_id, uid=uid, version=version)
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[Due]:
+async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
     """Some versions of documents that were replaced before this timestamp."""
-    return await tx.all(Due, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
 
 
-async def aged_blobs(tx: Tx, before: int, limit: int) -> list[Due]:
+async def aged_blobs(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
     """Some versions of blobs that were replaced before this timestamp."""
-    return await tx.all(Due, _AGED_BLOB, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _AGED_BLOB, before=before, limit=limit)
 
 
-async def under(tx: Tx, due: Due, limit: int) -> list[Due]:
+async def under(tx: Tx, due: ExpiredRow, limit: int) -> list[ExpiredRow]:
     """Some versions of this document."""
-    return await tx.all(Due, _OF, user_id=due.user_id, uid=due.uid, limit=limit)
+    return await tx.all(ExpiredRow, _OF, user_id=due.user_id, uid=due.uid, limit=limit)
 
 
-async def drop(tx: Tx, found: Sequence[Due]) -> None:
+async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:
     """Delete versions of documents."""
     await tx.each(_DROP, [to_builtins(due) for due in found], by=("user_id", "uid"))
 
 
-async def drop_blobs(tx: Tx, found: Sequence[Due]) -> None:
+async def drop_blobs(tx: Tx, found: Sequence[ExpiredRow]) -> None:
     """Delete versions of blobs."""
     await tx.each(_DROP_BLOB, [to_builtins(due) for due in found], by=("user_id", "uid"))
 
 
-async def drop_all_of(tx: Tx, found: Sequence[Due]) -> None:
+async def drop_all_of(tx: Tx, found: Sequence[ExpiredRow]) -> None:
     """Delete all versions of these documents."""
     await tx.each(_DROP_OF, [to_builtins(due) for due in found], by=("user_id", "uid"))
