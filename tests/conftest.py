@@ -23,10 +23,9 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests import sampling
-from tests.postgres import postgres
-from tests.support import cheap_hashing
+from tests.support import cheap_hashing, sampling
 from tests.support.internals import context_of, purge
+from tests.support.postgres import postgres
 
 
 def pytest_configure(config: pytest.Config) -> None:

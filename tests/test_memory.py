@@ -18,7 +18,7 @@ import pytest
 
 from strongroom.server import memory
 from tests.conftest import runs
-from tests.sampling import on_another_day
+from tests.support.sampling import on_another_day
 from tests.support.waiting import until_async
 
 COUNT = 100_000

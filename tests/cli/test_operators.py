@@ -16,8 +16,8 @@ import pytest
 
 from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
-from tests.following import Event, Parser
 from tests.support import processes
+from tests.support.event_stream import Event, Parser
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"

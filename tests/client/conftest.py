@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.faces import Faces
+from tests.client.both_clients import Faces
 from tests.contract.harness import Server
 
 

@@ -17,10 +17,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from strongroom.client import Client, Conflict, Document, Resolution, keep_both, keep_mine, keep_theirs, merged
 from strongroom.errors import DocumentNotFound, Unavailable
-from tests.client.faces import PASSWORD, unique_email
-from tests.client.world import URL, Device, World
+from tests.client.both_clients import PASSWORD, unique_email
+from tests.client.unreliable_network import URL, Device, World
 from tests.conftest import START
-from tests.sync.place import Place
+from tests.sync.restartable_server import RestartableServer
 
 DAY = 86_400_000
 ROUNDS = 30  # of syncs by all devices, after which they must agree
@@ -39,7 +39,7 @@ def marks(document: Document) -> frozenset[str]:
 class Crew:
     """The devices of one account, logged in once: deriving a key takes longer than a whole example."""
 
-    def __init__(self, place: Place, most: int) -> None:
+    def __init__(self, place: RestartableServer, most: int) -> None:
         self.place = place
         self.late: list[Callable[[], Any]] = []
         self.email = unique_email()

@@ -7,17 +7,17 @@ from typing import Any
 
 from strongroom.client import Document
 from strongroom.client.replica import ReplicaCollection
+from tests.client.both_clients import PASSWORD
 from tests.client.convergence import DAY, Crew
-from tests.client.faces import PASSWORD
-from tests.client.world import Device, World
+from tests.client.unreliable_network import Device, World
 from tests.sync.oracle import TRASH_DAYS
-from tests.sync.place import Place
+from tests.sync.restartable_server import RestartableServer
 
 
 class Devices:
     """Two devices of one account: `here` loses answers, `there` does not."""
 
-    def __init__(self, place: Place, home: Path) -> None:
+    def __init__(self, place: RestartableServer, home: Path) -> None:
         self.place = place
         crew = Crew(place, 2)
         crew.clients[0].vault("v", create=True)

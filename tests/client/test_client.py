@@ -15,7 +15,7 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
 from strongroom.model import Document
-from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
 
 

@@ -18,8 +18,8 @@ from strongroom.client.format import derive
 from strongroom.errors import Refusal
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
-from tests.sampling import LONG
-from tests.sync.place import Place
+from tests.support.sampling import LONG
+from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 from tests.sync.test_planted import PAGE, SETTINGS
 
@@ -38,39 +38,39 @@ def _uids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(where: str) -> Iterator[Place]:
+def place(where: str) -> Iterator[RestartableServer]:
     """A server that can restart."""
-    made = Place(where)
+    made = RestartableServer(where)
     yield made
     made.close()
 
 
 @pytest.fixture
-def lone_place(tmp_path: Path) -> Iterator[Place]:
+def lone_place(tmp_path: Path) -> Iterator[RestartableServer]:
     """The same, on SQLite."""
-    made = Place(str(tmp_path / "vault.db"))
+    made = RestartableServer(str(tmp_path / "vault.db"))
     yield made
     made.close()
 
 
-def play(machine: type[Converge], place: Place, short: int, long: int) -> None:
+def play(machine: type[Converge], place: RestartableServer, short: int, long: int) -> None:
     """Play many examples on one account."""
     here = type("Here", (machine,), {"crew": Crew(place, 3)})
     run_state_machine_as_test(here, settings=examples(short, long))
 
 
-def test_every_replica_converges(place: Place) -> None:
+def test_every_replica_converges(place: RestartableServer) -> None:
     """Creates, changes, deletions, conflicts decided in every way, lost answers, late requests, crashes, restarts."""
     play(Converge, place, 4 if "://" in place.where else 10, 1_000)
 
 
-def test_a_restore_loses_nothing_that_a_replica_holds(place: Place) -> None:
+def test_a_restore_loses_nothing_that_a_replica_holds(place: RestartableServer) -> None:
     """The same, and once the operator goes back to a backup."""
     play(ConvergeRestored, place, 2 if "://" in place.where else 3, 150)
 
 
 @pytest.mark.parametrize("fault", FAULTS if LONG else sorted(FAULTS.keys() - AFTER_A_RESTORE))
-def test_a_planted_fault_is_caught(lone_place: Place, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+def test_a_planted_fault_is_caught(lone_place: RestartableServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A replica with one thing wrong does not pass."""
     machine = ConvergeRestored if fault in AFTER_A_RESTORE else Converge
     here = type("Here", (machine,), {"crew": Crew(lone_place, 3)})

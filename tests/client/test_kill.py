@@ -16,9 +16,9 @@ from strongroom.client import Client, keep_mine
 from strongroom.client.net.drivers import Driver
 from strongroom.client.net.effects import Step
 from strongroom.client.replica import Replica
-from tests.client.faces import PASSWORD, unique_email
+from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.sampling import rounds
+from tests.support.sampling import rounds
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -15,10 +15,10 @@ import pytest
 from strongroom import errors
 from strongroom.client import Locked, RolledBack
 from strongroom.client.replica import Conflict, Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
-from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
-from tests.sampling import one_of
+from tests.support.sampling import one_of
 
 
 @pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")

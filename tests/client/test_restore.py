@@ -13,10 +13,10 @@ import pytest
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
 from strongroom.client.replica.file import EARLIER_VERSIONS
+from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.devices import Devices
-from tests.client.faces import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
-from tests.sync.place import Place
+from tests.sync.restartable_server import RestartableServer
 
 HOUR = 3_600_000
 
@@ -230,7 +230,7 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
 @pytest.fixture
 def devices(tmp_path: Path) -> Iterator[Devices]:
     """Two devices that are in step with a server on SQLite, whose clock can be set."""
-    place = Place(str(tmp_path / "vault.db"))
+    place = RestartableServer(str(tmp_path / "vault.db"))
     made = Devices(place, tmp_path)
     yield made
     made.close()

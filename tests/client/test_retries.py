@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client
-from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
 from tests.support.waiting import until

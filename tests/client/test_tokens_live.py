@@ -10,7 +10,7 @@ from strongroom import errors
 from strongroom.client import Locked, Tampered
 from strongroom.client.format.keys import VaultKey
 from strongroom.client.format.tokens import read
-from tests.client.faces import Faces
+from tests.client.both_clients import Faces
 
 
 def test_a_token_of_a_collection(faces: Faces) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from strongroom.client import Report
 from strongroom.client.replica.watch import Events
-from tests.client.faces import PASSWORD, Faces, unique_email
+from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, PASS, Proxy
 from tests.contract.harness import Server
 from tests.support.waiting import until

@@ -16,9 +16,9 @@ from typing import Self
 import httpx2
 import pytest
 
-from tests.postgres import postgres
 from tests.support import processes
 from tests.support.cheap_hashing import PROGRAM as CHEAP
+from tests.support.postgres import postgres
 from tests.support.waiting import until
 
 ENGINES = ("sqlite", "postgres")

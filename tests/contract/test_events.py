@@ -13,8 +13,8 @@ import pytest
 from tests.support.waiting import until
 
 from .checks import Json, docs, good, refused, refused_fields
-from .forge import claims
 from .harness import Server
+from .jwt import claims
 from .people import Person
 
 FIELDS = {"uid", "vaultUid", "collection", "version", "updatedAt", "deletedAt"}

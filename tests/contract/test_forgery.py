@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from .checks import UNKNOWN, Json, good, refused
-from .forge import HEADER, claims, resigned, seal, signed, spell, stripped
 from .harness import Server, fresh_address
+from .jwt import HEADER, claims, resigned, seal, signed, spell, stripped
 from .people import Person
 
 CLAIMS = ["iss", "sub", "sid", "jti", "iat", "exp", "typ"]

@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from .checks import Json, clean, good, refused, refused_fields
-from .forge import claims
 from .harness import Server, fresh_address
+from .jwt import claims
 from .people import Person, at_once
 
 

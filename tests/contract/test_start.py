@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from .checks import BLOB, good, made, refused
-from .forge import claims, verifies
 from .harness import SECRET, Server, launch, on_a_file
+from .jwt import claims, verifies
 from .people import Person
 
 GOOD = {"JWT_SECRET": SECRET, "HOST": "127.0.0.1", "PORT": "0"}

@@ -8,8 +8,8 @@ import pytest
 from tests.support.waiting import until
 
 from .checks import good, refused
-from .forge import claims, head, resigned, verifies
 from .harness import Server, fresh_address
+from .jwt import claims, head, resigned, verifies
 from .people import Person
 
 CLAIMS = {"iss", "sub", "sid", "jti", "iat", "exp", "typ"}

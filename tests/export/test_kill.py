@@ -16,8 +16,8 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.export.files import LINES, Json, body, came, lines, sealed
-from tests.postgres import postgres
-from tests.sampling import one_of, rounds
+from tests.support.postgres import postgres
+from tests.support.sampling import one_of, rounds
 from tests.support.waiting import until
 
 DOCUMENTS = 4_000

@@ -12,12 +12,12 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import SECRET, Server, launch
-from tests.faults.crowd import Writer
+from tests.faults.concurrent_clients import Writer
 from tests.faults.test_kill import settle_in
-from tests.moving import damage, rows_of
-from tests.postgres import postgres
-from tests.sampling import DAY, LONG, one_of, rounds
 from tests.support.command_line import strongroom
+from tests.support.populated_database import damage, rows_of
+from tests.support.postgres import postgres
+from tests.support.sampling import DAY, LONG, one_of, rounds
 
 WRITERS = 16
 BATCH = 5

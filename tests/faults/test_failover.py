@@ -13,11 +13,11 @@ import httpx2
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import Writer, lost, stored
+from tests.faults.concurrent_clients import Writer, lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
-from tests.replicated import Pair
-from tests.sampling import rounds
+from tests.support.postgres_replication import Pair
+from tests.support.sampling import rounds
 from tests.support.waiting import until_async
 
 WRITERS = 16

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.sampling import LONG
+from tests.support.sampling import LONG
 from tests.support.waiting import until
 
 ROOT = Path(__file__).parents[2]

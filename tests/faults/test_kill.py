@@ -21,10 +21,10 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.faults.crowd import SHORT_ANSWER, Writer, client, lost, stored
-from tests.postgres import Postgres
-from tests.sampling import one_of, rounds
+from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, stored
 from tests.support import processes
+from tests.support.postgres import Postgres
+from tests.support.sampling import one_of, rounds
 
 WRITERS = 64
 

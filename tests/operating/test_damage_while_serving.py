@@ -15,8 +15,8 @@ from strongroom import store
 from strongroom.errors import Unavailable
 from strongroom.store.postgres.engine import PostgresDatabase
 from tests.conftest import Clock, runs
-from tests.postgres import postgres
 from tests.support.damaged_files import Service
+from tests.support.postgres import postgres
 from tests.support.waiting import until
 
 CHANCE = random.Random(5)  # noqa: S311

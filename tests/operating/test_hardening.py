@@ -17,10 +17,10 @@ from strongroom.cli import archives
 from strongroom.cli.terminal import Stop
 from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
-from tests.sampling import one_of
 from tests.server.test_listeners import certificate, running
 from tests.support import processes
 from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+from tests.support.sampling import one_of
 from tests.support.waiting import until
 
 OTHER = "another secret, which is long enough to sign tokens with"

@@ -11,8 +11,8 @@ import pytest
 
 from strongroom.server.backup_schedule import name_at
 from tests.conftest import Clock
-from tests.moving import live_in
 from tests.support.command_line import strongroom
+from tests.support.populated_database import live_in
 
 DAY = 24 * 3600 * 1000
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tests.conftest import Clock
 from tests.contract.harness import Server
-from tests.moving import Served, copied_rows_of, live_in
 from tests.support.command_line import place_of, strongroom
+from tests.support.populated_database import Served, copied_rows_of, live_in
 
 
 def test_clients_see_another_epoch_and_nothing_else_changes(where: str, clock: Clock, tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ import httpx2
 import pytest
 
 from tests.contract.harness import Server
-from tests.sampling import rounds
 from tests.support.command_line import strongroom
 from tests.support.debian_programs import PACKAGES, environment, find
 from tests.support.other_user import NOBODY, public_folder
 from tests.support.ports import free_port
+from tests.support.sampling import rounds
 from tests.support.waiting import until
 from tests.test_documents import fences, sections, text_of
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.postgres import postgres
-from tests.replicated import Node
 from tests.support.command_line import strongroom
+from tests.support.postgres import postgres
+from tests.support.postgres_replication import Node
 from tests.support.waiting import until
 
 

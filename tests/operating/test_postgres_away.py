@@ -17,10 +17,10 @@ import httpx2
 import pytest
 
 from strongroom.options import TABLE
-from tests.postgres import postgres
 from tests.server.test_listeners import logged, running
 from tests.support import processes
 from tests.support.ports import free_port
+from tests.support.postgres import postgres
 from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}

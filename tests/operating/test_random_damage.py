@@ -21,8 +21,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, frames
+from tests.support.sampling import rounds
 from tests.support.waiting import until
 
 TRIALS = rounds(12, 200)

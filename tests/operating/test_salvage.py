@@ -17,8 +17,8 @@ import pytest
 from strongroom.cli import main
 from strongroom.store import migrations
 from strongroom.store.maintenance.salvage import salvage
-from tests.sampling import rounds
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.support.sampling import rounds
 
 CHANCE = random.Random(17)  # noqa: S311
 DOCUMENTS = rounds(2_000, 5_000)

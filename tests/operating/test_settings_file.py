@@ -17,12 +17,12 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.backup_schedule import backups_in
-from tests.sampling import one_of
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
-from tests.support.machine import UID
+from tests.support.mount_namespace import UID
 from tests.support.other_user import as_root, as_user
 from tests.support.ports import free_port
+from tests.support.sampling import one_of
 from tests.support.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import httpx2
 
-from tests.proxies.running import HOST
-from tests.proxies.tricks import HALF_CLOSE, Trick
+from tests.proxies.processes import HOST
+from tests.proxies.smuggling import HALF_CLOSE, Trick
 
 ANSWER_SECONDS: Final = 20.0  # whoever waits longer for an answer hangs
 ENOUGH: Final = 20  # faults, after which a run ends

@@ -16,10 +16,10 @@ import httpx2
 import pytest
 
 from tests.contract.harness import launch
-from tests.postgres import postgres
-from tests.proxies.running import HOST, settings, started
+from tests.proxies.processes import HOST, settings, started
 from tests.support.debian_programs import find
 from tests.support.ports import free_port
+from tests.support.postgres import postgres
 from tests.support.waiting import until
 from tests.test_documents import fences, sections, text_of
 

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import create_server
 from tests.conftest import SECRET, Clock
-from tests.security.stage import Stage
+from tests.security.fixtures import Stage
 
 Nodes = Callable[..., AbstractAsyncContextManager[list[Stage]]]
 

@@ -14,9 +14,8 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.conftest import SECRET, Clock
-from tests.sampling import some
-from tests.security.asking import Answer, ask
-from tests.security.stage import Account, Stage
+from tests.security.asgi_request import Answer, ask
+from tests.security.fixtures import Account, Stage
 from tests.security.table import (
     EVERYBODY,
     HOMES,
@@ -30,6 +29,7 @@ from tests.security.table import (
     Spot,
     missing,
 )
+from tests.support.sampling import some
 
 
 class Target(NamedTuple):

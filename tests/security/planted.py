@@ -17,7 +17,7 @@ from strongroom.server import app, authentication
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.routing import Router
 from strongroom.store.statement import Sql
-from tests.security.stage import Stage
+from tests.security.fixtures import Stage
 
 Plant = Callable[[pytest.MonkeyPatch, Stage], None]
 

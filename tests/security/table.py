@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from tests.security.stage import Account, Stage
+    from tests.security.fixtures import Account, Stage
 
 
 class Spot(NamedTuple):

@@ -15,7 +15,7 @@ from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
 from tests.security.conftest import Nodes
-from tests.security.stage import PASSWORD, Account, Stage
+from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.support.internals import context_of, database_of
 
 

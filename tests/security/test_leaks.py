@@ -20,8 +20,8 @@ from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.contract.harness import SECRET, Server, fresh_address
 from tests.contract.people import unique_email
-from tests.sampling import LONG, some
 from tests.support.raw_http import Response, refusal
+from tests.support.sampling import LONG, some
 
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
 SECRETS = ("password", "new password", "access token", "refresh token", "API key")

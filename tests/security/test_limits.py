@@ -8,9 +8,9 @@ import pytest
 
 from strongroom.rules import HOUR, MINUTE
 from tests.conftest import runs
-from tests.security.asking import Answer, fresh_address
+from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
-from tests.security.stage import PASSWORD, Account, Stage
+from tests.security.fixtures import PASSWORD, Account, Stage
 
 HERE = "192.0.2.66"
 WRONG = "wrong horse"

@@ -16,9 +16,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.sampling import LONG
 from tests.security.test_buffers import MIB, SMALL, Served, served
 from tests.support.raw_http import connected, request
+from tests.support.sampling import LONG
 from tests.support.waiting import until
 from tests.test_memory import resident
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clock, runs
-from tests.sampling import some
 from tests.security.matrix import Matrix, staged
 from tests.security.planted import BUGS
+from tests.support.sampling import some
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 

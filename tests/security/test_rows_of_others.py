@@ -7,7 +7,7 @@ from typing import Any
 from strongroom import store
 from strongroom.rules import DAY
 from tests.conftest import House, Open, Person, runs
-from tests.moving import alter, rows_of
+from tests.support.populated_database import alter, rows_of
 
 KEEPING: dict[str, Any] = {
     "jwt_access_expiry": "20000d",

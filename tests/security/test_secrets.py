@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from strongroom import credentials
 from tests.conftest import runs
-from tests.contract.forge import verifies
+from tests.contract.jwt import verifies
 from tests.security.conftest import Nodes
-from tests.security.stage import PASSWORD, Account, Stage
+from tests.security.fixtures import PASSWORD, Account, Stage
 
 OLD, NEW = "the secret of last year, 32 bytes long", "the secret of this year, 32 bytes long"
 
@@ -46,7 +46,7 @@ async def test_a_new_secret_logs_nobody_out(nodes: Nodes) -> None:
 @runs
 async def test_no_previous_secret_is_not_an_empty_one(nodes: Nodes) -> None:
     """A token that is signed with nothing is signed with nothing."""
-    from tests.contract.forge import claims, signed
+    from tests.contract.jwt import claims, signed
 
     async with nodes({"jwt_secret_previous": ""}) as (stage,):
         ann = await stage.register("ann")

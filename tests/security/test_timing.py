@@ -9,7 +9,7 @@ from statistics import median, quantiles
 from tests.contract.checks import without_id
 from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import Person, unique_email
-from tests.sampling import LONG, rounds
+from tests.support.sampling import LONG, rounds
 from tests.support.waiting import until
 
 PAIRS = rounds(30, 100)

@@ -6,11 +6,11 @@ import pytest
 
 from strongroom.rules import MINUTE
 from tests.conftest import runs
-from tests.contract.forge import resigned
 from tests.contract.harness import SECRET
+from tests.contract.jwt import resigned
 from tests.security.conftest import Nodes
+from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.security.forgeries import corpus
-from tests.security.stage import PASSWORD, Account, Stage
 
 pytestmark = pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 GOOD = {"jwt_secret": SECRET}

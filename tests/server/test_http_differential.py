@@ -18,7 +18,6 @@ import pytest
 from strongroom import create_server
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET, runs
-from tests.sampling import LONG, rounds
 from tests.server.differential import (
     CORPUS,
     PROBE,
@@ -35,6 +34,7 @@ from tests.server.differential import (
     with_routes,
 )
 from tests.support.internals import is_started
+from tests.support.sampling import LONG, rounds
 from tests.support.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)

@@ -12,11 +12,11 @@ from strongroom.store.postgres import notify
 from strongroom.store.postgres.notify import NotifyNudges
 from strongroom.store.sqlite.change_watch import FileNudges
 from tests.conftest import Clock, Open, Person, runs
-from tests.following import Follow, following
-from tests.moving import Served
-from tests.postgres import Postgres
-from tests.server.test_waiting import sleepers
+from tests.server.test_long_polls import sleepers
+from tests.support.event_stream import Follow, following
 from tests.support.internals import context_of
+from tests.support.populated_database import Served
+from tests.support.postgres import Postgres
 
 
 @pytest.fixture

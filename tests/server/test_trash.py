@@ -15,8 +15,8 @@ from strongroom.rules import DAY
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, Open, Person, runs
-from tests.moving import rows_of
-from tests.postgres import postgres
+from tests.support.populated_database import rows_of
+from tests.support.postgres import postgres
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 

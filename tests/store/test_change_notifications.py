@@ -14,7 +14,7 @@ from strongroom.store.postgres import notify
 from strongroom.store.queries import accounts, sessions
 from strongroom.store.sqlite import change_watch
 from tests.conftest import Clock, runs
-from tests.postgres import postgres
+from tests.support.postgres import postgres
 from tests.support.waiting import until_async
 
 _numbers = itertools.count(1)

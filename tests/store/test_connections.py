@@ -13,7 +13,7 @@ from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, runs
-from tests.postgres import postgres
+from tests.support.postgres import postgres
 
 OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'strongroom'"
 

@@ -18,7 +18,7 @@ from strongroom.store.maintenance.copy import LEFT_OUT, CannotCopy, Tally, copy,
 from strongroom.store.migrations import Migration
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, runs
-from tests.moving import (
+from tests.support.populated_database import (
     LARGE,
     ODD,
     PAIRS,
@@ -32,8 +32,8 @@ from tests.moving import (
     one_pair,
     rows_of,
 )
-from tests.postgres import postgres
-from tests.sampling import some
+from tests.support.postgres import postgres
+from tests.support.sampling import some
 
 FULL = {"users", "sessions", "refresh_tokens", "api_keys", "vaults", "documents", "failures"}
 

@@ -22,9 +22,9 @@ from strongroom.cli import main
 from strongroom.store.maintenance.backup import backup
 from strongroom.store.postgres.pool import connect
 from tests.conftest import START, Clock
-from tests.moving import live_in, rows_of
-from tests.sampling import DAY, LONG, one_of
 from tests.store.test_restore import Silence
+from tests.support.populated_database import live_in, rows_of
+from tests.support.sampling import DAY, LONG, one_of
 
 MIB = 1024 * 1024
 STEP = 1 if LONG else 83  # of the values; it meets every strange value, and others in each column each day

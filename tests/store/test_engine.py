@@ -16,7 +16,7 @@ from strongroom.model import AccountLimits, Actor, Document
 from strongroom.store import Database, RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from tests.conftest import Clock, runs
-from tests.postgres import Postgres
+from tests.support.postgres import Postgres
 
 OpenDb = Callable[[], Database]
 

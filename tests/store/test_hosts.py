@@ -12,7 +12,7 @@ from strongroom import store
 from strongroom.store import open_database
 from strongroom.store.postgres import hosts, pool
 from tests.conftest import Clock, runs
-from tests.postgres import postgres
+from tests.support.postgres import postgres
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from strongroom.store import open_database
 from strongroom.store.queries import documents
 from strongroom.store.statement import Sql
 from tests.conftest import runs
-from tests.postgres import postgres
+from tests.support.postgres import postgres
 
 # What reads a whole table, and may: one row is all there is.
 WHOLE = {"lineage"}

@@ -26,9 +26,9 @@ from strongroom.store.maintenance.copy_endpoints import CannotCopy
 from strongroom.store.postgres.pool import connect
 from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
-from tests.moving import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
-from tests.postgres import postgres
-from tests.sampling import rounds
+from tests.support.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
+from tests.support.postgres import postgres
+from tests.support.sampling import rounds
 
 
 class Silence:

@@ -30,8 +30,12 @@ _PARAMETERS = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p=1$"
 _SERVER: list[tuple[Any, str, Any]] = [
     (credentials, "_MEMORY", _MEMORY),
     (credentials, "_PASSES", _PASSES),
-    (credentials, "_PARAMETERS", _PARAMETERS),
-    (credentials, "DUMMY_HASH", credentials.DUMMY_HASH.replace(credentials._PARAMETERS, _PARAMETERS)),
+    # The parameters, and the hash for unknown emails: by their values, since the release before has other names.
+    *(
+        (credentials, name, value.replace(credentials._PARAMETERS, _PARAMETERS))
+        for name, value in vars(credentials).items()
+        if isinstance(value, str) and value.startswith(credentials._PARAMETERS)
+    ),
 ]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.sampling import LONG
-from tests.sync.machine import Restored, Sync
-from tests.sync.place import Place
+from tests.support.sampling import LONG
+from tests.sync.restartable_server import RestartableServer
+from tests.sync.state_machine import Restored, Sync
 
 
 def examples(short: int, long: int) -> settings:
@@ -29,7 +29,7 @@ def examples(short: int, long: int) -> settings:
 
 def play(machine: type[Sync], where: str, how: settings) -> None:
     """Play many examples on one database."""
-    place = Place(where)
+    place = RestartableServer(where)
     try:
         run_state_machine_as_test(type("Here", (machine,), {"place": place}), settings=how)
     finally:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.sampling import LONG
-from tests.sync.machine import Restored, Sync
-from tests.sync.place import Place
+from tests.support.sampling import LONG
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
+from tests.sync.restartable_server import RestartableServer
+from tests.sync.state_machine import Restored, Sync
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 SETTINGS = settings(
@@ -31,7 +31,7 @@ SETTINGS = settings(
 @pytest.mark.parametrize("fault", FAULTS if LONG else [fault for fault in FAULTS if fault not in AT_LENGTH])
 def test_a_planted_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server, or a device, with one thing wrong does not pass."""
-    place = Place(str(tmp_path / "vault.db"))
+    place = RestartableServer(str(tmp_path / "vault.db"))
     machine = type("Here", (Restored if fault in AFTER_A_RESTORE else Sync,), {"place": place})
     FAULTS[fault](monkeypatch)
     try:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from strongroom.client import Locked, RolledBack, Tampered, WeakParameters
 from strongroom.errors import Refusal
-from tests.client.hostile.liar import Lie
-from tests.client.hostile.stage import CANARY, Stage
+from tests.client.hostile.lying_proxy import Lie
+from tests.client.hostile.scenario import CANARY, Stage
 
 NONE = "—"  # does not apply
 HARMLESS = "no effect"

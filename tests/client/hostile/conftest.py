@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.faces import Faces
-from tests.client.hostile.liar import Liar
-from tests.client.hostile.stage import People
+from tests.client.both_clients import Faces
+from tests.client.hostile.lying_proxy import Liar
+from tests.client.hostile.scenario import People
 from tests.contract.harness import Server
 
 

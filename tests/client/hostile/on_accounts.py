@@ -13,10 +13,10 @@ from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keys import AccountKey
 from strongroom.client.format.primitives import random
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, KeyringNotFound
-from tests.client.faces import PASSWORD
+from tests.client.both_clients import PASSWORD
 from tests.client.hostile.attack import RolledBack, Tampered, WeakParameters, attack
-from tests.client.hostile.liar import Lie, Talk
-from tests.client.hostile.stage import Row, Stage, about
+from tests.client.hostile.lying_proxy import Lie, Talk
+from tests.client.hostile.scenario import Row, Stage, about
 
 PRELOGIN = ("POST", "/auth/email/prelogin")
 KEYRING = ("GET", "/auth/keyring")

@@ -8,8 +8,8 @@ from typing import Any
 
 from strongroom.client.format import seal
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack, read, stir, walk
-from tests.client.hostile.liar import Lie, Talk
-from tests.client.hostile.stage import Row, Stage, about, about_row, about_rows, with_
+from tests.client.hostile.lying_proxy import Lie, Talk
+from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, with_
 
 FAR = 10**9  # a moment's worth of milliseconds: later than anything that the stage has seen
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from strongroom.client import RolledBack, Tampered
 from tests.client.hostile.attack import CANARY, attack, stir
-from tests.client.hostile.liar import Lie, Talk
-from tests.client.hostile.stage import Row, Stage, about, about_vault, with_
+from tests.client.hostile.lying_proxy import Lie, Talk
+from tests.client.hostile.scenario import Row, Stage, about, about_vault, with_
 
 
 def reopen(stage: Stage) -> Any:

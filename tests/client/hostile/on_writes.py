@@ -9,8 +9,8 @@ from typing import Any
 from strongroom.client.format import seal
 from strongroom.errors import DocumentConflict
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack
-from tests.client.hostile.liar import Lie, Talk
-from tests.client.hostile.stage import Row, Stage, about, with_
+from tests.client.hostile.lying_proxy import Lie, Talk
+from tests.client.hostile.scenario import Row, Stage, about, with_
 
 
 def answered(change: Callable[[Row], Row]) -> Callable[[Stage], Lie]:

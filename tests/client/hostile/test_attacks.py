@@ -11,14 +11,14 @@ from strongroom import errors
 from strongroom.client import errors as client_errors
 from strongroom.client import keep_mine
 from strongroom.errors import Refusal
-from tests.client.faces import Faces
-from tests.client.hostile import on_accounts, on_documents, on_the_line, on_vaults, on_writes
+from tests.client.both_clients import Faces
+from tests.client.hostile import on_accounts, on_documents, on_transport, on_vaults, on_writes
 from tests.client.hostile.attack import ATTACKS, HARMLESS, NONE, play
-from tests.client.hostile.liar import Liar, Talk
-from tests.client.hostile.stage import People, Stage, about_row, about_vault, with_
-from tests.sampling import DAY, LONG
+from tests.client.hostile.lying_proxy import Liar, Talk
+from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
+from tests.support.sampling import DAY, LONG
 
-CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_the_line)
+CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport)
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 # An attack on both is played on one of them each day, and on the other the next; in `make soak` on both.
 _ON_REPLICA_TODAY = list(ATTACKS)[int(DAY) % 2 :: 2]

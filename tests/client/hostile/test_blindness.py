@@ -16,8 +16,8 @@ import pytest
 
 from strongroom.client import Client, keep_both
 from strongroom.errors import VaultNotFound
-from tests.client.faces import unique_email
-from tests.client.hostile.liar import Liar
+from tests.client.both_clients import unique_email
+from tests.client.hostile.lying_proxy import Liar
 from tests.contract.harness import Server
 
 PEOPLE = 3

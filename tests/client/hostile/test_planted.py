@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.faces import Faces
+from tests.client.both_clients import Faces
 from tests.client.hostile.attack import ATTACKS, Broken, play
-from tests.client.hostile.liar import Liar
+from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.planted import GUARDS
-from tests.client.hostile.stage import People, Stage
+from tests.client.hostile.scenario import People, Stage
 from tests.client.hostile.test_attacks import CHAPTERS, PAGE
-from tests.sampling import some
+from tests.support.sampling import some
 
 CASES = [
     (name, attack, on)

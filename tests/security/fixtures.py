@@ -1,0 +1,202 @@
+"""The accounts, keys, vaults and documents of the matrix. Everything that could leak carries a canary."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from typing import Any, NamedTuple
+
+from strongroom.rules import MINUTE
+from tests.conftest import Clock
+from tests.contract.jwt import claims
+from tests.security.asgi_request import Answer, ask
+from tests.security.table import HOMES, PRINCIPALS, VAULTS, Principal
+
+PASSWORD = "correct horse"
+_numbers = itertools.count(1)
+
+
+class Thing(NamedTuple):
+    """A vault or a document, and the text by which it would be recognised."""
+
+    uid: str
+    name: str
+    canary: str
+
+
+class Account:
+    """A user with vaults, documents, a key and a session to spare."""
+
+    def __init__(self, name: str, email: str, agent: str, signed_in: Any) -> None:
+        self.name: str = name
+        self.email: str = email
+        self.agent: str = agent
+        self.id: str = signed_in["user"]["id"]
+        self.access: str = signed_in["accessToken"]
+        self.refresh: str = signed_in["refreshToken"]
+        self.session: str = claims(self.access)["sid"]
+        self.vaults: dict[str, Thing] = {}
+        self.documents: dict[str, Thing] = {}
+        self.key_uid = ""
+        self.keyring: str = ""
+
+    def canaries(self) -> set[str]:
+        """All by which anything of this account would be recognised."""
+        return {
+            self.agent,
+            self.key_uid,
+            self.keyring,
+            self.session,
+            *(thing.canary for thing in (*self.vaults.values(), *self.documents.values())),
+        }
+
+
+class Stage:
+    """Ann and Bob, who have the same kinds of things; Carol, who lends her uids; and all the ways to be somebody."""
+
+    def __init__(self, app: Any, clock: Clock) -> None:
+        self.app = app
+        self.clock = clock
+        self.accounts: dict[str, Account] = {}
+        self.bearers: dict[str, str | None] = {}
+        self.dead_refresh: dict[str, str] = {}
+        self.lent: str = ""
+
+    async def set_up(self) -> None:
+        """Make everybody and everything."""
+        old = await self.register("old")
+        self.clock.pass_(8 * 24 * 60 * MINUTE)
+        twin = str(uuid.uuid4()), str(uuid.uuid4())
+        for name in ("ann", "bob", "carol"):
+            account = self.accounts[name] = await self.register(name)
+            if name != "carol":
+                await self._furnish(account, *twin)
+        ann, gone, ended = self.accounts["ann"], await self.register("gone"), await self.log_in(self.accounts["ann"])
+        inside = {"vaultUids": [ann.vaults["inside"].uid]}
+        scopes: dict[str, dict[str, Any]] = {
+            "key: full": {},
+            "key: read": {"permissions": ["read"]},
+            "key: write": {"permissions": ["write"]},
+            "key: delete": {"permissions": ["delete"]},
+            "key: vaultUids": inside,
+            "key: collections": {"collections": ["in"]},
+            "key: vaultUids and collections": {**inside, "collections": ["in"]},
+            "key: expired": {"expiresAt": self.clock.now + 1_000},
+            "key: revoked": {},
+        }
+        keys = {name: await self.key(ann, **scope) for name, scope in scopes.items()}
+        gone_key = await self.key(gone)
+        self.bearers = {name: key["key"] for name, key in keys.items()} | {
+            "nobody": None,
+            "owner": ann.access,
+            "other user": self.accounts["bob"].access,
+            "key: of a deleted account": gone_key["key"],
+            "key: mistyped": keys["key: full"]["key"][:-1] + ("A" if keys["key: full"]["key"][-1] != "A" else "B"),
+            "refresh token": ann.refresh,
+            "expired token": old.access,
+            "ended session": ended.access,
+            "deleted account": gone.access,
+        }
+        self.bearers |= dict.fromkeys(name for name in PRINCIPALS if name.startswith("token "))
+        self.dead_refresh = {
+            "ended session": ended.refresh,
+            "deleted account": gone.refresh,
+            "expired token": old.refresh,
+        }
+        self.clock.pass_(2_000)
+        await self._good("DELETE", f"/auth/api-keys/{keys['key: revoked']['uid']}", ann)
+        await self._good("POST", "/auth/logout", ended)
+        await self._good("DELETE", "/auth/me", gone, {"password": PASSWORD})
+
+    async def _furnish(self, account: Account, twin_vault: str, twin_document: str) -> None:
+        """Both accounts have a twin: the same uid and the same name, but another owner and another content."""
+        for which in VAULTS:
+            canary = f"vault{which}of{account.name}{uuid.uuid4().hex}"
+            name = "twin" if which == "twin" else f"{which}/{account.name} {uuid.uuid4()}"
+            uid = twin_vault if which == "twin" else str(uuid.uuid4())
+            await self._good("POST", "/vault", account, {"uid": uid, "name": name, "data": canary, "salt": ""})
+            account.vaults[which] = Thing(uid, name, canary)
+        for which, (home, collection) in HOMES.items():
+            canary = f"document{which}of{account.name}{uuid.uuid4().hex}"
+            uid = twin_document if which == "twin" else str(uuid.uuid4())
+            await self.document(account, account.vaults[home].uid, collection, canary, uid)
+            account.documents[which] = Thing(uid, collection, canary)
+        account.key_uid = (await self.key(account))["uid"]
+        account.keyring = f"keyringof{account.name}{uuid.uuid4().hex}"
+        await self._good("PUT", "/auth/keyring", account, {"keyring": account.keyring, "version": 0})
+
+    async def _good(self, method: str, path: str, account: Account, body: Any = None) -> Any:
+        answer = await self.send(method, path, account.access, body, agent=account.agent)
+        assert answer.status in {200, 201}, answer
+        return answer.json()
+
+    async def send(self, method: str, path: str, bearer: str | None = None, body: Any = None, **more: Any) -> Answer:
+        """One request."""
+        return await ask(self.app, method, path, bearer, body, **more)
+
+    async def register(self, name: str) -> Account:
+        """A new account."""
+        email, agent = f"{name}{next(_numbers)}@example.com", f"agentof{name}{uuid.uuid4().hex}"
+        answer = await self.send(
+            "POST", "/auth/email/register", None, {"email": email, "password": PASSWORD}, agent=agent
+        )
+        assert answer.status == 201, answer
+        return Account(name, email, agent, answer.json())
+
+    async def log_in(self, account: Account) -> Account:
+        """The same account in a new session."""
+        body = {"email": account.email, "password": PASSWORD}
+        answer = await self.send("POST", "/auth/email/login", None, body, agent=account.agent)
+        assert answer.status == 200, answer
+        return Account(account.name, account.email, account.agent, answer.json())
+
+    async def vault(self, account: Account) -> str:
+        """A new vault's uid."""
+        made = await self._good("POST", "/vault", account, {"name": str(uuid.uuid4()), "data": "x", "salt": ""})
+        return str(made["uid"])
+
+    async def document(self, account: Account, vault: str, collection: str, data: str, uid: str | None = None) -> str:
+        """A new document's uid."""
+        body = {"collection": collection, "data": data, "uid": uid or str(uuid.uuid4())}
+        return str((await self._good("POST", f"/vaults/{vault}/documents", account, body))["uid"])
+
+    async def key(self, account: Account, **scope: Any) -> Any:
+        """A new API key."""
+        return await self._good("POST", "/auth/api-keys", account, {"name": "k", **scope})
+
+    async def lend(self) -> None:
+        """Let Carol make something under a uid that others will then try to use."""
+        self.lent = await self.vault(self.accounts["carol"])
+
+    def named(self, whose: str, account: Account) -> Account:
+        """The account itself, or the other one."""
+        return account if whose == "own" else self.accounts["bob" if account.name == "ann" else "ann"]
+
+    def hidden(self, principal: Principal) -> set[str]:
+        """The canaries that a principal must never see."""
+        own = self.accounts[principal.account]
+        hidden = self.named("foreign", own).canaries()
+        if not principal.column:
+            return hidden | own.canaries()
+        for which, inside in VAULTS.items():
+            if (principal.of_some_vaults and not inside) or principal.of_some_collections:
+                hidden.add(own.vaults[which].canary)
+        for which, (home, collection) in HOMES.items():
+            beyond = principal.of_some_vaults and not VAULTS[home]
+            if beyond or (principal.of_some_collections and collection != "in"):
+                hidden.add(own.documents[which].canary)
+        return hidden
+
+    async def inventory(self) -> str:
+        """What Ann and Bob have, as they see it: the contents, not the versions."""
+        found = []
+        for account in (self.accounts["ann"], self.accounts["bob"]):
+            found.append([(await self.send("GET", "/auth/keyring", account.access)).json().get("keyring")])
+            for vault in account.vaults.values():
+                kept = (await self.send("GET", f"/vault/{vault.uid}", account.access)).json()
+                listed = (await self.send("GET", f"/vaults/{vault.uid}/documents", account.access)).json()
+                canaries = {thing.canary for thing in account.documents.values()}
+                held = sorted(item["data"] for item in listed.get("documents", ()) if item["data"] in canaries)
+                found.append([kept.get("name"), kept.get("data"), held])
+        return json.dumps(found)

@@ -1,0 +1,74 @@
+"""`strongroom`, with a watchdog on its event loop: which callbacks kept it busy, in processor time of its thread.
+
+    python tests/support/loop_watchdog.py serve ...
+
+Processor time does not pass while the machine does other things. Each callback that took longer than `NOTED` is a line
+of JSON in the file that WATCHDOG_FILE names. The loop is asyncio's own, whose callbacks can be measured; what
+they run is the same. With WATCHDOG_PLANT=1, `GET /health` burns 80 ms, so that a test can see it caught.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+NOTED = 0.02  # seconds
+PLANTED = 0.08
+
+
+def watch(path: Path) -> None:
+    """Measure every callback of every loop in this process from now on."""
+    run = asyncio.Handle._run
+
+    def measured(handle: asyncio.Handle) -> Any:
+        began = time.thread_time()
+        try:
+            return run(handle)
+        finally:
+            taken = time.thread_time() - began
+            if taken > NOTED and threading.current_thread() is threading.main_thread():
+                with path.open("a") as file:
+                    file.write(json.dumps({"seconds": round(taken, 4), "what": _name(handle)}) + "\n")
+
+    asyncio.Handle._run = measured  # type: ignore[method-assign, assignment]
+
+
+def _name(handle: asyncio.Handle) -> str:
+    """What a callback is: its function, or the coroutine of its task."""
+    callback: Any = handle._callback  # type: ignore[attr-defined]
+    task = getattr(callback, "__self__", None)
+    if isinstance(task, asyncio.Task):
+        return getattr(task.get_coro(), "__qualname__", "a coroutine")
+    return getattr(callback, "__qualname__", None) or repr(type(callback))
+
+
+def plant() -> None:
+    """Let a request burn processor time on the loop, as no request may."""
+    from strongroom.server.app import App
+
+    handle = App.handle
+
+    async def slow(self: App, request: Any) -> Any:
+        if request.path == b"/health":
+            began = time.thread_time()
+            while time.thread_time() - began < PLANTED:
+                pass
+        return await handle(self, request)
+
+    App.handle = slow  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    sys.modules["uvloop"] = None  # type: ignore[assignment]  # asyncio's own loop is taken where there is none
+    watch(Path(os.environ["WATCHDOG_FILE"]))
+    if os.environ.get("WATCHDOG_PLANT"):
+        plant()
+    from strongroom.cli import main
+
+    sys.exit(main())

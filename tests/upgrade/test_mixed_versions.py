@@ -1,0 +1,140 @@
+"""Two releases on one PostgreSQL at once, as while nodes are upgraded one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.harness import Server
+from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
+from tests.support.event_stream import Parser
+from tests.support.postgres import postgres
+from tests.support.sampling import rounds
+from tests.upgrade import wheels
+
+PASSWORD = "correct horse"
+
+
+class Release(Server):
+    """A server out of an unpacked wheel, and not out of the working tree."""
+
+    def __init__(self, site: Path, home: Path, **settings: str) -> None:
+        super().__init__(home, PYTHONPATH=str(site), **settings)
+        self.site = site
+
+    @property
+    def schema(self) -> list[str]:
+        """The steps of the schema that its program knows."""
+        return sorted(path.name for path in (self.site / "strongroom/store/migrations").glob("*.sql"))
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The release before this one and this one, unpacked."""
+    commit = wheels.previous()
+    if commit is None:
+        pytest.skip("the release before this one is not in the history here")
+    folder = tmp_path_factory.mktemp("releases")
+    return wheels.of_commit(commit, folder / "before"), wheels.unpacked(wheels.ROOT, folder / "now")
+
+
+@pytest.fixture
+def nodes(sites: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[Release, Release]]:
+    """The old one serves already when the new one comes, and migrates."""
+    where = {"DATABASE_URL": postgres().fresh()}
+    old, new = (Release(site, tmp_path / name, **where) for site, name in zip(sites, ("old", "new"), strict=True))
+    try:
+        old.start()
+        new.start()
+        yield old, new
+    finally:
+        old.abandon()
+        new.abandon()
+
+
+def url(node: Server) -> str:
+    return f"http://127.0.0.1:{node.port}"
+
+
+def test_both_serve_one_database(nodes: tuple[Release, Release]) -> None:
+    """What one writes the other reads, refuses to write over, sees in its list and tells those who follow."""
+    old, new = nodes
+    assert set(old.schema) < set(new.schema)
+    assert old.connect().get("/ready").status_code == 404
+    assert new.connect().get("/ready").json()["status"] == "ready"
+    body = {"email": "ann@example.com", "password": PASSWORD}
+    token = old.connect().post("/auth/email/register", json=body).json()["accessToken"]
+    for one, other in ((old, new), (new, old)):
+        here, there = one.connect(token), other.connect(token)
+        vault = here.post("/vault", json={"name": f"of {one.port}"}).json()
+        uid = vault["uid"]
+        assert there.get(f"/vault/{uid}").json()["name"] == vault["name"]
+        with there.stream("GET", f"/vaults/{uid}/events") as stream:
+            pieces = stream.iter_raw()
+            parser = Parser()
+            events = (event for piece in pieces for event in parser.feed(piece) if not event.comment)
+            assert next(events).name == "ready"
+            made = here.post(f"/vaults/{uid}/documents", json={"collection": "c", "data": "AAAA"}).json()
+            assert next(events).data["uid"] == made["uid"]
+        path = f"/vaults/{uid}/documents/{made['uid']}"
+        changed = there.put(path, json={"data": "BBBB", "version": 1}).json()
+        assert changed["version"] == 2
+        assert changed["updatedAt"] > made["updatedAt"]
+        refused = here.put(path, json={"data": "CCCC", "version": 1})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (409, "document_conflict")
+        listed = here.get(f"/vaults/{uid}/documents?since={made['updatedAt']}").json()["documents"]
+        assert [(one["uid"], one["data"]) for one in listed] == [(made["uid"], "BBBB")]
+        assert there.delete(path).status_code == 200
+        assert here.get(path).json()["deletedAt"] is not None
+        key = here.post("/auth/api-keys", json={"name": "k"}).json()["key"]
+        assert there.get("/vault", headers={"authorization": f"Bearer {key}"}).status_code == 200
+        login = there.post("/auth/email/login", json=body).json()
+        renewed = here.post("/auth/refresh", json={"refreshToken": login["refreshToken"]})
+        assert renewed.status_code == 200
+        assert there.get("/auth/me", headers={"authorization": f"Bearer {login['accessToken']}"}).status_code == 200
+
+
+def test_many_write_through_both_and_nothing_is_lost(nodes: tuple[Release, Release]) -> None:
+    """Into one account from both sides: every moment is drawn once, and both show the same."""
+    old, new = nodes
+    body = {"email": "ann@example.com", "password": PASSWORD}
+    token = new.connect().post("/auth/email/register", json=body).json()["accessToken"]
+    vaults = [old.connect(token).post("/vault", json={"name": f"v{n}"}).json()["uid"] for n in range(2)]
+    most = rounds(150, 2_000)
+    writers = [Writer(url(node), token, vault) for node in nodes for vault in vaults for _ in range(2)]
+
+    async def write() -> None:
+        def enough() -> bool:
+            return sum(len(writer.acknowledged) for writer in writers) < most
+
+        await asyncio.gather(*(writer.run(enough) for writer in writers))
+
+    asyncio.run(write())
+    assert all(writer.acknowledged for writer in writers)
+    assert not any(writer.refused for writer in writers)
+    assert max(writer.slowest for writer in writers) < SHORT_ANSWER
+    moments = [moment for writer in writers for moment, _, _ in writer.moments]
+    assert len(set(moments)) == len(moments)
+    for vault in vaults:
+        kept = [asyncio.run(stored(url(node), token, vault)) for node in nodes]
+        assert kept[0] == kept[1]
+        for writer in writers:
+            if writer._vault == vault:
+                assert writer.acknowledged.items() <= kept[0].items()
+
+
+def test_the_old_one_says_what_it_cannot_open(sites: tuple[Path, Path], tmp_path: Path) -> None:
+    """A release that cannot read promises refuses a newer schema with a sentence, rather than serve by luck."""
+    where = postgres().fresh()
+    new = Release(sites[1], tmp_path / "new", DATABASE_URL=where)
+    old = Release(sites[0], tmp_path / "old", DATABASE_URL=where)
+    try:
+        new.start()
+        with pytest.raises(AssertionError, match="install a newer strongroom"):
+            old.start()
+    finally:
+        new.abandon()
+        old.abandon()
