@@ -390,7 +390,7 @@ def fields_of(kind: type[msgspec.Struct] | None) -> set[str]:
 def callers(endpoint: Endpoint) -> str:
     """How the reference is to say who may call."""
     if endpoint.access is not Access.ANY:
-        return {Access.PUBLIC: "anybody", Access.USER: "a user"}[endpoint.access]
+        return {Access.PUBLIC: "anyone", Access.USER: "a user"}[endpoint.access]
     permission = "" if endpoint.permission is None else f" with `{endpoint.permission}`"
     return (
         f"a user or an API key{permission}" + ", unless it is limited to vaults or collections" * endpoint.whole_account
@@ -401,18 +401,18 @@ def callers(endpoint: Endpoint) -> str:
 def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     """Who may call, the body, the headers, the query, the answer and the refusals are those of the code."""
     told = points(REFERENCE[heading(endpoint)])
-    assert told.keys() <= {"Called by", "Body", "Query", "Headers", "Answer", "Refusals"}
+    assert told.keys() <= {"Called by", "Body", "Query", "Headers", "Response", "Errors"}
     assert told["Called by"].partition(";")[0] == callers(endpoint)
     assert ("Body" in told) == (endpoint.takes is not None)
     assert set(coded(told.get("Body", ""))) == fields_of(endpoint.takes)
     assert coded(told.get("Query", "")) == [name for name, _, _ in endpoint.query]
     assert tuple(coded(told.get("Headers", ""))) == endpoint.conditional
     codes = {kind.code for kind in STATUS}
-    assert [name for name in coded(told["Refusals"]) if name in codes] == [kind.code for kind in endpoint.refusals]
-    assert told["Answer"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")
-    named = set(coded(told["Answer"]))
-    named |= fields_of(wire.responses.Vault) if "the vault" in told["Answer"] else set()
-    named |= fields_of(Document) if re.search("the (document|tombstone)", told["Answer"]) else set()
+    assert [name for name in coded(told["Errors"]) if name in codes] == [kind.code for kind in endpoint.refusals]
+    assert told["Response"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")
+    named = set(coded(told["Response"]))
+    named |= fields_of(wire.responses.Vault) if "the vault" in told["Response"] else set()
+    named |= fields_of(Document) if re.search("the (document|tombstone)", told["Response"]) else set()
     assert fields_of(endpoint.response_type) <= named
 
 
