@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from tools import generate_blocking
+from tools import generate_blocking, generate_client_reference
 
 
 @pytest.mark.parametrize("source", generate_blocking.FILES, ids=lambda path: path.name)
@@ -25,3 +27,66 @@ def test_a_planted_change_is_seen(source: Path, tmp_path: Path) -> None:
     assert made != generate_blocking.FILES[source].read_text("utf-8")
     assert made.endswith("    def planted(self) -> None:\n        self.close()\n")
     assert not {"async", "await"} & set(made.partition("\n")[2].split())
+
+
+def test_the_client_reference_is_up_to_date() -> None:
+    """A change of the client's public names, signatures or documentation is seen in docs/client-api.md."""
+    assert generate_client_reference.PAGE.read_text("utf-8") == generate_client_reference.page(), "run make generate"
+
+
+PUBLIC = """
+from __future__ import annotations
+__all__ = ["Thing"]
+LEAST = 3
+class Thing:
+    \"\"\"A thing.
+
+    More.
+    \"\"\"
+    def __init__(self, name: str, *, count: int = LEAST) -> None:
+        self.name = name
+        self.left: int | None = None
+        self._hidden = 1
+    async def take(self, number: int | None = None) -> list[str]:
+        \"\"\"Takes.\"\"\"
+    def _private(self) -> None: ...
+"""
+
+
+def _page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> str:
+    """The reference of a planted module."""
+    (tmp_path / "planted.py").write_text(text, "utf-8")
+    module = ModuleType("planted")
+    module.__file__ = str(tmp_path / "planted.py")
+    exec(compile((tmp_path / "planted.py").read_text("utf-8"), module.__file__, "exec"), module.__dict__)  # noqa: S102
+    monkeypatch.setitem(sys.modules, "planted", module)
+    return generate_client_reference.page(module)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("LEAST = 3", "LEAST = 4"),
+        ("name: str, *", "name: str = '', *"),
+        ("number: int | None = None", "number: int = 0"),
+        ("list[str]", "list[int]"),
+        ("async def take", "def take"),
+        ("def take", "def fetch"),
+        ("Takes.", "Gives."),
+        ("self.name = name", "self._name = name"),
+        ("self.left: int", "self.left: str"),
+    ],
+)
+def test_a_planted_change_of_the_surface_is_seen(
+    before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Defaults, types, names, async and documentation are on the page; what is private is not."""
+    page = _page(tmp_path, monkeypatch, PUBLIC)
+    assert "`Thing(name: str, *, count: int=3)`" in page
+    assert "- `async take(number: int | None=None) -> list[str]`: Takes." in page
+    assert "More." not in page
+    assert "private" not in page
+    assert "hidden" not in page
+    assert before in PUBLIC
+    (tmp_path / "other").mkdir()
+    assert _page(tmp_path / "other", monkeypatch, PUBLIC.replace(before, after)) != page
