@@ -14,7 +14,7 @@ import pytest
 
 from strongroom.client import Client, keep_mine
 from strongroom.client.net.drivers import Driver
-from strongroom.client.net.effects import Step
+from strongroom.client.net.effects import Effect
 from strongroom.client.replica import Replica
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
@@ -112,15 +112,15 @@ class Crashing(Driver):
     """A driver that ends the process at a given step, before it is taken or after."""
 
     def __init__(self, inner: Driver, at: int, *, after: bool) -> None:
-        super().__init__(inner.line)
+        super().__init__(inner.http)
         self.left = at
         self._after = after
 
-    def _take(self, step: Step) -> Any:
+    def _perform(self, step: Effect) -> Any:
         self.left -= 1
         if self.left < 0 and not self._after:
             raise Crash
-        result = super()._take(step)
+        result = super()._perform(step)
         if self.left < 0:
             raise Crash
         return result

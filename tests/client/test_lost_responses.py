@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from strongroom.client import Document, Tampered, keep_mine
-from strongroom.client.net.effects import Answer, Request
+from strongroom.client.net.effects import Request, Response
 from strongroom.client.replica import Report
 from tests.client.devices import Devices
 from tests.client.unreliable_network import World
@@ -170,7 +170,7 @@ def test_a_deletion_between_pull_and_push(devices: Devices, monkeypatch: pytest.
     uid = changed(devices).uid
     real = World._carry
 
-    def carry(world: World, wanted: Request) -> Answer:
+    def carry(world: World, wanted: Request) -> Response:
         if wanted.method != "GET":
             monkeypatch.setattr(World, "_carry", real)
             devices.delete_there(uid)
@@ -203,13 +203,13 @@ def test_a_history_that_was_changed_is_not_believed(devices: Devices, monkeypatc
     devices.delete_there(uid)
     real = World._deliver
 
-    def deliver(world: World, wanted: Request) -> Answer:
+    def deliver(world: World, wanted: Request) -> Response:
         answer = real(world, wanted)
         if "/versions/" not in wanted.path:
             return answer
         first = real(world, msgspec.structs.replace(wanted, path=wanted.path.rpartition("/")[0] + "/1"))
         body = {**json.loads(answer.body), "data": json.loads(first.body)["data"]}
-        return Answer(answer.status, json.dumps(body).encode(), None)
+        return Response(answer.status, json.dumps(body).encode(), None)
 
     with monkeypatch.context() as patch:
         patch.setattr(World, "_deliver", deliver)

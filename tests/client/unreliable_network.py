@@ -8,7 +8,16 @@ from urllib.parse import urlencode
 
 from strongroom.client import Client
 from strongroom.client.net.drivers import Driver
-from strongroom.client.net.effects import Answer, Lost, Meanwhile, Pause, Request, Step, Under, Work
+from strongroom.client.net.effects import (
+    Compute,
+    Effect,
+    NoResponse,
+    Request,
+    Response,
+    SendAndCompute,
+    Sleep,
+    WithLock,
+)
 from strongroom.client.replica.replica import Replica
 from tests.security.asgi_request import ask
 from tests.sync.restartable_server import RestartableServer
@@ -32,9 +41,9 @@ class World(Driver):
         self.after = False
         self.ends_at_a_batch = ""  # before the server has it, or after
 
-    def _take(self, step: Step) -> Any:
-        if isinstance(step, Under):
-            return self.run(step.steps)
+    def _perform(self, step: Effect) -> Any:
+        if isinstance(step, WithLock):
+            return self.run(step.effects)
         if self.left is None:
             return self._took(step)
         self.left -= 1
@@ -45,28 +54,28 @@ class World(Driver):
             raise Crash
         return result
 
-    def _took(self, step: Step) -> Any:
-        if isinstance(step, Pause):
+    def _took(self, step: Effect) -> Any:
+        if isinstance(step, Sleep):
             return None
         if isinstance(step, Request):
             return self._carry(step)
-        if isinstance(step, Meanwhile):
+        if isinstance(step, SendAndCompute):
             result = step.run()
             try:
                 return self._carry(step.request), result
-            except Lost as none:
+            except NoResponse as none:
                 return none, result
-        assert isinstance(step, Work), "a sync follows no events"
+        assert isinstance(step, Compute), "a sync follows no events"
         return step.run()
 
-    def _carry(self, wanted: Request) -> Answer:
+    def _carry(self, wanted: Request) -> Response:
         fate = self.fates.pop(0) if self.fates else "good"
         if fate == "late":
             self._late.append(lambda: self._deliver(wanted))
         if fate in {"late", "never"}:
-            raise Lost(sent=True)
+            raise NoResponse(sent=True)
         if fate == "off":
-            raise Lost(sent=False)
+            raise NoResponse(sent=False)
         ends = self.ends_at_a_batch if wanted.path.endswith("/batch") else ""
         if ends == "before":
             raise Crash
@@ -74,16 +83,16 @@ class World(Driver):
         if ends == "after":
             raise Crash
         if fate == "lost":
-            raise Lost(sent=True)
+            raise NoResponse(sent=True)
         return answer
 
-    def _deliver(self, wanted: Request) -> Answer:
+    def _deliver(self, wanted: Request) -> Response:
         target = wanted.path + (f"?{urlencode(wanted.query)}" if wanted.query else "")
         asked = ask(self._place.server, wanted.method, target, wanted.bearer, wanted.body)
         answer = self._place.runner.run(asked)
-        assert len(answer.body) <= wanted.most
+        assert len(answer.body) <= wanted.max_bytes
         after = answer.header("retry-after")
-        return Answer(answer.status, answer.body, int(after) if after else None)
+        return Response(answer.status, answer.body, int(after) if after else None)
 
     def close(self) -> None:
         """There is nothing to hang up."""

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.net.drivers import AsyncDriver
-from strongroom.client.net.http import AsyncLine, checked_url
+from strongroom.client.net.http import AsyncHttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
 from strongroom.client.operations.core import Core
@@ -17,7 +17,7 @@ from strongroom.client.operations.listing import Listing
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.replica.async_replica import AsyncReplica
     from strongroom.model import ApiKey, User
     from strongroom.wire.responses import ListedSession
@@ -32,7 +32,7 @@ class _Part:
         self._core = core
         self._driver = driver
 
-    async def _run(self, steps: Steps[T]) -> T:
+    async def _run(self, steps: Effects[T]) -> T:
         return await self._driver.run(steps)
 
 
@@ -52,9 +52,9 @@ class AsyncClient(_Part):
         patience: float = PATIENCE,
         transport: Any = None,
     ) -> None:
-        line = AsyncLine(checked_url(url, insecure=insecure), timeout, transport)
+        http = AsyncHttpClient(checked_url(url, insecure=insecure), timeout, transport)
         core = Core(Session(retries=retries, patience=patience), Device())
-        super().__init__(core, AsyncDriver(line))
+        super().__init__(core, AsyncDriver(http))
 
     @classmethod
     def with_token(cls, url: str, token: str, **options: Any) -> Self:

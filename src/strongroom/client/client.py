@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.net.drivers import Driver
-from strongroom.client.net.http import Line, checked_url
+from strongroom.client.net.http import HttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
 from strongroom.client.operations.core import Core
@@ -18,7 +18,7 @@ from strongroom.client.operations.listing import Listing
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.replica.replica import Replica
     from strongroom.model import ApiKey, User
     from strongroom.wire.responses import ListedSession
@@ -33,7 +33,7 @@ class _Part:
         self._core = core
         self._driver = driver
 
-    def _run(self, steps: Steps[T]) -> T:
+    def _run(self, steps: Effects[T]) -> T:
         return self._driver.run(steps)
 
 
@@ -53,9 +53,9 @@ class Client(_Part):
         patience: float = PATIENCE,
         transport: Any = None,
     ) -> None:
-        line = Line(checked_url(url, insecure=insecure), timeout, transport)
+        http = HttpClient(checked_url(url, insecure=insecure), timeout, transport)
         core = Core(Session(retries=retries, patience=patience), Device())
-        super().__init__(core, Driver(line))
+        super().__init__(core, Driver(http))
 
     @classmethod
     def with_token(cls, url: str, token: str, **options: Any) -> Self:

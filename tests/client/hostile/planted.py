@@ -13,7 +13,7 @@ from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.padding import Content
 from strongroom.client.format.seal import Opened
 from strongroom.client.net import decoders, http
-from strongroom.client.net.effects import Steps
+from strongroom.client.net.effects import Effects
 from strongroom.client.operations import accounts, documents, listing, memory, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
 from strongroom.client.replica import incoming, sync, unlocking
@@ -67,7 +67,7 @@ def last_row(page: Any, at: Any, since: int, limit: int | None, *, deleted: bool
     return max([row.updated_at for row in page.documents], default=since)
 
 
-def misses_nothing(_listing: Any) -> Steps[None]:
+def misses_nothing(_listing: Any) -> Effects[None]:
     """Do not look for what is missing."""
     return
     yield
@@ -89,12 +89,12 @@ def as_shown(token: Any, keys: Any, wire: str) -> Any:
     return vaults.OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=sealed, keys=keys)
 
 
-class Believing(http._Body):
+class Believing(http._BoundedBody):
     """An answer without a bound, from wherever it comes."""
 
     def __init__(self, wanted: Any, response: Any, timeout: float) -> None:
         del wanted, timeout
-        self._most = 1 << 40
+        self._max_bytes = 1 << 40
         self._response = response
         self._parts: list[bytes] = []
         self._length = 0
@@ -184,7 +184,9 @@ GUARDS: dict[str, Guard] = {
         replaced((Syncing, "_count", nothing)),
         replica=("a vault that counts other documents than it shows", "a row is left out of a page"),
     ),
-    "that an answer has bounds": Guard(replaced((http, "_Body", Believing)), client=("a descriptor of two megabytes",)),
+    "that an answer has bounds": Guard(
+        replaced((http, "_BoundedBody", Believing)), client=("a descriptor of two megabytes",)
+    ),
     "that no redirect is followed": Guard(
         replaced((httpx2, "Client", Following), (httpx2, "AsyncClient", AsyncFollowing)),
         client=("a redirect to another host", "a redirect to another host, at login"),

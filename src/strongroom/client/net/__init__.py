@@ -1,1 +1,1 @@
-"""Requests to the server and their answers: sessions, retries, errors."""
+"""Requests and responses: HTTP, sessions, retries, errors."""

@@ -1,4 +1,4 @@
-"""The two drivers: they take the steps of an operation, one by waiting, one by awaiting."""
+"""Drivers perform the effects of an operation: one blocks, the other awaits."""
 
 from __future__ import annotations
 
@@ -9,120 +9,130 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-from strongroom.client.net.effects import Hear, Listen, Lost, Meanwhile, Pause, Request, Step, Steps, Under
-from strongroom.client.net.http import AsyncLine, Line
+from strongroom.client.net.effects import (
+    Effect,
+    Effects,
+    NoResponse,
+    OpenStream,
+    ReadStream,
+    Request,
+    SendAndCompute,
+    Sleep,
+    WithLock,
+)
+from strongroom.client.net.http import AsyncHttpClient, HttpClient
 
 T = TypeVar("T")
 
 
 class Driver:
-    """Takes steps on the thread that asks. Several threads may use it."""
+    """Performs effects on the calling thread. Several threads may use it."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
+    def __init__(self, http: HttpClient) -> None:
+        self.http = http
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
-        self._beside: ThreadPoolExecutor | None = None
+        self._executor: ThreadPoolExecutor | None = None
 
-    def run(self, steps: Steps[T]) -> T:
-        """Take all the steps."""
-        given: Any = None
-        trouble: BaseException | None = None
+    def run(self, effects: Effects[T]) -> T:
+        """Perform all effects of an operation, and return its result."""
+        value: Any = None
+        error: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if trouble is None else steps.throw(trouble)
+                effect = effects.send(value) if error is None else effects.throw(error)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = trouble = None
+            value = error = None
             try:
-                given = self._take(step)
-            except BaseException as raised:  # noqa: BLE001 - whoever asked for the step decides what it means
-                trouble = raised
+                value = self._perform(effect)
+            except BaseException as raised:  # noqa: BLE001 - the operation decides what it means
+                error = raised
 
-    def _take(self, step: Step) -> Any:
-        if isinstance(step, Request):
-            return self.line.send(step)
-        if isinstance(step, Pause):
-            return time.sleep(step.seconds)
-        if isinstance(step, Under):
-            with self._locks[step.lock]:
-                return self.run(step.steps)
-        if isinstance(step, Meanwhile):
-            return self._both(step)
-        if isinstance(step, Listen):
-            return self.line.listen(step.request)
-        if isinstance(step, Hear):
-            return step.stream.hear()
-        return step.run()
+    def _perform(self, effect: Effect) -> Any:
+        if isinstance(effect, Request):
+            return self.http.send(effect)
+        if isinstance(effect, Sleep):
+            return time.sleep(effect.seconds)
+        if isinstance(effect, WithLock):
+            with self._locks[effect.lock]:
+                return self.run(effect.effects)
+        if isinstance(effect, SendAndCompute):
+            return self._send_and_compute(effect)
+        if isinstance(effect, OpenStream):
+            return self.http.open_stream(effect.request)
+        if isinstance(effect, ReadStream):
+            return effect.stream.read()
+        return effect.run()
 
-    def _both(self, step: Meanwhile) -> Any:
-        if self._beside is None:
-            self._beside = ThreadPoolExecutor(1, "strongroom")
-        beside = self._beside.submit(step.run)
+    def _send_and_compute(self, effect: SendAndCompute) -> Any:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(1, "strongroom")
+        computation = self._executor.submit(effect.run)
         try:
-            answer: Any = self.line.send(step.request)
-        except Lost as none:
-            answer = none
+            response: Any = self.http.send(effect.request)
+        except NoResponse as none:
+            response = none
         finally:
-            wait([beside])
-        return answer, beside.result()
+            wait([computation])
+        return response, computation.result()
 
     def close(self) -> None:
-        """Hang up."""
-        if self._beside is not None:
-            self._beside.shutdown()
-        self.line.close()
+        """Close the connections."""
+        if self._executor is not None:
+            self._executor.shutdown()
+        self.http.close()
 
 
 class AsyncDriver:
-    """Takes steps on an event loop; slow computations go to a thread."""
+    """Performs effects on an event loop; slow computations run in a thread."""
 
-    def __init__(self, line: AsyncLine) -> None:
-        self.line = line
+    def __init__(self, http: AsyncHttpClient) -> None:
+        self.http = http
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def run(self, steps: Steps[T]) -> T:
-        """Take all the steps."""
-        given: Any = None
-        trouble: BaseException | None = None
+    async def run(self, effects: Effects[T]) -> T:
+        """Perform all effects of an operation, and return its result."""
+        value: Any = None
+        error: BaseException | None = None
         while True:
             try:
-                step = steps.send(given) if trouble is None else steps.throw(trouble)
+                effect = effects.send(value) if error is None else effects.throw(error)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            given = trouble = None
+            value = error = None
             try:
-                given = await self._take(step)
+                value = await self._perform(effect)
             except BaseException as raised:  # noqa: BLE001 - a cancellation too: the operation cleans up, and lets it go on
-                trouble = raised
+                error = raised
 
-    async def _take(self, step: Step) -> Any:
-        if isinstance(step, Request):
-            return await self.line.send(step)
-        if isinstance(step, Pause):
-            return await asyncio.sleep(step.seconds)
-        if isinstance(step, Under):
-            async with self._locks[step.lock]:
-                return await self.run(step.steps)
-        if isinstance(step, Meanwhile):
-            return await self._both(step)
-        if isinstance(step, Listen):
-            return await self.line.listen(step.request)
-        if isinstance(step, Hear):
-            return await step.stream.hear()
-        return await asyncio.to_thread(step.run)
+    async def _perform(self, effect: Effect) -> Any:
+        if isinstance(effect, Request):
+            return await self.http.send(effect)
+        if isinstance(effect, Sleep):
+            return await asyncio.sleep(effect.seconds)
+        if isinstance(effect, WithLock):
+            async with self._locks[effect.lock]:
+                return await self.run(effect.effects)
+        if isinstance(effect, SendAndCompute):
+            return await self._send_and_compute(effect)
+        if isinstance(effect, OpenStream):
+            return await self.http.open_stream(effect.request)
+        if isinstance(effect, ReadStream):
+            return await effect.stream.read()
+        return await asyncio.to_thread(effect.run)
 
-    async def _both(self, step: Meanwhile) -> Any:
-        beside = asyncio.create_task(asyncio.to_thread(step.run))
+    async def _send_and_compute(self, effect: SendAndCompute) -> Any:
+        computation = asyncio.create_task(asyncio.to_thread(effect.run))
         try:
-            answer: Any = await self.line.send(step.request)
-        except Lost as none:
-            answer = none
+            response: Any = await self.http.send(effect.request)
+        except NoResponse as none:
+            response = none
         finally:
-            await asyncio.wait([beside])
-        return answer, beside.result()
+            await asyncio.wait([computation])
+        return response, computation.result()
 
     async def close(self) -> None:
-        """Hang up."""
-        await self.line.close()
+        """Close the connections."""
+        await self.http.close()

@@ -1,16 +1,16 @@
-"""Steps: what an operation needs from the world outside, as values. Nothing that yields them does I/O itself.
+"""Effects: the I/O that an operation needs, as values. Nothing that yields them does I/O itself (sans-I/O).
 
-An operation is a generator. It yields one of these, and a driver (driving.py) sends back what came of it:
+An operation is a generator. It yields effects, and a driver (drivers.py) performs each and sends back its result:
 
-    Request     a request to the server    → Answer; Lost is thrown in where there is none
-    Pause       some time                  → None
-    Work        a slow computation         → its result
-    Under       steps under a lock         → their result
-    Meanwhile   a request, and work beside → both
-    Listen      a stream of events         → Listening, or the Answer that refuses it
-    Hear        the next of a stream       → bytes, empty at its end
+    Request          an HTTP request                    → Response; NoResponse is raised if there is none
+    Sleep            a delay                            → None
+    Compute          a slow computation                 → its result
+    WithLock         effects under a lock               → their result
+    SendAndCompute   a request, and a computation       → both
+    OpenStream       a stream of server-sent events     → the stream, or the Response that refuses it
+    ReadStream       the next bytes of a stream         → bytes, empty at its end
 
-So there is one code for the blocking client and for the asynchronous one, and tests can be the world.
+So the blocking and the asynchronous client share one code, and tests need no network.
 """
 
 from __future__ import annotations
@@ -24,88 +24,88 @@ T = TypeVar("T")
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What is sent. `most` is the number of bytes that an answer may have; `wait` how long the server may be silent."""
+    """An HTTP request. `max_bytes` limits the response; `wait` is added to the read timeout, in seconds."""
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     bearer: str | None = None
-    most: int
+    max_bytes: int
     wait: float = 0.0
 
     def __repr__(self) -> str:
         return f"Request({self.method}, ...)"
 
 
-class Answer(Struct, frozen=True):
-    """What came back. `retry_after` is in seconds."""
+class Response(Struct, frozen=True):
+    """An HTTP response. `retry_after` is in seconds."""
 
     status: int
     body: bytes
     retry_after: int | None = None
 
     def __repr__(self) -> str:
-        return f"Answer({self.status}, ...)"
+        return f"Response({self.status}, ...)"
 
 
-class Lost(Exception):  # noqa: N818 - what happened, not a mistake
-    """There is no answer. `sent` is False where the request certainly has not arrived."""
+class NoResponse(Exception):  # noqa: N818 - what happened, not a mistake
+    """There is no response. `sent` is False if the request certainly has not arrived."""
 
     def __init__(self, *, sent: bool) -> None:
         super().__init__()
         self.sent = sent
 
 
-class Pause(Struct, frozen=True):
-    """Let this many seconds pass."""
+class Sleep(Struct, frozen=True):
+    """A delay, in seconds."""
 
     seconds: float
 
 
-class Work(Struct, frozen=True):
-    """A computation that takes longer than an event loop should stand still."""
+class Compute(Struct, frozen=True):
+    """A computation too slow for an event loop."""
 
     run: Callable[[], Any]
 
 
-class Under(Struct, frozen=True):
-    """Steps that only one thread or task takes at a time."""
+class WithLock(Struct, frozen=True):
+    """Effects under a named lock: one thread or task at a time."""
 
     lock: str
-    steps: Generator[Any, Any, Any]
+    effects: Generator[Any, Any, Any]
 
 
-class Meanwhile(Struct, frozen=True):
-    """A request, and work that is done while its answer is under way."""
+class SendAndCompute(Struct, frozen=True):
+    """A request, and a computation that runs until its response arrives."""
 
     request: Request
     run: Callable[[], Any]
 
 
-class Listen(Struct, frozen=True):
-    """An answer that does not end."""
+class OpenStream(Struct, frozen=True):
+    """A request for a stream of server-sent events."""
 
     request: Request
 
 
-class Hear(Struct, frozen=True):
-    """The next bytes of an answer that does not end; `stream` is what the driver gave for it."""
+class ReadStream(Struct, frozen=True):
+    """A read of the next bytes of a stream; `stream` is the driver's result of OpenStream."""
 
     stream: Any
 
 
-Step: TypeAlias = Request | Pause | Work | Under | Meanwhile | Listen | Hear
-Steps: TypeAlias = Generator[Step, Any, T]
+Effect: TypeAlias = Request | Sleep | Compute | WithLock | SendAndCompute | OpenStream | ReadStream
+Effects: TypeAlias = Generator[Effect, Any, T]
 
 
-def work(run: Callable[[], T]) -> Steps[T]:
-    """Let the driver compute this."""
-    result: T = yield Work(run)
+def compute(run: Callable[[], T]) -> Effects[T]:
+    """Run a slow computation."""
+    result: T = yield Compute(run)
     return result
 
 
-def under(lock: str, steps: Steps[T]) -> Steps[T]:
-    """Take these steps under a lock."""
-    result: T = yield Under(lock, steps)
+def with_lock(lock: str, effects: Effects[T]) -> Effects[T]:
+    """Run an operation under a named lock."""
+    result: T = yield WithLock(lock, effects)
     return result

@@ -1,7 +1,7 @@
-"""A server's no, read backwards: the class that the server raised is raised here.
+"""Maps error responses to exceptions: the class that the server raised is raised here.
 
-Nothing in an error is believed. Its code counts only among the server's own words, never among the client's; its
-sentence is ours, not the server's; of its details only figures and short texts are kept, and none that holds a secret.
+Nothing in an error is trusted. Its code counts only among the server's classes, never among the client's; its message
+is the client's own; of its details only numbers and short texts remain, and none that contains a secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from strongroom import errors
 from strongroom.client.errors import Tampered
-from strongroom.client.net.effects import Answer
+from strongroom.client.net.effects import Response
 from strongroom.errors import Conflict, Invalid, Later, MethodNotAllowed, NotFound, Refusal
 
 CODES: Final[Mapping[str, type[Refusal]]] = {
@@ -21,7 +21,7 @@ CODES: Final[Mapping[str, type[Refusal]]] = {
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, Refusal) and kind.code != Refusal.code
 }
-# What a status means where the server's words are not ours.
+# The class of a status, if the code in the body is unknown.
 _BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
     400: errors.Invalid,
     401: errors.Unauthorized,
@@ -34,8 +34,8 @@ _BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
     429: errors.RateLimited,
     507: errors.StorageFull,
 }
-_LONGEST: Final = 200
-_DEEPEST: Final = 4
+_MAX_TEXT: Final = 200
+_MAX_DEPTH: Final = 4
 
 
 class _Fault(msgspec.Struct):
@@ -47,17 +47,17 @@ class _Failure(msgspec.Struct):
     error: _Fault
 
 
-def refusal(answer: Answer, expected: Mapping[int, type[Refusal]], secrets: Collection[str]) -> Refusal:
-    """The refusal that an answer carries. `expected` says what a status means here, where its body does not say it."""
-    fault = _fault(answer.body)
+def refusal(response: Response, expected: Mapping[int, type[Refusal]], secrets: Collection[str]) -> Refusal:
+    """The exception for an error response. `expected` maps statuses to classes, for a body without a known code."""
+    fault = _fault(response.body)
     kind = CODES.get(fault.code)
-    if kind is None or not _fits(kind, answer.status):
-        kind = expected.get(answer.status) or _BY_STATUS.get(answer.status)
+    if kind is None or not _is_plausible(kind, response.status):
+        kind = expected.get(response.status) or _BY_STATUS.get(response.status)
     if kind is None:
-        kind = errors.Unavailable if answer.status in {502, 503, 504} else errors.InternalError
-        if answer.status < 500:
+        kind = errors.Unavailable if response.status in {502, 503, 504} else errors.InternalError
+        if response.status < 500:
             return Tampered("The server gave an answer that no request of this kind can get.")
-    return _made(kind, _harmless(fault.details, secrets), answer.retry_after)
+    return _build(kind, _sanitised(fault.details, secrets), response.retry_after)
 
 
 def _fault(body: bytes) -> _Fault:
@@ -67,8 +67,8 @@ def _fault(body: bytes) -> _Fault:
         return _Fault()
 
 
-def _fits(kind: type[Refusal], status: int) -> bool:
-    """Whether a refusal can have this status: a missing vault is no fault of the server, and a fault is no conflict."""
+def _is_plausible(kind: type[Refusal], status: int) -> bool:
+    """Whether a class can have this status: a missing vault is no server error, and a server error is no conflict."""
     if issubclass(kind, Conflict):
         return status in {409, 412}
     if issubclass(kind, NotFound):
@@ -78,8 +78,8 @@ def _fits(kind: type[Refusal], status: int) -> bool:
     return 400 <= status < 500
 
 
-def _made(kind: type[Refusal], details: Any, retry_after: int | None) -> Refusal:
-    """A refusal of this kind, whatever its own way of being made is."""
+def _build(kind: type[Refusal], details: Any, retry_after: int | None) -> Refusal:
+    """An instance of this class, whatever arguments its constructor takes."""
     made = kind.__new__(kind)
     Refusal.__init__(made, details=details if isinstance(details, dict) else None)
     if isinstance(made, Invalid) and made.details is None:
@@ -93,19 +93,19 @@ def _made(kind: type[Refusal], details: Any, retry_after: int | None) -> Refusal
     return made
 
 
-def _harmless(value: Any, secrets: Collection[str], depth: int = 0) -> Any:
-    """Details without anything that should not be shown."""
+def _sanitised(value: Any, secrets: Collection[str], depth: int = 0) -> Any:
+    """Details without secrets, long texts and deep nesting."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        good = len(value) <= _LONGEST and value.isprintable() and not any(secret in value for secret in secrets)
+        good = len(value) <= _MAX_TEXT and value.isprintable() and not any(secret in value for secret in secrets)
         return value if good else ""
-    if depth < _DEEPEST and isinstance(value, dict):
+    if depth < _MAX_DEPTH and isinstance(value, dict):
         return {
-            key: _harmless(entry, secrets, depth + 1)
+            key: _sanitised(entry, secrets, depth + 1)
             for key, entry in value.items()
-            if isinstance(key, str) and _harmless(key, secrets) == key
+            if isinstance(key, str) and _sanitised(key, secrets) == key
         }
-    if depth < _DEEPEST and isinstance(value, list):
-        return [_harmless(entry, secrets, depth + 1) for entry in value]
+    if depth < _MAX_DEPTH and isinstance(value, list):
+        return [_sanitised(entry, secrets, depth + 1) for entry in value]
     return None

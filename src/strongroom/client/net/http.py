@@ -1,7 +1,7 @@
-"""The line to the server: the only file that knows the HTTP library. It follows no redirect and keeps no cookie.
+"""HTTP clients, blocking and asynchronous; the only file that knows the HTTP library. No redirects, no cookies.
 
-An answer may be as long as the request allows, come as slowly as a bad line, and not be compressed: a server that lies
-can fill neither the memory nor the day.
+The size and the duration of a response are limited, and it must not be compressed: a hostile server can exhaust neither
+memory nor time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from strongroom.client.errors import Tampered
-from strongroom.client.net.effects import Answer, Lost, Request
+from strongroom.client.net.effects import NoResponse, Request, Response
 from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
     import httpx2
 
-SLOWEST: Final = 16_384  # bytes a second, once the patience for silence is used up
+MIN_BYTES_PER_SECOND: Final = 16_384  # once the timeout has passed
 _LOCAL: Final = {"localhost", "127.0.0.1", "::1"}
-_CONNECTING: Final = 10.0  # seconds
-_LONG: Final = "The server's answer is longer than any answer to this request can be."
-_PACKED: Final = "The server's answer is compressed, although it was asked not to be."
-_ELSEWHERE: Final = "The server sends its callers elsewhere; nothing was sent there. Use the address that you trust."
+_CONNECT_TIMEOUT: Final = 10.0  # seconds
+_TOO_LONG: Final = "The server's answer is longer than any answer to this request can be."
+_COMPRESSED: Final = "The server's answer is compressed, although it was asked not to be."
+_REDIRECT: Final = "The server sends its callers elsewhere; nothing was sent there. Use the address that you trust."
 
 
 def checked_url(url: str, *, insecure: bool = False) -> str:
-    """An address to call: https, or a server on this machine."""
+    """A server's URL, validated: https, or a server on this machine."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
@@ -39,20 +39,20 @@ def checked_url(url: str, *, insecure: bool = False) -> str:
     if not host or parts.scheme not in {"http", "https"} or parts.query or parts.fragment or "@" in parts.netloc:
         raise Invalid({"url": "must be the address of a server, like https://vault.example.com"})
     if parts.scheme == "http" and host not in _LOCAL and not insecure:
-        raise Invalid({"url": "must begin with https://, or whoever is on the way reads along; see insecure=True"})
+        raise Invalid({"url": "must begin with https://, or the connection can be read on its way; see insecure=True"})
     return url.rstrip("/")
 
 
 @functools.cache
 def _certificates() -> ssl.SSLContext:
-    """The authorities that this machine trusts, read once for all clients of the process: reading them takes long."""
+    """The TLS context with this machine's trusted certificates, cached for the process: loading them is slow."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
-class _Common:
-    """What both lines share: the library, made when it is first needed."""
+class _HttpBase:
+    """The base of both clients: builds requests. The connection pool is created on first use."""
 
     def __init__(self, url: str, timeout: float, transport: Any) -> None:
         if find_spec("httpx2") is None:
@@ -80,8 +80,8 @@ class _Common:
             headers["authorization"] = f"Bearer {wanted.bearer}"
         if wanted.body is not None:
             headers["content-type"] = "application/json"
-        silence = self._timeout + wanted.wait
-        timeout = httpx2.Timeout(self._timeout, connect=min(_CONNECTING, self._timeout), read=silence)
+        read_timeout = self._timeout + wanted.wait
+        timeout = httpx2.Timeout(self._timeout, connect=min(_CONNECT_TIMEOUT, self._timeout), read=read_timeout)
         query = f"?{urlencode(wanted.query)}" if wanted.query else ""
         return httpx2.Request(
             wanted.method,
@@ -92,105 +92,105 @@ class _Common:
         )
 
 
-class _Body:
-    """An answer as it comes in, within its bounds."""
+class _BoundedBody:
+    """The body of a response, read within limits of size and time."""
 
     def __init__(self, wanted: Request, response: httpx2.Response, timeout: float) -> None:
         if 300 <= response.status_code < 400:
-            raise Tampered(_ELSEWHERE)
+            raise Tampered(_REDIRECT)
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise Tampered(_PACKED)
-        self._most = wanted.most
+            raise Tampered(_COMPRESSED)
+        self._max_bytes = wanted.max_bytes
         self._response = response
         self._parts: list[bytes] = []
         self._length = 0
         self._end = time.monotonic() + timeout + wanted.wait
 
     def add(self, part: bytes) -> None:
-        """Take the next bytes."""
+        """Add the next bytes, or refuse them."""
         self._length += len(part)
-        if self._length > self._most:
-            raise Tampered(_LONG)
-        if time.monotonic() > self._end + self._length / SLOWEST:
-            raise Lost(sent=True)
+        if self._length > self._max_bytes:
+            raise Tampered(_TOO_LONG)
+        if time.monotonic() > self._end + self._length / MIN_BYTES_PER_SECOND:
+            raise NoResponse(sent=True)
         self._parts.append(part)
 
-    def answer(self) -> Answer:
-        """The whole of it."""
+    def response(self) -> Response:
+        """The complete response."""
         after = self._response.headers.get("retry-after", "")
         seconds = int(after) if after.isdecimal() and len(after) < 7 else None
-        return Answer(self._response.status_code, b"".join(self._parts), seconds)
+        return Response(self._response.status_code, b"".join(self._parts), seconds)
 
 
-class Listening:
-    """A stream that waits for the next bytes."""
+class EventStream:
+    """A stream of server-sent events."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
         self._parts = response.iter_raw()
 
-    def hear(self) -> bytes:
-        """The next bytes; none at the end."""
+    def read(self) -> bytes:
+        """The next bytes; empty at the end."""
         import httpx2
 
         try:
             return next(self._parts, b"")
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the stream."""
         self._response.close()
 
 
-class AsyncListening:
-    """A stream whose next bytes are awaited."""
+class AsyncEventStream:
+    """An asynchronous stream of server-sent events."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
         self._parts = response.aiter_raw()
 
-    async def hear(self) -> bytes:
-        """The next bytes; none at the end."""
+    async def read(self) -> bytes:
+        """The next bytes; empty at the end."""
         import httpx2
 
         try:
             return await anext(self._parts, b"")
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Close the stream."""
         await self._response.aclose()
 
 
-class Line(_Common):
-    """A line that waits."""
+class HttpClient(_HttpBase):
+    """A blocking HTTP client."""
 
-    def send(self, wanted: Request) -> Answer:
-        """Send a request and read its answer; Lost where there is none."""
+    def send(self, wanted: Request) -> Response:
+        """Send a request and read its response; raises NoResponse if there is none."""
         import httpx2
 
-        response = self._begin(wanted)
+        response = self._send(wanted)
         try:
-            body = _Body(wanted, response, self._timeout)
+            body = _BoundedBody(wanted, response, self._timeout)
             for part in response.iter_raw():
                 body.add(part)
-            return body.answer()
+            return body.response()
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
         finally:
             response.close()
 
-    def listen(self, wanted: Request) -> Listening | Answer:
-        """Begin to listen to an answer that does not end; or the answer, if it is another."""
-        response = self._begin(wanted)
+    def open_stream(self, wanted: Request) -> EventStream | Response:
+        """Open a stream of server-sent events; any other response is returned as such."""
+        response = self._send(wanted)
         if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
-            return Listening(response)
+            return EventStream(response)
         response.close()
-        return Answer(response.status_code if response.status_code != 200 else 404, b"")
+        return Response(response.status_code if response.status_code != 200 else 404, b"")
 
-    def _begin(self, wanted: Request) -> httpx2.Response:
+    def _send(self, wanted: Request) -> httpx2.Response:
         import httpx2
 
         if self._http is None:
@@ -198,44 +198,44 @@ class Line(_Common):
         try:
             response: httpx2.Response = self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise Lost(sent=False) from None
+            raise NoResponse(sent=False) from None
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
         return response
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         if self._http is not None:
             self._http.close()
 
 
-class AsyncLine(_Common):
-    """A line that is awaited."""
+class AsyncHttpClient(_HttpBase):
+    """An asynchronous HTTP client."""
 
-    async def send(self, wanted: Request) -> Answer:
-        """Send a request and read its answer; Lost where there is none."""
+    async def send(self, wanted: Request) -> Response:
+        """Send a request and read its response; raises NoResponse if there is none."""
         import httpx2
 
-        response = await self._begin(wanted)
+        response = await self._send(wanted)
         try:
-            body = _Body(wanted, response, self._timeout)
+            body = _BoundedBody(wanted, response, self._timeout)
             async for part in response.aiter_raw():
                 body.add(part)
-            return body.answer()
+            return body.response()
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
         finally:
             await response.aclose()
 
-    async def listen(self, wanted: Request) -> AsyncListening | Answer:
-        """Begin to listen to an answer that does not end; or the answer, if it is another."""
-        response = await self._begin(wanted)
+    async def open_stream(self, wanted: Request) -> AsyncEventStream | Response:
+        """Open a stream of server-sent events; any other response is returned as such."""
+        response = await self._send(wanted)
         if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
-            return AsyncListening(response)
+            return AsyncEventStream(response)
         await response.aclose()
-        return Answer(response.status_code if response.status_code != 200 else 404, b"")
+        return Response(response.status_code if response.status_code != 200 else 404, b"")
 
-    async def _begin(self, wanted: Request) -> httpx2.Response:
+    async def _send(self, wanted: Request) -> httpx2.Response:
         import httpx2
 
         if self._http is None:
@@ -243,12 +243,12 @@ class AsyncLine(_Common):
         try:
             response: httpx2.Response = await self._http.send(self._request(wanted), stream=True)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise Lost(sent=False) from None
+            raise NoResponse(sent=False) from None
         except httpx2.TransportError:
-            raise Lost(sent=True) from None
+            raise NoResponse(sent=True) from None
         return response
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         if self._http is not None:
             await self._http.aclose()

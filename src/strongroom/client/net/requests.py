@@ -1,4 +1,4 @@
-"""Every request that this client makes, as a value: what is sent, how its answer is read, how it is refused."""
+"""Every request of the client, as a value: what is sent, how its response is decoded, what its errors mean."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from strongroom.wire import responses
 
 T = TypeVar("T")
 
-SMALL: Final = 1 << 20  # bytes of an answer that holds no ciphertext of any size
-LARGE: Final = 1 << 31  # of one that holds a document or a blob
+SMALL: Final = 1 << 20  # bytes of a response without ciphertext
+LARGE: Final = 1 << 31  # of one with documents or a blob
 
 _encode = msgspec.json.Encoder().encode
 _NO_VAULT: Final[Mapping[int, type[Refusal]]] = {404: errors.VaultNotFound, 409: errors.VaultAlreadyExists}
@@ -31,23 +31,23 @@ _NO_DOCUMENT: Final[Mapping[int, type[Refusal]]] = {
 
 
 class Call(Struct, Generic[T], frozen=True, kw_only=True):
-    """A request, and what to make of its answer.
+    """An API call: a request, and how its response is read.
 
-    `repeats`: sending it twice does what sending it once does. `done`: how the second sending is refused where the
-    first, whose answer was lost, did it. `known`: it carries the caller's authority. `secrets`: what it tells.
+    `idempotent`: a retry is safe. `already_done`: the errors of a retry whose first attempt succeeded without a
+    response. `authenticated`: a token or an API key is sent. `secrets`: what must not appear in an error.
     """
 
     method: str
     path: str
-    read: Callable[[bytes], T]
+    decode: Callable[[bytes], T]
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     refusals: Mapping[int, type[Refusal]] = {}
-    repeats: bool = True
-    known: bool = True
+    idempotent: bool = True
+    authenticated: bool = True
     secrets: tuple[str, ...] = ()
-    done: tuple[type[Refusal], ...] = ()
-    most: int = SMALL
+    already_done: tuple[type[Refusal], ...] = ()
+    max_bytes: int = SMALL
     wait: float = 0.0
 
     def __repr__(self) -> str:
@@ -74,82 +74,84 @@ def _document(vault: str, uid: str) -> str:
 
 
 def prelogin(email: str) -> Call[responses.Derivation]:
-    """How this account's password is derived."""
+    """Get the key-derivation parameters of an account."""
     body = _encode({"email": email})
-    return Call(method="POST", path="/auth/email/prelogin", body=body, read=decoders.derivation, known=False)
+    return Call(method="POST", path="/auth/email/prelogin", body=body, decode=decoders.derivation, authenticated=False)
 
 
 def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Call[responses.SignedIn]:
-    """A new account."""
+    """Register an account."""
     body = {"email": email, "password": password, "kdf": kdf, "keyring": keyring}
     return Call(
         method="POST",
         path="/auth/email/register",
         body=_encode(body),
-        read=decoders.signed_in,
+        decode=decoders.signed_in,
         refusals={409: errors.EmailAlreadyExists},
-        done=(errors.EmailAlreadyExists,),
+        already_done=(errors.EmailAlreadyExists,),
         secrets=(password,),
-        known=False,
+        authenticated=False,
     )
 
 
 def login(email: str, password: str) -> Call[responses.SignedIn]:
-    """Another session."""
+    """Log in."""
     return Call(
         method="POST",
         path="/auth/email/login",
         body=_encode({"email": email, "password": password}),
-        read=decoders.signed_in,
+        decode=decoders.signed_in,
         refusals={401: errors.InvalidCredentials},
         secrets=(password,),
-        known=False,
+        authenticated=False,
     )
 
 
 def refresh(refresh_token: str) -> Call[responses.Tokens]:
-    """Another pair of tokens."""
+    """Refresh the tokens of a session."""
     return Call(
         method="POST",
         path="/auth/refresh",
         body=_encode({"refreshToken": refresh_token}),
-        read=decoders.tokens,
+        decode=decoders.tokens,
         refusals={401: errors.InvalidRefreshToken},
-        known=False,
+        authenticated=False,
     )
 
 
 def logout(*, everywhere: bool) -> Call[Any]:
-    """The end of this session, or of all."""
+    """Log out: end this session, or all."""
     body = _encode({"everywhere": True}) if everywhere else None
-    return Call(method="POST", path="/auth/logout", body=body, read=decoders.ignored, done=(errors.Unauthorized,))
+    return Call(
+        method="POST", path="/auth/logout", body=body, decode=decoders.ignored, already_done=(errors.Unauthorized,)
+    )
 
 
 def sessions() -> Call[responses.Sessions]:
-    """The open sessions."""
-    return Call(method="GET", path="/auth/sessions", read=decoders.sessions)
+    """List the open sessions."""
+    return Call(method="GET", path="/auth/sessions", decode=decoders.sessions)
 
 
 def end_session(sid: str) -> Call[Any]:
-    """The end of one session."""
+    """End a session."""
     return Call(
         method="DELETE",
         path=f"/auth/sessions/{_part(sid)}",
-        read=decoders.ignored,
+        decode=decoders.ignored,
         refusals={404: errors.SessionNotFound},
-        done=(errors.SessionNotFound,),
+        already_done=(errors.SessionNotFound,),
     )
 
 
 def get_keyring() -> Call[responses.Keyring]:
-    """The keyring."""
-    return Call(method="GET", path="/auth/keyring", read=decoders.keyring)
+    """Get the keyring."""
+    return Call(method="GET", path="/auth/keyring", decode=decoders.keyring)
 
 
 def put_keyring(
     keyring: str, version: int, kdf: dict[str, Any] | None = None, password: str | None = None
 ) -> Call[responses.Keyring]:
-    """Another keyring in the place of the one of this version; with a descriptor, the password proves who asks."""
+    """Replace the keyring of this version; a new descriptor needs the password as proof."""
     body: dict[str, Any] = {"keyring": keyring, "version": version}
     if kdf is not None:
         body |= {"kdf": kdf, "currentPassword": password}
@@ -157,13 +159,13 @@ def put_keyring(
         method="PUT",
         path="/auth/keyring",
         body=_encode(body),
-        read=decoders.keyring,
+        decode=decoders.keyring,
         secrets=() if password is None else (password,),
     )
 
 
 def change_password(current: str, new: str, kdf: dict[str, Any], keyring: str, keyring_version: int) -> Call[Any]:
-    """Another password, with the keyring that is wrapped under it."""
+    """Change the password, and replace the keyring with one wrapped under it."""
     body = {
         "currentPassword": current,
         "newPassword": new,
@@ -175,51 +177,51 @@ def change_password(current: str, new: str, kdf: dict[str, Any], keyring: str, k
         method="PUT",
         path="/auth/password",
         body=_encode(body),
-        read=decoders.ignored,
+        decode=decoders.ignored,
         refusals={401: errors.InvalidCredentials},
-        done=(errors.InvalidCredentials,),
+        already_done=(errors.InvalidCredentials,),
         secrets=(current, new),
     )
 
 
 def delete_account(password: str) -> Call[Any]:
-    """The end of the account."""
+    """Delete the account."""
     return Call(
         method="DELETE",
         path="/auth/me",
         body=_encode({"password": password}),
-        read=decoders.ignored,
-        done=(errors.Unauthorized,),
+        decode=decoders.ignored,
+        already_done=(errors.Unauthorized,),
         secrets=(password,),
     )
 
 
 def make_key(name: str, scopes: dict[str, Any]) -> Call[responses.NewApiKey]:
-    """An API key. Sent twice it makes two."""
+    """Create an API key. Not idempotent: sent twice, it creates two."""
     body = _encode({"name": name, **scopes})
     return Call(
         method="POST",
         path="/auth/api-keys",
         body=body,
-        read=decoders.new_key,
+        decode=decoders.new_key,
         refusals={404: errors.VaultNotFound},
-        repeats=False,
+        idempotent=False,
     )
 
 
 def list_keys() -> Call[responses.ApiKeys]:
-    """The API keys."""
-    return Call(method="GET", path="/auth/api-keys", read=decoders.keys, most=LARGE)
+    """List the API keys."""
+    return Call(method="GET", path="/auth/api-keys", decode=decoders.keys, max_bytes=LARGE)
 
 
 def revoke_key(uid: str) -> Call[Any]:
-    """The end of an API key."""
+    """Revoke an API key."""
     return Call(
         method="DELETE",
         path=f"/auth/api-keys/{_part(uid)}",
-        read=decoders.ignored,
+        decode=decoders.ignored,
         refusals={404: errors.ApiKeyNotFound},
-        done=(errors.ApiKeyNotFound,),
+        already_done=(errors.ApiKeyNotFound,),
     )
 
 
@@ -227,34 +229,40 @@ def revoke_key(uid: str) -> Call[Any]:
 
 
 def list_vaults() -> Call[responses.Vaults]:
-    """All vaults."""
-    return Call(method="GET", path="/vault", read=decoders.vaults, most=LARGE)
+    """List the vaults."""
+    return Call(method="GET", path="/vault", decode=decoders.vaults, max_bytes=LARGE)
 
 
 def get_vault(uid: str) -> Call[responses.Vault]:
-    """One vault."""
-    return Call(method="GET", path=_vault(uid), read=decoders.vault, refusals=_NO_VAULT, most=LARGE)
+    """Get a vault."""
+    return Call(method="GET", path=_vault(uid), decode=decoders.vault, refusals=_NO_VAULT, max_bytes=LARGE)
 
 
 def create_vault(uid: str, name: str, blob: SealedBlob | None) -> Call[responses.Vault]:
-    """A new vault."""
+    """Create a vault."""
     body: dict[str, Any] = {"name": name, "uid": uid}
     if blob is not None:
         body |= {"data": blob.data, "salt": blob.salt}
-    return Call(method="POST", path="/vault", body=_encode(body), read=decoders.vault, refusals=_NO_VAULT, most=LARGE)
+    return Call(
+        method="POST", path="/vault", body=_encode(body), decode=decoders.vault, refusals=_NO_VAULT, max_bytes=LARGE
+    )
 
 
 def put_blob(uid: str, blob: SealedBlob, version: int) -> Call[responses.Vault]:
-    """Another blob in the place of the one of this version."""
+    """Replace the blob of a vault of this version."""
     body = _encode({"data": blob.data, "salt": blob.salt, "version": version})
     refusals: Mapping[int, type[Refusal]] = {404: errors.VaultNotFound, 409: errors.VaultConflict}
-    return Call(method="PUT", path=_vault(uid), body=body, read=decoders.vault, refusals=refusals, most=LARGE)
+    return Call(method="PUT", path=_vault(uid), body=body, decode=decoders.vault, refusals=refusals, max_bytes=LARGE)
 
 
 def delete_vault(uid: str) -> Call[Any]:
-    """The end of a vault and of everything in it."""
+    """Delete a vault and everything in it."""
     return Call(
-        method="DELETE", path=_vault(uid), read=decoders.ignored, refusals=_NO_VAULT, done=(errors.VaultNotFound,)
+        method="DELETE",
+        path=_vault(uid),
+        decode=decoders.ignored,
+        refusals=_NO_VAULT,
+        already_done=(errors.VaultNotFound,),
     )
 
 
@@ -262,29 +270,36 @@ def delete_vault(uid: str) -> Call[Any]:
 
 
 def create_document(vault: str, uid: str, collection: str, sealed: Sealed) -> Call[Document]:
-    """A new document."""
+    """Create a document."""
     body = _encode({"collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid})
     return Call(
         method="POST",
         path=_documents(vault),
         body=body,
-        read=decoders.document,
+        decode=decoders.document,
         refusals={404: errors.VaultNotFound, 409: errors.UidTaken},
-        done=(errors.UidTaken,),
-        most=LARGE,
+        already_done=(errors.UidTaken,),
+        max_bytes=LARGE,
     )
 
 
 def get_document(vault: str, uid: str) -> Call[Document]:
-    """One document, also a deleted one."""
-    return Call(method="GET", path=_document(vault, uid), read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE)
+    """Get a document, deleted or not."""
+    return Call(
+        method="GET", path=_document(vault, uid), decode=decoders.document, refusals=_NO_DOCUMENT, max_bytes=LARGE
+    )
 
 
 def put_document(vault: str, uid: str, sealed: Sealed, version: int) -> Call[Document]:
-    """Other ciphertext in the place of that of this version."""
+    """Replace the ciphertext of a document of this version."""
     body = _encode({"data": sealed.data, "hmac": sealed.hmac, "version": version})
     return Call(
-        method="PUT", path=_document(vault, uid), body=body, read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE
+        method="PUT",
+        path=_document(vault, uid),
+        body=body,
+        decode=decoders.document,
+        refusals=_NO_DOCUMENT,
+        max_bytes=LARGE,
     )
 
 
@@ -297,7 +312,7 @@ def list_documents(
     deleted: bool | None = None,
     wait: int = 0,
 ) -> Call[responses.Documents]:
-    """A page of documents."""
+    """List a page of documents."""
     query: list[tuple[str, str]] = []
     if collection is not None:
         query.append(("collection", collection))
@@ -312,56 +327,58 @@ def list_documents(
         method="GET",
         path=_documents(vault),
         query=tuple(query),
-        read=decoders.documents,
+        decode=decoders.documents,
         refusals={404: errors.VaultNotFound},
-        most=LARGE,
+        max_bytes=LARGE,
         wait=wait,
     )
 
 
-# Many at once
+# Batches, history, events
 
 
 def create_operation(uid: str, collection: str, sealed: Sealed) -> dict[str, Any]:
-    """A new document, in a batch."""
+    """The batch operation that creates a document."""
     return {"op": "create", "collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid}
 
 
 def put_operation(uid: str, sealed: Sealed, version: int) -> dict[str, Any]:
-    """Other ciphertext, in a batch."""
+    """The batch operation that replaces a document's ciphertext."""
     return {"op": "put", "uid": uid, "data": sealed.data, "hmac": sealed.hmac, "version": version}
 
 
 def delete_operation(uid: str, version: int) -> dict[str, Any]:
-    """The end of a document, in a batch."""
+    """The batch operation that deletes a document."""
     return {"op": "delete", "uid": uid, "version": version}
 
 
 def batch(vault: str, operations: list[dict[str, Any]]) -> Call[responses.Results]:
-    """All of these operations, or none."""
+    """Run a batch of operations: all of them, or none."""
     path = f"/vaults/{_part(vault)}/batch"
-    return Call(method="POST", path=path, body=_encode({"operations": operations}), read=decoders.results, most=LARGE)
+    return Call(
+        method="POST", path=path, body=_encode({"operations": operations}), decode=decoders.results, max_bytes=LARGE
+    )
 
 
 def get_version(vault: str, uid: str, version: int) -> Call[Document]:
-    """A document as it was."""
+    """Get an earlier version of a document."""
     path = f"{_document(vault, uid)}/versions/{version}"
-    return Call(method="GET", path=path, read=decoders.document, refusals=_NO_DOCUMENT, most=LARGE)
+    return Call(method="GET", path=path, decode=decoders.document, refusals=_NO_DOCUMENT, max_bytes=LARGE)
 
 
 def health() -> Call[responses.Health]:
-    """Which database the server has."""
-    return Call(method="GET", path="/health", read=decoders.health, known=False)
+    """Get the epoch of the server's database."""
+    return Call(method="GET", path="/health", decode=decoders.health, authenticated=False)
 
 
 def events(vault: str | None, since: int) -> Call[Any]:
-    """The events of a vault, or of all vaults, after a moment."""
+    """Open the event stream of a vault, or of all vaults, after a timestamp."""
     path = "/events" if vault is None else f"/vaults/{_part(vault)}/events"
     return Call(
         method="GET",
         path=path,
         query=(("since", str(since)),),
-        read=decoders.ignored,
+        decode=decoders.ignored,
         refusals={404: errors.NotFound},
         wait=15.0,
     )

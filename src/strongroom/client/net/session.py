@@ -1,4 +1,4 @@
-"""A session: whose requests they are, when they are sent again, and how a token that has run out is exchanged."""
+"""The session of a client: authentication of requests, retries, refresh of expired tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strongroom.client.errors import Locked
 from strongroom.client.net import effects, requests
-from strongroom.client.net.effects import Answer, Listen, Lost, Meanwhile, Pause, Request, Steps
+from strongroom.client.net.effects import Effects, NoResponse, OpenStream, Request, Response, SendAndCompute, Sleep
 from strongroom.client.net.errors_from_status import refusal
 from strongroom.client.net.requests import Call
 from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized, Unavailable
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 RETRIES: Final = 4
-PATIENCE: Final = 30.0  # seconds that a `Retry-After` may ask for
-EXCHANGES: Final = 2  # of a token that has run out, for one request: on a slow line the new one may run out too
-_FIRST: Final = 0.1  # seconds before the first repetition; each further one waits up to twice as long
-_LONGEST: Final = 5.0
-_AWAY: Final = "The server cannot be reached, or did not answer."
+PATIENCE: Final = 30.0  # the longest `Retry-After` that is obeyed, in seconds
+MAX_REFRESHES: Final = 2  # for one request: on a slow connection the new token may expire too
+_FIRST_BACKOFF: Final = 0.1  # seconds before the first retry; doubles with each
+_MAX_BACKOFF: Final = 5.0
+_UNREACHABLE: Final = "The server cannot be reached, or did not answer."
 
 
-class _No(Exception):  # noqa: N818
-    """A refusal on its way to the caller; `doubt`: the same request may have been answered before with yes."""
+class _Refused(Exception):  # noqa: N818
+    """Carries a refusal to the caller; `in_doubt`: an earlier attempt of the same request may have succeeded."""
 
-    def __init__(self, refused: Refusal, *, doubt: bool) -> None:
-        self.refused = refused
-        self.doubt = doubt
+    def __init__(self, error: Refusal, *, in_doubt: bool) -> None:
+        self.error = error
+        self.in_doubt = in_doubt
 
 
-class _Beside:
-    """Work that is done once, while the first request is under way."""
+class _Computation:
+    """A computation that runs once, during the first attempt."""
 
     def __init__(self, run: Callable[[], Any]) -> None:
         self.run = run
@@ -44,7 +44,7 @@ class _Beside:
 
 
 class Session:
-    """The tokens of a login, or an API key; and how patient this client is."""
+    """The tokens of a login, or an API key; and the policy for retries."""
 
     def __init__(self, *, retries: int = RETRIES, patience: float = PATIENCE) -> None:
         self._retries = retries
@@ -52,133 +52,135 @@ class Session:
         self._access: str | None = None
         self._refresh: str | None = None
         self._key: str | None = None
-        self.log_in: Callable[[], Steps[None]] | None = None  # opens a session when one is needed first
+        self.log_in: Callable[[], Effects[None]] | None = None  # called when the first request needs a session
 
     def begin(self, opened: SignedIn) -> None:
-        """Go on with these tokens."""
+        """Use the tokens of a new session."""
         self._access, self._refresh, self._key = opened.access_token, opened.refresh_token, None
 
     def use_key(self, api_key: str) -> None:
-        """Go on with an API key."""
+        """Use an API key."""
         self._access, self._refresh, self._key = None, None, api_key
 
     def end(self) -> None:
-        """Forget everything that gives authority."""
+        """Forget all tokens and keys."""
         self._access = self._refresh = self._key = self.log_in = None
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something to show to the server."""
+        """Whether there is a token or an API key."""
         return self._access is not None or self._key is not None
 
     def __repr__(self) -> str:
         return f"Session(open={self.is_open})"
 
-    def ask(self, call: Call[T]) -> Steps[T]:
-        """The answer to a call."""
+    def send(self, call: Call[T]) -> Effects[T]:
+        """Send a call and decode its response."""
         try:
-            answer = yield from self._ask(call)
-        except _No as no:
-            raise no.refused from None
-        return call.read(answer.body)
+            response = yield from self._send_authorised(call)
+        except _Refused as refused:
+            raise refused.error from None
+        return call.decode(response.body)
 
-    def ask_or_done(self, call: Call[T]) -> Steps[T | None]:
-        """The answer to a call; None where it was refused only because an earlier sending of it had done the work."""
+    def send_or_done(self, call: Call[T]) -> Effects[T | None]:
+        """The same; None if it was refused because an earlier attempt, whose response was lost, has done it already."""
         try:
-            answer = yield from self._ask(call)
-        except _No as no:
-            if no.doubt and isinstance(no.refused, call.done):
+            response = yield from self._send_authorised(call)
+        except _Refused as refused:
+            if refused.in_doubt and isinstance(refused.error, call.already_done):
                 return None
-            raise no.refused from None
-        return call.read(answer.body)
+            raise refused.error from None
+        return call.decode(response.body)
 
-    def ask_beside(self, call: Call[T], run: Callable[[], R]) -> Steps[tuple[T, R]]:
-        """The answer to a call, and the result of work that is done while it is under way."""
-        beside = _Beside(run)
+    def send_and_compute(self, call: Call[T], run: Callable[[], R]) -> Effects[tuple[T, R]]:
+        """The same, and the result of a computation that runs until the response arrives."""
+        computation = _Computation(run)
         try:
-            answer = yield from self._ask(call, beside)
-        except _No as no:
-            raise no.refused from None
-        return call.read(answer.body), beside.result
+            response = yield from self._send_authorised(call, computation)
+        except _Refused as refused:
+            raise refused.error from None
+        return call.decode(response.body), computation.result
 
-    def listen(self, call: Call[T]) -> Steps[Any]:
-        """A stream of events, as long as the server lets it go on. It is not asked for again by itself."""
+    def open_stream(self, call: Call[T]) -> Effects[Any]:
+        """Open a stream of server-sent events. It is not reopened when it ends."""
         for last in (False, True):
             bearer = yield from self._bearer()
             try:
-                stream = yield Listen(_request(call, bearer))
-            except Lost:
-                raise Unavailable(message=_AWAY) from None
-            if not isinstance(stream, Answer):
+                stream = yield OpenStream(_request(call, bearer))
+            except NoResponse:
+                raise Unavailable(message=_UNREACHABLE) from None
+            if not isinstance(stream, Response):
                 return stream
-            no = refusal(stream, call.refusals, self._secrets(call))
-            if last or not isinstance(no, Unauthorized) or self._key is not None:
-                raise no
-            yield from effects.under("refresh", self._exchange(bearer))
+            refused = refusal(stream, call.refusals, self._secrets(call))
+            if last or not isinstance(refused, Unauthorized) or self._key is not None:
+                raise refused
+            yield from effects.with_lock("refresh", self._refresh_tokens(bearer))
         return None
 
-    def _ask(self, call: Call[T], beside: _Beside | None = None) -> Steps[Answer]:
-        doubt = False
-        for last in (*[False] * EXCHANGES, True):
-            bearer = (yield from self._bearer()) if call.known else None
+    def _send_authorised(self, call: Call[T], computation: _Computation | None = None) -> Effects[Response]:
+        in_doubt = False
+        for last in (*[False] * MAX_REFRESHES, True):
+            bearer = (yield from self._bearer()) if call.authenticated else None
             try:
-                return (yield from self._persist(call, bearer, beside))
-            except _No as no:
-                doubt = doubt or no.doubt
-                if last or not isinstance(no.refused, Unauthorized) or bearer is None or self._key is not None:
-                    raise _No(no.refused, doubt=doubt) from None
-            yield from effects.under("refresh", self._exchange(bearer))
+                return (yield from self._send_with_retries(call, bearer, computation))
+            except _Refused as refused:
+                in_doubt = in_doubt or refused.in_doubt
+                if last or not isinstance(refused.error, Unauthorized) or bearer is None or self._key is not None:
+                    raise _Refused(refused.error, in_doubt=in_doubt) from None
+            yield from effects.with_lock("refresh", self._refresh_tokens(bearer))
         raise Unauthorized
 
-    def _bearer(self) -> Steps[str]:
+    def _bearer(self) -> Effects[str]:
         if not self.is_open and self.log_in is not None:
-            yield from effects.under("login", self._open())
+            yield from effects.with_lock("login", self._open())
         bearer = self._key or self._access
         if bearer is None:
             raise Locked
         return bearer
 
-    def _open(self) -> Steps[None]:
+    def _open(self) -> Effects[None]:
         if not self.is_open and self.log_in is not None:
             yield from self.log_in()
 
-    def _exchange(self, bearer: str) -> Steps[None]:
-        """New tokens for the old, unless another thread or task got them while this one waited for its turn."""
+    def _refresh_tokens(self, bearer: str) -> Effects[None]:
+        """Refresh the tokens, unless another thread or task has done so while this one waited for the lock."""
         if self._access != bearer:
             return
         if not self._refresh:
             raise Unauthorized
         try:
-            answer = yield from self._persist(requests.refresh(self._refresh), None)
-        except _No as no:
-            if isinstance(no.refused, InvalidRefreshToken):
+            response = yield from self._send_with_retries(requests.refresh(self._refresh), None)
+        except _Refused as refused:
+            if isinstance(refused.error, InvalidRefreshToken):
                 self._access = self._refresh = None
-            raise no.refused from None
-        fresh = requests.refresh("").read(answer.body)
+            raise refused.error from None
+        fresh = requests.refresh("").decode(response.body)
         self._access, self._refresh = fresh.access_token, fresh.refresh_token
 
-    def _persist(self, call: Call[T], bearer: str | None, beside: _Beside | None = None) -> Steps[Answer]:
-        """Send a request until it is answered, as often as that is safe and this client is patient."""
-        doubt = False
+    def _send_with_retries(
+        self, call: Call[T], bearer: str | None, computation: _Computation | None = None
+    ) -> Effects[Response]:
+        """Send a request with retries, as far as that is safe."""
+        in_doubt = False
         for attempt in range(self._retries + 1):
             wait = 0
             try:
-                answer = yield from _send(call, bearer, beside)
-            except Lost as lost:
-                doubt = doubt or lost.sent
-                no: Refusal = Unavailable(message=_AWAY)
-                again = call.repeats or not lost.sent
+                response = yield from _send_once(call, bearer, computation)
+            except NoResponse as lost:
+                in_doubt = in_doubt or lost.sent
+                refused: Refusal = Unavailable(message=_UNREACHABLE)
+                again = call.idempotent or not lost.sent
             else:
-                if 200 <= answer.status < 300:
-                    return answer
-                no = refusal(answer, call.refusals, self._secrets(call))
-                again = isinstance(no, RequestTimeout) or (isinstance(no, Later) and call.repeats)
-                wait = no.retry_after if isinstance(no, Later) and answer.retry_after is not None else 0
-                doubt = doubt or (again and answer.status >= 500)
+                if 200 <= response.status < 300:
+                    return response
+                refused = refusal(response, call.refusals, self._secrets(call))
+                again = isinstance(refused, RequestTimeout) or (isinstance(refused, Later) and call.idempotent)
+                wait = refused.retry_after if isinstance(refused, Later) and response.retry_after is not None else 0
+                in_doubt = in_doubt or (again and response.status >= 500)
             if not again or attempt == self._retries or wait > self._patience:
                 break
-            yield Pause(max(wait, _backoff(attempt)))
-        raise _No(no, doubt=doubt)
+            yield Sleep(max(wait, _backoff(attempt)))
+        raise _Refused(refused, in_doubt=in_doubt)
 
     def _secrets(self, call: Call[T]) -> list[str]:
         return [secret for secret in (self._access, self._refresh, self._key, *call.secrets) if secret]
@@ -191,25 +193,25 @@ def _request(call: Call[T], bearer: str | None) -> Request:
         query=call.query,
         body=call.body,
         bearer=bearer,
-        most=call.most,
+        max_bytes=call.max_bytes,
         wait=call.wait,
     )
 
 
-def _send(call: Call[T], bearer: str | None, beside: _Beside | None) -> Steps[Answer]:
+def _send_once(call: Call[T], bearer: str | None, computation: _Computation | None) -> Effects[Response]:
     request = _request(call, bearer)
-    if beside is None or beside.done:
-        answer: Answer = yield request
-        return answer
-    got, beside.result = yield Meanwhile(request, beside.run)
-    beside.done = True
-    if isinstance(got, Lost):
+    if computation is None or computation.done:
+        response: Response = yield request
+        return response
+    got, computation.result = yield SendAndCompute(request, computation.run)
+    computation.done = True
+    if isinstance(got, NoResponse):
         raise got
-    answer = got
-    return answer
+    response = got
+    return response
 
 
 def _backoff(attempt: int) -> float:
-    """Some time, not the same for everybody: those who were cut off together shall not come back together."""
+    """Exponential backoff with jitter: clients that were cut off together must not return together."""
     share = random.uniform(0.5, 1)  # noqa: S311 - nothing secret depends on it
-    return share * min(_LONGEST, _FIRST * 2.0**attempt)
+    return share * min(_MAX_BACKOFF, _FIRST_BACKOFF * 2.0**attempt)

@@ -23,7 +23,7 @@ from strongroom.model import User
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire.responses import Keyring as StoredKeyring
     from strongroom.wire.responses import SignedIn
@@ -32,15 +32,15 @@ _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server
 _MISNAMED: Final = "The server calls a keyring by another version than its own."
 
 
-def register(core: Core, email: str, password: str) -> Steps[User]:
+def register(core: Core, email: str, password: str) -> Effects[User]:
     """A new account, and its first session."""
     email = derive.normal_email(email)
     core.lock()
-    made = yield from effects.work(lambda: account.register(email, password))
+    made = yield from effects.compute(lambda: account.register(email, password))
     call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed)
-    opened = yield from core.session.ask_or_done(call)
+    opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
-        opened = yield from core.session.ask(requests.login(email, made.password.password))
+        opened = yield from core.session.send(requests.login(email, made.password.password))
     _begin(core, email, opened)
     try:
         yield from _kept_keyring(core, made.sealed, made.keyring.version)
@@ -52,22 +52,22 @@ def register(core: Core, email: str, password: str) -> Steps[User]:
     return opened.user
 
 
-def _kept_keyring(core: Core, sealed: str, version: int) -> Steps[None]:
+def _kept_keyring(core: Core, sealed: str, version: int) -> Effects[None]:
     """Make sure that the server has kept what alone opens the account again."""
     try:
-        stored = yield from core.session.ask(requests.get_keyring())
+        stored = yield from core.session.send(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
     _same(stored, sealed, version)
 
 
-def login(core: Core, email: str, password: str) -> Steps[User]:
+def login(core: Core, email: str, password: str) -> Effects[User]:
     """Another session of an account."""
     email = derive.normal_email(email)
     core.lock()
     descriptor = yield from _descriptor(core, email)
-    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
-    opened = yield from core.session.ask(requests.login(email, keys.password))
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    opened = yield from core.session.send(requests.login(email, keys.password))
     _begin(core, email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
@@ -77,7 +77,7 @@ def login(core: Core, email: str, password: str) -> Steps[User]:
     return opened.user
 
 
-def recover(core: Core, email: str, printed: str, new_password: str) -> Steps[User]:
+def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[User]:
     """Get in with the recovery key, and set another password."""
     email = derive.normal_email(email)
     derive.check_new_password(new_password)
@@ -88,7 +88,7 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Steps[Us
         secret = account.recovery_password(key, email, descriptor)
     except Tampered:
         raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
-    opened = yield from core.session.ask(requests.login(email, secret))
+    opened = yield from core.session.send(requests.login(email, secret))
     _begin(core, email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
@@ -99,57 +99,57 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Steps[Us
     return opened.user
 
 
-def change_password(core: Core, old: str, new: str) -> Steps[None]:
+def change_password(core: Core, old: str, new: str) -> Effects[None]:
     """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends."""
     email, descriptor = _opened(core)
     derive.check_new_password(new)
-    keys = yield from effects.work(lambda: derive.password_keys(email, old, descriptor))
-    yield from effects.under("keyring", _rewrap(core, email, keys.password, new))
+    keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
+    yield from effects.with_lock("keyring", _rewrap(core, email, keys.password, new))
 
 
-def _rewrap(core: Core, email: str, secret: str, new: str) -> Steps[None]:
+def _rewrap(core: Core, email: str, secret: str, new: str) -> Effects[None]:
     yield from _reload(core)
     ring, descriptor = core.ring, core.descriptor
     if ring is None or descriptor is None:
         raise Locked
-    made = yield from effects.work(lambda: account.change_password(ring, email, new, descriptor))
+    made = yield from effects.compute(lambda: account.change_password(ring, email, new, descriptor))
     call = requests.change_password(
         secret, made.password.password, made.descriptor.spelled(), made.sealed, ring.version
     )
-    done = yield from core.session.ask_or_done(call)
-    stored = yield from core.session.ask(requests.get_keyring())
+    done = yield from core.session.send_or_done(call)
+    stored = yield from core.session.send(requests.get_keyring())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
     _same(stored, made.sealed, made.keyring.version)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
 
 
-def set_recovery(core: Core, password: str) -> Steps[str]:
+def set_recovery(core: Core, password: str) -> Effects[str]:
     """A new recovery key, to be printed. One from before opens nothing any more."""
     email, descriptor = _opened(core)
-    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
-    return (yield from effects.under("keyring", _set_recovery(core, email, keys, descriptor)))
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    return (yield from effects.with_lock("keyring", _set_recovery(core, email, keys, descriptor)))
 
 
-def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descriptor) -> Steps[str]:
+def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descriptor) -> Effects[str]:
     yield from _reload(core)
     ring = core.ring
     if ring is None:
         raise Locked
     key, made = account.set_recovery(ring, email, keys, descriptor)
     call = requests.put_keyring(made.sealed, ring.version, made.descriptor.spelled(), keys.password)
-    stored = yield from core.session.ask(call)
+    stored = yield from core.session.send(call)
     _same(stored, made.sealed, made.keyring.version)
     _take(core, email, made.keyring, made.sealed, made.descriptor)
     return key.printed()
 
 
-def change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Steps[None]:
+def change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
     """Change the directory of vaults; None where nothing is to change. Another device may do so at the same time."""
-    yield from effects.under("keyring", _change_ring(core, change))
+    yield from effects.with_lock("keyring", _change_ring(core, change))
 
 
-def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Steps[None]:
+def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
     for _ in range(20):
         ring, descriptor, email = core.ring, core.descriptor, core.email
         if ring is None or descriptor is None or email is None:
@@ -159,7 +159,7 @@ def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Ste
             return
         sealed = made.sealed()
         try:
-            stored = yield from core.session.ask(requests.put_keyring(sealed, ring.version))
+            stored = yield from core.session.send(requests.put_keyring(sealed, ring.version))
         except Conflict:
             yield from _reload(core)
             continue
@@ -169,31 +169,31 @@ def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Ste
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
 
 
-def reload(core: Core) -> Steps[None]:
+def reload(core: Core) -> Effects[None]:
     """The keyring as it is now: another device may have changed it."""
-    yield from effects.under("keyring", _reload(core))
+    yield from effects.with_lock("keyring", _reload(core))
 
 
-def _reload(core: Core) -> Steps[None]:
+def _reload(core: Core) -> Effects[None]:
     keys, descriptor, email = core.keys, core.descriptor, core.email
     if keys is None or descriptor is None or email is None:
         raise Locked
     yield from _unlock(core, email, descriptor, lambda sealed: keyring.reopen(sealed, keys))
 
 
-def bring_back(core: Core) -> Steps[None]:
+def bring_back(core: Core) -> Effects[None]:
     """Give a server that was restored from a backup the directory again, above every version that was seen.
 
     What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
     """
-    yield from effects.under("keyring", _bring_back(core))
+    yield from effects.with_lock("keyring", _bring_back(core))
 
 
-def _bring_back(core: Core) -> Steps[None]:
+def _bring_back(core: Core) -> Effects[None]:
     mine, descriptor, email = core.ring, core.descriptor, core.email
     if mine is None or descriptor is None or email is None:
         raise Locked
-    stored = yield from core.session.ask(requests.get_keyring())
+    stored = yield from core.session.send(requests.get_keyring())
     ring = keyring.reopen(stored.keyring, mine.keys)
     if ring.version != stored.version:
         raise Tampered(_MISNAMED)
@@ -201,35 +201,35 @@ def _bring_back(core: Core) -> Steps[None]:
     while ring.version <= mine.version:
         made = ring.together(mine)
         sealed = made.sealed()
-        stored = yield from core.session.ask(requests.put_keyring(sealed, ring.version))
+        stored = yield from core.session.send(requests.put_keyring(sealed, ring.version))
         _same(stored, sealed, made.version)
         ring = made
     _take(core, email, ring, sealed, descriptor)
 
 
-def logout(core: Core, *, everywhere: bool = False) -> Steps[None]:
+def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
     """The end of this session, or of all; every key is forgotten, whatever the server says."""
     try:
-        yield from core.session.ask_or_done(requests.logout(everywhere=everywhere))
+        yield from core.session.send_or_done(requests.logout(everywhere=everywhere))
     except (Unauthorized, InvalidRefreshToken, Locked):
         pass  # it has ended already
     finally:
         core.lock()
 
 
-def delete(core: Core, password: str) -> Steps[None]:
+def delete(core: Core, password: str) -> Effects[None]:
     """The end of the account and of everything in it."""
     email, descriptor = _opened(core)
-    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
-    yield from core.session.ask_or_done(requests.delete_account(keys.password))
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    yield from core.session.send_or_done(requests.delete_account(keys.password))
     core.device.forget_account(email)
     core.lock()
 
 
-def _descriptor(core: Core, email: str) -> Steps[Descriptor]:
+def _descriptor(core: Core, email: str) -> Effects[Descriptor]:
     seen = core.device.account(email)
     try:
-        told = yield from core.session.ask(requests.prelogin(email))
+        told = yield from core.session.send(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
     return Descriptor.read(told.kdf, derive.FLOOR if seen is None else seen.floor)
@@ -246,8 +246,8 @@ def _begin(core: Core, email: str, opened: SignedIn) -> None:
     core.email = email
 
 
-def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Steps[None]:
-    stored = yield from core.session.ask(requests.get_keyring())
+def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Effects[None]:
+    stored = yield from core.session.send(requests.get_keyring())
     ring = open_(stored.keyring)
     if ring.version != stored.version:
         raise Tampered(_MISNAMED)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.format.keys import AccountKey
     from strongroom.client.format.tokens import Token
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
 
 
 def now() -> int:
@@ -51,8 +51,8 @@ class Core:
         self.sealed, self.descriptor = sealed, descriptor
         self.device.saw_account(email, ring, sealed, descriptor)
 
-        def log_in() -> Steps[None]:
-            opened = yield from self.session.ask(requests.login(email, keys.password))
+        def log_in() -> Effects[None]:
+            opened = yield from self.session.send(requests.login(email, keys.password))
             self.session.begin(opened)
 
         self.session.log_in = log_in

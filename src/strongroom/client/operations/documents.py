@@ -17,7 +17,7 @@ from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound,
 
 if TYPE_CHECKING:
     from strongroom.client.format.seal import Opened, Sealed
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
 
 OTHER: Final = "The server answered with another document than the one that was asked for."
@@ -91,26 +91,26 @@ def place(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, n
     return Place(vault=vault, whole=keys, one=one, name=name, cache={})
 
 
-def create(core: Core, at: Place, value: Any, uid: str | None) -> Steps[Document]:
+def create(core: Core, at: Place, value: Any, uid: str | None) -> Effects[Document]:
     """A new document. Its uid is made here, so that sending it twice does not make two."""
     keys = at.writing()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
     mark = core.device.mark()
-    row = yield from core.session.ask_or_done(requests.create_document(at.vault, uid, keys.collection, sealed))
+    row = yield from core.session.send_or_done(requests.create_document(at.vault, uid, keys.collection, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, at, uid, deleted=True))
     kept(row, sealed, uid, 1)
     return believe(core, at, row, mark)
 
 
-def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Document]:
+def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Effects[Document]:
     """One document; a deleted one only where it is asked for."""
     uid = checked_uid(uid)
     for _ in range(10):
         mark = core.device.mark()
         try:
-            row = yield from core.session.ask(requests.get_document(at.vault, uid))
+            row = yield from core.session.send(requests.get_document(at.vault, uid))
         except DocumentNotFound:
             if core.device.known(at.vault, uid) is None:
                 raise
@@ -126,14 +126,14 @@ def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Steps[Docu
     raise Tampered
 
 
-def replace(core: Core, at: Place, document: Document, value: Any) -> Steps[Document]:
+def replace(core: Core, at: Place, document: Document, value: Any) -> Effects[Document]:
     """Another value in the place of the one that was seen."""
     keys, _ = at.key(wire_of(at, document))
     sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
     return (yield from put(core, at, document, sealed))
 
 
-def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
+def delete(core: Core, at: Place, document: Document) -> Effects[Document]:
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
     keys, _ = at.key(wire_of(at, document))
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, to_content(document.value))
@@ -143,7 +143,7 @@ def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
     ]
     mark = core.device.mark()
     try:
-        found = yield from core.session.ask(requests.batch(at.vault, operations))
+        found = yield from core.session.send(requests.batch(at.vault, operations))
     except BatchConflict as refused:
         return (yield from _why_not(core, at, document, sealed, refused))
     if len(found.results) != 2:
@@ -154,7 +154,7 @@ def delete(core: Core, at: Place, document: Document) -> Steps[Document]:
     return believe(core, at, row, mark)
 
 
-def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict) -> Steps[Document]:
+def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict) -> Effects[Document]:
     """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
     now = yield from get(core, at, document.uid, deleted=True)
     known = core.device.known(at.vault, document.uid)
@@ -165,10 +165,10 @@ def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused:
     raise DocumentConflict(now.version, now.updated_at) from None
 
 
-def put(core: Core, at: Place, document: Document, sealed: Sealed) -> Steps[Document]:
+def put(core: Core, at: Place, document: Document, sealed: Sealed) -> Effects[Document]:
     """What was sealed for the next version of a document, in its place."""
     mark = core.device.mark()
-    row = yield from core.session.ask(requests.put_document(at.vault, document.uid, sealed, document.version))
+    row = yield from core.session.send(requests.put_document(at.vault, document.uid, sealed, document.version))
     kept(row, sealed, document.uid, document.version + 1)
     return believe(core, at, row, mark)
 

@@ -21,13 +21,13 @@ from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.listing import Listing
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
 
 _encode = msgspec.json.Encoder().encode
 
 
-def export(core: Core, write: Callable[[bytes], object]) -> Steps[int]:
+def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
     """Write every vault and every living document; give how many documents there were."""
     count = 0
     for vault in (yield from vaults.list_vaults(core)):

@@ -12,7 +12,7 @@ from strongroom.client.operations.documents import OTHER, WITHHELD, Document, Pl
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.device import Known
     from strongroom.wire.responses import Documents
@@ -76,10 +76,10 @@ class Listing:
     def _wire(self) -> str | None:
         return None if self._at.one is None else self._at.one.collection
 
-    def page(self) -> Steps[list[Document]]:
+    def page(self) -> Effects[list[Document]]:
         """The next documents; `more` says whether there is another page."""
         mark = self._core.device.mark()
-        page = yield from self._core.session.ask(self._call())
+        page = yield from self._core.session.send(self._call())
         found = []
         for row in self._in_order(page):
             document = judge(self._core, self._at, row, mark)
@@ -115,7 +115,7 @@ class Listing:
         self.cursor = cursor
         self.more = page.has_more
 
-    def _miss(self) -> Steps[None]:
+    def _miss(self) -> Effects[None]:
         """Ask for what this device knows and the list did not have: it must be deleted, or have come after the list."""
         for uid, known in self._expected.items():
             if uid in self._seen:

@@ -14,7 +14,7 @@ from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import Invalid, VaultNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.model import ApiKey
@@ -25,24 +25,24 @@ _NAMED: Final = "The server shows the name of a vault in another way than the on
 _NARROW: Final = "This token opens one collection; use collection()."
 
 
-def sessions(core: Core) -> Steps[list[ListedSession]]:
+def sessions(core: Core) -> Effects[list[ListedSession]]:
     """The open sessions."""
-    return (yield from core.session.ask(requests.sessions())).sessions
+    return (yield from core.session.send(requests.sessions())).sessions
 
 
-def end_session(core: Core, sid: str) -> Steps[None]:
+def end_session(core: Core, sid: str) -> Effects[None]:
     """The end of one session."""
-    yield from core.session.ask_or_done(requests.end_session(sid))
+    yield from core.session.send_or_done(requests.end_session(sid))
 
 
-def api_keys(core: Core) -> Steps[list[ApiKey]]:
+def api_keys(core: Core) -> Effects[list[ApiKey]]:
     """The API keys."""
-    return (yield from core.session.ask(requests.list_keys())).keys
+    return (yield from core.session.send(requests.list_keys())).keys
 
 
-def revoke_key(core: Core, uid: str) -> Steps[None]:
+def revoke_key(core: Core, uid: str) -> Effects[None]:
     """The end of an API key."""
-    yield from core.session.ask_or_done(requests.revoke_key(uid))
+    yield from core.session.send_or_done(requests.revoke_key(uid))
 
 
 def make_token(
@@ -54,7 +54,7 @@ def make_token(
     expires_at: int | None,
     *,
     sealed: bool,
-) -> Steps[str]:
+) -> Effects[str]:
     """An API key that reaches a vault or a collection, together with the key that opens it."""
     core.account_key()
     scopes: dict[str, Any] = {"vaultUids": [keys.vault]}
@@ -64,7 +64,7 @@ def make_token(
         scopes["permissions"] = list(permissions)
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
-    made = yield from core.session.ask(requests.make_key(name, scopes))
+    made = yield from core.session.send(requests.make_key(name, scopes))
     token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
     try:
         return token.spelled()
@@ -88,7 +88,7 @@ def token_place(core: Core) -> Place:
     return documents.place(token.vault, token.keys, name=token.name)
 
 
-def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Steps[OpenVault]:
+def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:
     """A vault by its name, or the one that a token opens."""
     token = core.token
     if token is None:
@@ -100,7 +100,7 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> S
     if name not in {None, token.name}:
         raise VaultNotFound("This token opens another vault.")
     mark = core.device.mark()
-    row = yield from core.session.ask(requests.get_vault(token.vault))
+    row = yield from core.session.send(requests.get_vault(token.vault))
     opened = token_vault(token, token.keys, row.name)
     return vaults.seen(core, opened, row, mark)
 

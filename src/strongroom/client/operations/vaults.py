@@ -16,7 +16,7 @@ from strongroom.errors import Invalid, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring, VaultEntry
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire import responses
 
@@ -51,7 +51,7 @@ class Blob(Struct, frozen=True):
         return f"Blob(version={self.version}, ...)"
 
 
-def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[OpenVault]:
+def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[OpenVault]:
     """The vault that people call by this name."""
     names.plain(name)
     if core.token is not None:
@@ -67,7 +67,7 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Steps[Op
     return (yield from _fetch(core, entry, create=create))
 
 
-def list_vaults(core: Core) -> Steps[list[OpenVault]]:
+def list_vaults(core: Core) -> Effects[list[OpenVault]]:
     """Every vault of the directory. One that the server hides is missed."""
     mark = core.device.mark()
     found = yield from list_with_rows(core)
@@ -78,10 +78,10 @@ def list_vaults(core: Core) -> Steps[list[OpenVault]]:
     return [seen(core, vault, row, mark) for vault, row in found]
 
 
-def list_with_rows(core: Core) -> Steps[list[tuple[OpenVault, responses.Vault]]]:
+def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]]]:
     """Every vault of the directory that the server shows, and how it shows it."""
     core.account_key()
-    found = yield from core.session.ask(requests.list_vaults())
+    found = yield from core.session.send(requests.list_vaults())
     rows = {row.uid: row for row in found.vaults}
     if len(rows) != len(found.vaults):
         raise Tampered("The server lists a vault twice.")
@@ -93,28 +93,28 @@ def list_with_rows(core: Core) -> Steps[list[tuple[OpenVault, responses.Vault]]]
     return opened
 
 
-def make_again(core: Core, uid: str) -> Steps[tuple[OpenVault, responses.Vault]]:
+def make_again(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.Vault]]:
     """A vault of the directory that the server has forgotten."""
     entries = () if core.ring is None else core.ring.vaults
     entry = next((entry for entry in entries if entry.uid == uid), None)
     if entry is None:
         raise VaultNotFound
     vault = opened_entry(core, entry)
-    row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, None))
+    row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
     if row.uid != vault.uid or row.name != vault.wire:
         raise Tampered(_OTHER)
     return vault, row
 
 
-def delete_vault(core: Core, vault: OpenVault) -> Steps[None]:
+def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
     """The end of a vault and of everything in it."""
-    yield from core.session.ask_or_done(requests.delete_vault(vault.uid))
+    yield from core.session.send_or_done(requests.delete_vault(vault.uid))
     core.device.forget_vault(vault.uid)
     if core.ring is not None:
         yield from accounts.change_ring(core, lambda ring: ring.without_vault(vault.uid))
 
 
-def get_blob(core: Core, vault: OpenVault) -> Steps[Blob | None]:
+def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     """The vault's blob, if it carries one."""
     row = yield from _row(core, vault)
     if row.data is None:
@@ -122,22 +122,22 @@ def get_blob(core: Core, vault: OpenVault) -> Steps[Blob | None]:
     return Blob(content.to_value(seal.open_blob(vault.keys, row)), row.version)
 
 
-def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Steps[Blob]:
+def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
     """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
     if version is None:
         version = (yield from _row(core, vault)).version
     sealed = seal.seal_blob(vault.keys, vault.wire, version + 1, value)
     mark = core.device.mark()
-    row = yield from core.session.ask(requests.put_blob(vault.uid, sealed, version))
+    row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
     seen(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered("The server did not keep the blob that it was given.")
     return Blob(value, row.version)
 
 
-def _row(core: Core, vault: OpenVault) -> Steps[responses.Vault]:
+def _row(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     mark = core.device.mark()
-    row = yield from core.session.ask(requests.get_vault(vault.uid))
+    row = yield from core.session.send(requests.get_vault(vault.uid))
     seen(core, vault, row, mark)
     return row
 
@@ -146,7 +146,7 @@ def _entry(core: Core, name: str) -> VaultEntry | None:
     return None if core.ring is None else core.ring.vault(name)
 
 
-def _enter(core: Core, name: str, *, sealed: bool) -> Steps[VaultEntry]:
+def _enter(core: Core, name: str, *, sealed: bool) -> Effects[VaultEntry]:
     """Enter a new vault into the directory: first there, then on the server, so that it is never there unknown."""
     uid = identifiers.new_uid(core.clock())
 
@@ -160,7 +160,7 @@ def _enter(core: Core, name: str, *, sealed: bool) -> Steps[VaultEntry]:
     return entry
 
 
-def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
+def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Effects[OpenVault]:
     vault = opened_entry(core, entry)
     try:
         yield from _row(core, vault)
@@ -173,13 +173,13 @@ def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Steps[OpenVault]:
     return vault
 
 
-def _make(core: Core, vault: OpenVault) -> Steps[responses.Vault]:
+def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     mark = core.device.mark()
     try:
-        row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, None))
+        row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
     except Invalid:  # a server of blobs takes no vault without one
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
-        row = yield from core.session.ask(requests.create_vault(vault.uid, vault.wire, blob))
+        row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, blob))
     seen(core, vault, row, mark)
     return row
 

@@ -23,7 +23,7 @@ from strongroom.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.file import KeptVault
     from strongroom.client.replica.local import Local
@@ -43,20 +43,20 @@ class Reconciling:
         self._at = at
         self._kept = kept
 
-    def run(self) -> Steps[int]:
+    def run(self) -> Effects[int]:
         """Compare everything; give how many rows came in. The new epoch is believed only at the end."""
         cursor = came = 0
         limit = listing.FIRST
         seen: set[str] = set()
         more = True
         while more:
-            page = yield from self._core.session.ask(incoming.list_call(self._at, cursor, limit, deleted=True))
+            page = yield from self._core.session.send(incoming.list_call(self._at, cursor, limit, deleted=True))
             cursor = listing.check_page(page, self._at, cursor, limit, deleted=True)
             limit = listing.next_limit(page, limit)
             seen.update(row.uid for row in page.documents)
             grown = yield from self._grown(page)
             stored = yield from incoming.stored_before(self._core, self._file, self._at, page.documents)
-            came += yield from effects.work(self._store(page, grown, stored))
+            came += yield from effects.compute(self._store(page, grown, stored))
             more = page.has_more
         with self._file.change():
             for uid in self._file.uids(self._at.vault) - seen:
@@ -64,7 +64,7 @@ class Reconciling:
             self._file.put_vault(msgspec.structs.replace(self._kept, cursor=max(cursor, self._kept.clock), start=None))
         return came
 
-    def _grown(self, page: responses.Documents) -> Steps[set[str]]:
+    def _grown(self, page: responses.Documents) -> Effects[set[str]]:
         """The uids of rows that came after the one that is here, as the server's own history proves."""
         grown = set()
         heads = self._file.heads(self._at.vault, [row.uid for row in page.documents])
@@ -72,7 +72,7 @@ class Reconciling:
             version, hmac = heads.get(row.uid, (0, None))[:2]
             if 0 < version < row.version:
                 try:
-                    then = yield from self._core.session.ask(requests.get_version(self._at.vault, row.uid, version))
+                    then = yield from self._core.session.send(requests.get_version(self._at.vault, row.uid, version))
                 except NotFound:
                     continue
                 if then.version == version and then.hmac == hmac:

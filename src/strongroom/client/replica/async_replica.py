@@ -43,7 +43,7 @@ class AsyncReplica:
     ) -> Report:
         """Pull what is new and push what waits. Without a resolver, conflicts are left for you to decide."""
         run = Syncing(self._local, resolver, progress).run()
-        return await self._driver.run(effects.under("sync", run))
+        return await self._driver.run(effects.with_lock("sync", run))
 
     async def watch(self, resolver: Resolver | None = None, *, every: float = 15.0) -> AsyncIterator[Report]:
         """Sync whenever something changes, as long as you take the reports; each is of a sync that changed something.

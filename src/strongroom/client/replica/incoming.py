@@ -13,7 +13,7 @@ from strongroom.client.replica.file import BURY, DELETE, PUT, Entry
 from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.file import File, KeptVault
@@ -52,7 +52,7 @@ def list_call(at: Place, since: int, limit: int, *, deleted: bool) -> requests.C
     return requests.list_documents(at.vault, collection=wire, since=since, limit=limit, deleted=deleted)
 
 
-def stored_before(core: Core, file: File, at: Place, rows: list[Document]) -> Steps[dict[str, Document]]:
+def stored_before(core: Core, file: File, at: Place, rows: list[Document]) -> Effects[dict[str, Document]]:
     """What was sent from here, never answered, and stored before these rows, as the server's history shows; by uid.
 
     Without this, whoever deleted or changed it later would seem not to have known of it.
@@ -66,7 +66,7 @@ def stored_before(core: Core, file: File, at: Place, rows: list[Document]) -> St
         if not file.was_sent(at.vault, row.uid):
             continue
         try:
-            then = yield from core.session.ask(requests.get_version(at.vault, row.uid, entry.version))
+            then = yield from core.session.send(requests.get_version(at.vault, row.uid, entry.version))
         except NotFound:
             continue  # the history does not go back so far, or there is none
         if (then.uid, then.version) == (row.uid, entry.version) and file.was_sent(at.vault, row.uid, then.hmac or ""):

@@ -18,7 +18,7 @@ from strongroom.client.replica.file import BURY, DELETE, Entry
 from strongroom.errors import BatchConflict, DocumentNotFound, PayloadTooLarge, Refusal
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.local import Local
@@ -98,11 +98,11 @@ def _sealed(at: Place, entry: Entry, version: int) -> Sealed:
     return seal.seal_content(keys, kind, entry.uid, version, content, primitives.random)
 
 
-def push(core: Core, local: Local, at: Place, parcels: list[Parcel], pushed: Pushed) -> Steps[None]:
+def push(core: Core, local: Local, at: Place, parcels: list[Parcel], pushed: Pushed) -> Effects[None]:
     """Send one bundle."""
     operations = [operation for parcel in parcels for operation in parcel.operations]
     try:
-        found = yield from core.session.ask(requests.batch(at.vault, operations))
+        found = yield from core.session.send(requests.batch(at.vault, operations))
     except BatchConflict as refused:
         _blame(parcels, refused, pushed)
         return

@@ -42,7 +42,7 @@ class Replica:
     def sync(self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None) -> Report:
         """Pull what is new and push what waits. Without a resolver, conflicts are left for you to decide."""
         run = Syncing(self._local, resolver, progress).run()
-        return self._driver.run(effects.under("sync", run))
+        return self._driver.run(effects.with_lock("sync", run))
 
     def watch(self, resolver: Resolver | None = None, *, every: float = 15.0) -> Iterator[Report]:
         """Sync whenever something changes, as long as you take the reports; each is of a sync that changed something.

@@ -22,7 +22,7 @@ from strongroom.client.replica.outgoing import Pushed
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
     from strongroom.client.replica.file import Entry
@@ -74,7 +74,7 @@ class Syncing:
         self._done = 0
         self._total: int | None = None
 
-    def run(self) -> Steps[Report]:
+    def run(self) -> Effects[Report]:
         """Until nothing waits that could be sent."""
         stuck: set[str] = set()
         for _ in range(ROUNDS):
@@ -95,7 +95,7 @@ class Syncing:
 
     # Pulling
 
-    def _pull(self) -> Steps[None]:
+    def _pull(self) -> Effects[None]:
         rows = yield from self._vaults()
         changed = [row for row in rows.values() if self._is_new(row)]
         counts = [row.documents for row in changed]
@@ -104,12 +104,12 @@ class Syncing:
             yield from self._pull_vault(self._places[row.uid], row)
         self.local.moment = max((row.updated_at for row in rows.values()), default=0)
 
-    def _vaults(self) -> Steps[dict[str, responses.Vault]]:
+    def _vaults(self) -> Effects[dict[str, responses.Vault]]:
         """Every vault of this replica, as the server shows it now."""
         token = self.core.token
         if token is not None:
             at = documents.place(token.vault, token.keys, name=token.name)
-            row = yield from self.core.session.ask(requests.get_vault(token.vault))
+            row = yield from self.core.session.send(requests.get_vault(token.vault))
             if row.uid != token.vault:
                 raise Tampered
             if isinstance(token.keys, VaultKey):
@@ -129,7 +129,7 @@ class Syncing:
         yield from self._miss(found)
         return found
 
-    def _miss(self, found: dict[str, responses.Vault]) -> Steps[None]:
+    def _miss(self, found: dict[str, responses.Vault]) -> Effects[None]:
         """Vaults that are here and not there: deleted by a key holder, lost in a restore, or hidden."""
         directory = set() if self.core.ring is None else {entry.uid for entry in self.core.ring.vaults}
         for kept in self.file.vaults():
@@ -145,9 +145,9 @@ class Syncing:
             self._places[kept.uid] = documents.place(kept.uid, vault[0].keys)
             found[kept.uid] = vault[1]
 
-    def _is_restored(self) -> Steps[bool]:
+    def _is_restored(self) -> Effects[bool]:
         """Whether the server says that its database is another than it was."""
-        epoch = (yield from self.core.session.ask(requests.health())).epoch
+        epoch = (yield from self.core.session.send(requests.health())).epoch
         return bool(epoch) and any(kept.epoch not in {"", epoch} for kept in self.file.vaults())
 
     def _is_new(self, row: responses.Vault) -> bool:
@@ -159,7 +159,7 @@ class Syncing:
             raise RolledBack(_OLDER)
         return kept.start is not None or row.updated_at > kept.cursor
 
-    def _pull_vault(self, at: Place, row: responses.Vault) -> Steps[None]:
+    def _pull_vault(self, at: Place, row: responses.Vault) -> Effects[None]:
         was = self.file.vault(at.vault)
         try:
             yield from self._pull_on(at, row, was)
@@ -174,7 +174,7 @@ class Syncing:
         else:
             self.file.put_vault(was)
 
-    def _pull_on(self, at: Place, row: responses.Vault, kept: KeptVault | None) -> Steps[None]:
+    def _pull_on(self, at: Place, row: responses.Vault, kept: KeptVault | None) -> Effects[None]:
         _check_blob(at, kept, row)
         if kept is not None and kept.epoch != row.epoch:
             came = yield from Reconciling(self.local, at, _kept(row, 0, None)).run()
@@ -191,13 +191,13 @@ class Syncing:
         self.file.put_vault(msgspec.structs.replace(kept, cursor=max(kept.cursor, row.updated_at)))
         self._count(at, row)
 
-    def _pages(self, at: Place, kept: KeptVault, *, deleted: bool, expected: dict[str, int]) -> Steps[KeptVault]:
+    def _pages(self, at: Place, kept: KeptVault, *, deleted: bool, expected: dict[str, int]) -> Effects[KeptVault]:
         """All pages from the cursor on; while one is under way, the one before is opened and kept.
 
         `expected` are documents that must be among them, in this version or a later one.
         """
         limit = listing.FIRST
-        page = yield from self.core.session.ask(incoming.list_call(at, kept.cursor, limit, deleted=deleted))
+        page = yield from self.core.session.send(incoming.list_call(at, kept.cursor, limit, deleted=deleted))
         while True:
             cursor = listing.check_page(page, at, kept.cursor, limit, deleted=deleted)
             for found in page.documents:
@@ -209,11 +209,11 @@ class Syncing:
             store = _store(self.local, at, kept, page, stored)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
-                new = yield from effects.work(store)
+                new = yield from effects.compute(store)
                 self._show("pull", new)
                 return kept
             call = incoming.list_call(at, cursor, limit, deleted=deleted)
-            page, new = yield from self.core.session.ask_beside(call, store)
+            page, new = yield from self.core.session.send_and_compute(call, store)
             self._show("pull", new)
 
     def _count(self, at: Place, row: responses.Vault) -> None:
@@ -236,7 +236,7 @@ class Syncing:
             for conflict in undecided_conflicts(self.local, self._places):
                 conflict.resolve(self._resolver)
 
-    def _push(self, at: Place, pushed: Pushed) -> Steps[None]:
+    def _push(self, at: Place, pushed: Pushed) -> Effects[None]:
         self._done, self._total = 0, self.file.queued()
         after = 0
         while parcels := outgoing.bundle(self.local, at, after):
@@ -247,13 +247,13 @@ class Syncing:
         for uid in pushed.lacking:
             yield from self._lacking(at, uid)
 
-    def _lacking(self, at: Place, uid: str) -> Steps[None]:
+    def _lacking(self, at: Place, uid: str) -> Effects[None]:
         """The server has nothing that a change could follow on: its trash was emptied. It becomes a new document."""
         entry = self.file.entry(at.vault, uid)
         if entry is None:
             return
         try:
-            row = yield from self.core.session.ask(requests.get_document(at.vault, uid))
+            row = yield from self.core.session.send(requests.get_document(at.vault, uid))
         except DocumentNotFound:
             raise RolledBack from None
         made = seal.open_document(at.key(row.collection)[0], row)

@@ -22,7 +22,7 @@ from strongroom.client.replica.local import Local
 from strongroom.errors import Invalid, InvalidCredentials, VaultNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Place
 
@@ -80,7 +80,7 @@ def keep_keys(core: Core, file: File) -> None:
         file.set_fact("keyring", core.sealed)
 
 
-def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Steps[None]:
+def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[None]:
     """Open the account from its replica, without a server. When one is needed, this client logs in by itself."""
     file = File(path)
     try:
@@ -90,7 +90,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Steps[Non
     if email is None or spelled is None or sealed is None:
         raise Locked("This replica holds no keys: it was never opened by somebody who had logged in.")
     descriptor = Descriptor.read(spelled)
-    keys = yield from effects.work(lambda: derive.password_keys(email, password, descriptor))
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     try:
         ring = keyring.open_with_password(sealed, keys, descriptor)
     except Tampered:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.client.errors import Tampered
 from strongroom.client.net import requests
-from strongroom.client.net.effects import Hear, Lost, Pause
+from strongroom.client.net.effects import NoResponse, ReadStream, Sleep
 from strongroom.errors import InsufficientScope, MethodNotAllowed, NotFound, Unavailable
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Steps
+    from strongroom.client.net.effects import Effects
     from strongroom.client.replica.local import Local
 
 LONG_POLL: Final = 25  # seconds
@@ -56,7 +56,7 @@ class Watching:
         self._events = Events()
         self._failures = 0
 
-    def wait(self) -> Steps[None]:
+    def wait(self) -> Effects[None]:
         """Until it is worth to sync."""
         if self._listens:
             try:
@@ -71,26 +71,26 @@ class Watching:
         if not self._listens:
             yield from self._poll()
 
-    def away(self) -> Steps[None]:
+    def away(self) -> Effects[None]:
         """Give a server that cannot be reached some time."""
         self._failures += 1
-        yield Pause(min(self._every, 0.25 * 2.0 ** min(self._failures, 8)))
+        yield Sleep(min(self._every, 0.25 * 2.0 ** min(self._failures, 8)))
 
     def leave(self) -> Any:
         """Stop listening; gives the stream, for whoever is to close it."""
         stream, self._stream = self._stream, None
         return stream
 
-    def _hear(self, moment: int) -> Steps[None]:
+    def _hear(self, moment: int) -> Effects[None]:
         if self._stream is None:
             token = self._core.token
             call = requests.events(None if token is None else token.vault, moment)
-            self._stream = yield from self._core.session.listen(call)
+            self._stream = yield from self._core.session.open_stream(call)
             self._events = Events()
         while True:
             try:
-                part = yield Hear(self._stream)
-            except Lost:
+                part = yield ReadStream(self._stream)
+            except NoResponse:
                 part = b""
             if not part:
                 self._stream = None  # it has ended; go on from the same moment
@@ -101,16 +101,16 @@ class Watching:
             if self._local.file.queued() > len(self._local.file.clashing()):
                 return  # something was written here meanwhile
 
-    def _poll(self) -> Steps[None]:
+    def _poll(self) -> Effects[None]:
         kept = self._local.file.vaults()
         if len(kept) != 1:
-            yield Pause(self._every)
+            yield Sleep(self._every)
             return
         try:
             call = requests.list_documents(kept[0].uid, since=kept[0].cursor, limit=1, wait=LONG_POLL)
-            page = yield from self._core.session.ask(call)
+            page = yield from self._core.session.send(call)
         except Unavailable:
             yield from self.away()
             return
         if not page.documents:
-            yield Pause(min(self._every, 1.0))  # a server that knows no waiting has answered at once
+            yield Sleep(min(self._every, 1.0))  # a server that knows no waiting has answered at once
