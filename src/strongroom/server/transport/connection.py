@@ -19,7 +19,7 @@ import httptools
 from strongroom import wire
 from strongroom.server.request import Request
 from strongroom.server.transport.batching import RequestBatcher
-from strongroom.server.transport.exchange import NOT_HTTP, Exchange
+from strongroom.server.transport.exchange import NOT_HTTP, Exchange, State
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
@@ -160,7 +160,7 @@ class Connection(asyncio.Protocol):
     def expect_close(self) -> None:
         """The server stops: the request that came last is the last one, if its answer can still say so."""
         exchange = self._exchange
-        if exchange is not None and not exchange.complete and not exchange.headed:
+        if exchange is not None and exchange.state in {State.QUEUED, State.RUNNING}:
             exchange.keep_alive = False
             self._last = True
 

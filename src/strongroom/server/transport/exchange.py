@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from enum import Enum, auto
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -24,6 +25,24 @@ _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _END: Final = b"\r\n"
 _CLOSE: Final = b"connection: close\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
+
+
+class State(Enum):
+    """How far an exchange has come. Where it is `DISCONNECTED`, the request may still be running."""
+
+    QUEUED = auto()  # it waits for the responses before its own
+    RUNNING = auto()
+    HEADERS_SENT = auto()  # they are written, or about to be: they say whether the connection ends
+    COMPLETE = auto()  # all of the response is with the transport
+    DISCONNECTED = auto()  # the client has gone before that
+
+
+class BodyState(Enum):
+    """How much of the request's body has arrived."""
+
+    INCOMPLETE = auto()
+    COMPLETE = auto()
+    MALFORMED = auto()  # the rest will never come
 
 
 class ExchangeConnection(Protocol):
@@ -64,8 +83,8 @@ class Exchange:
     __slots__ = (
         "_app",
         "_batcher",
-        "_begun",
         "_body",
+        "_body_state",
         "_connection",
         "_continue",
         "_ended",
@@ -75,13 +94,9 @@ class Exchange:
         "_running",
         "_sent",
         "_waiter",
-        "complete",
-        "failed",
-        "gone",
-        "headed",
         "keep_alive",
-        "more_body",
         "request",
+        "state",
         "task",
         "written",
     )
@@ -101,51 +116,62 @@ class Exchange:
         self._app = app
         self._batcher = batcher
         self._body = b""
+        self._body_state = BodyState.INCOMPLETE
         self._waiter: asyncio.Future[None] | None = None
         self._continue = wants_continue
         self._sent = 0
         self._oldest = oldest  # HTTP/1.0, which knows no chunks
         self.request = request
         self.keep_alive = keep_alive
-        self.more_body = True
-        self.complete = False
-        self.failed = False
-        self.gone = False
-        self.headed = False  # its headers are written: they say whether the connection ends
+        self.state = State.QUEUED
         self.task: asyncio.Task[None] | None = None
         self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
-        self._begun = False
         self._running: Coroutine[Any, Any, None] | None = None
         self._response: Response | None = None
         self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
         self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of the response is with the transport."""
+        return self.state is State.COMPLETE
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the client has gone before it had the response."""
+        return self.state is State.DISCONNECTED
+
     # The body
+
+    @property
+    def more_body(self) -> bool:
+        """Whether the end of the body has not arrived."""
+        return self._body_state is not BodyState.COMPLETE
 
     @property
     def whole(self) -> bytes | None:
         """The body, if all of it is here and none of it was taken."""
-        return None if self.more_body or self.gone else self._body
+        return None if self.more_body or self.disconnected else self._body
 
     async def more(self) -> tuple[bytes, bool]:
         """The next piece of the body, and whether there are more."""
-        if self._continue and not self.gone:
+        if self._continue and not self.disconnected:
             self._continue = False
             self._connection.write(_CONTINUE)
-        while not self._body and self.more_body and not self.gone and not self.failed:
+        while not self._body and self._body_state is BodyState.INCOMPLETE and not self.disconnected:
             self._connection.adjust_reading()
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        if self.gone:
+        if self.disconnected:
             raise ClientDisconnected
-        if self.failed:
+        if self._body_state is BodyState.MALFORMED:
             raise Invalid({}, NOT_HTTP)
         piece, self._body = self._body, b""
         return piece, self.more_body
 
     async def left(self) -> None:
         """Return once the client has gone."""
-        while not self.gone:
+        while not self.disconnected:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
@@ -166,12 +192,12 @@ class Exchange:
 
     def fail(self) -> None:
         """The rest of the body will never come: what did is not HTTP."""
-        self.failed = True
+        self._body_state = BodyState.MALFORMED
         self.wake()
 
     def end(self) -> None:
         """The body is here to its end."""
-        self.more_body = False
+        self._body_state = BodyState.COMPLETE
         self.wake()
 
     def wake(self) -> None:
@@ -183,13 +209,13 @@ class Exchange:
 
     def lost(self) -> None:
         """The client has gone: nobody is there to take the answer."""
-        if self.complete or self.gone:
+        if self.complete or self.disconnected:
             return
-        self.gone = True
+        was_running, self.state = self.state is not State.QUEUED, State.DISCONNECTED
         self.wake()
         if self.task is not None and self.request.streaming:
             self.task.cancel()
-        elif self._begun:
+        elif was_running:
             self._be_awaited()
 
     # The answer
@@ -201,11 +227,12 @@ class Exchange:
         driven by what it waits for, and becomes a task when it asks to (`become_task`). Where the database is always to
         be waited for, it is one from the beginning.
         """
-        self._begun = True
         self.request.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
         self._running = self.run()
-        if self.gone:
+        if self.disconnected:
             self._be_awaited()
+        else:
+            self.state = State.RUNNING
         if self._app.context.db.waits:
             self._become_a_task()
         else:
@@ -236,7 +263,7 @@ class Exchange:
         """Make the answer: whole, to be sent by the batcher, or streamed here."""
         try:
             response = self._response = await self._app.handle(self.request)
-            if response is None or self.gone:
+            if response is None or self.disconnected:
                 return
             if response.chunks is None:
                 self._sent = response.size
@@ -303,7 +330,7 @@ class Exchange:
         bare = self.request.method == "HEAD"
         pieces: Sequence[bytes | bytearray | memoryview]
         await become_task()  # which is cancelled when the client goes away
-        if self.gone:
+        if self.disconnected:
             await response.chunks.aclose()
             return
         self.request.streaming = True
@@ -313,7 +340,7 @@ class Exchange:
             self._connection.write(b"".join(self._head(response)))
             if not bare:
                 async for chunk in response.chunks:
-                    if self.gone:
+                    if self.disconnected:
                         return
                     length = size_of(chunk)
                     self._sent += length
@@ -331,7 +358,7 @@ class Exchange:
         self._done()
 
     def _head(self, response: Response) -> tuple[bytes, ...]:
-        self.headed = True
+        self.state = State.HEADERS_SENT
         if response.closes:
             self.keep_alive = False
             end = _END
@@ -345,7 +372,7 @@ class Exchange:
         return _LINES[response.status], self._connection.date(), response.head(), end
 
     def _done(self) -> None:
-        self.complete = True
+        self.state = State.COMPLETE
         self._continue = False
         self._body = b""
         self._connection.answered(self)
