@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sysconfig
 from pathlib import Path
 
 from bench.dataset import Dataset
@@ -18,6 +19,7 @@ class Floor(VaultApi):
 
     def launch(self) -> None:
         environment = {"JWT_SECRET": SECRET, "DB_PATH": str(self.folder / "floor.db")}
+        environment["PYTHONPATH"] = sysconfig.get_path("purelib")  # uvicorn is the benchmark's, not strongroom's
         command: list[str | Path] = [PROJECT_BIN / "python", "-P", BENCH / "peers/floor_app.py"]
         self.host = self.spawn(command, environment, r"listens on http://(\S+)")
 

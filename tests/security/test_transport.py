@@ -226,7 +226,7 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_up_nobody(serve: Serve
     def connections() -> set[Any]:
         runner = runner_of(servers[0])
         assert runner is not None
-        return set(runner._uvicorn.server_state.connections)
+        return set(runner._state.connections)
 
     with serve(servers) as port, ExitStack() as stack:
         http = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=20))
@@ -315,7 +315,7 @@ def test_a_server_that_stops_does_not_wait_for_who_does_not_read(serve: Serve, m
                 headers = {"content-type": "application/json"}
                 answer = http.post(f"/vaults/{vault}/batch", content=batch, headers=headers)
                 assert answer.status_code == 200
-                connections: list[Any] = list(runner._uvicorn.server_state.connections)
+                connections: list[Any] = list(runner._state.connections)
                 return any(one._stall is not None for one in connections)
 
             until(stuck, "a connection that takes nothing", PATIENCE * 3)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import h11
-from uvicorn.server import ServerState
 
 from strongroom import Server, create_server
 from strongroom.server import routes
@@ -335,7 +334,7 @@ class Layer:
 
     def __init__(self, app: _RecordingApp, wrap: Callable[[type[Any]], type[Any]] | None) -> None:
         self.app = app
-        self._state = ServerState()
+        self._state = transport.ServerState()
         kind: type[Any] = transport.protocol(app, 1_000)
         self._kind = wrap(kind) if wrap else kind
         self._loop: Any = asyncio.get_running_loop()
@@ -347,7 +346,7 @@ class Layer:
         """
         wire = RecordingTransport(self._loop, stalls=stream.stalls)
         self.app.carried_out, self.app.had_body = [], set()
-        wire.connection = self._kind(server_state=self._state, _loop=self._loop)
+        wire.connection = self._kind(server_state=self._state)
         wire.connection.connection_made(wire)
         for piece, turn in zip(stream.pieces, stream.turns, strict=True):
             wire.pending.append(piece)

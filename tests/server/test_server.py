@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +14,82 @@ import httpx2
 import pytest
 
 import strongroom
+from strongroom.server.monitoring.log import Log
 from strongroom.server.settings import BadSetting
+from strongroom.server.transport import runner
 from strongroom.store import CannotOpen
 from tests.conftest import SECRET, Open, runs
 from tests.support.internals import context_of, is_started
+from tests.support.raw_http import connected
+from tests.support.waiting import until
+
+
+@contextmanager
+def listening(tmp_path: Path, **given: Any) -> Iterator[str]:
+    """A server that listens in a thread: its URL. At the end it has stopped."""
+    server = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "x.db", variant="document", **given)
+    thread = threading.Thread(target=server.listen, args=(0,))
+    thread.start()
+    try:
+        until(lambda: is_started(server) or not thread.is_alive(), "the start")
+        yield server.url or ""
+    finally:
+        server.close()
+        thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_it_listens_where_it_is_told_and_stops_when_it_is_asked(tmp_path: Path) -> None:
     """`create_server(...).listen(port)` runs it."""
-    server = strongroom.create_server(jwt_secret=SECRET, db_path=tmp_path / "x.db", variant="document")
-    thread = threading.Thread(target=server.listen, args=(0,))
-    thread.start()
-    deadline = threading.Event()
-    while not is_started(server):
-        assert not deadline.wait(0.01) or thread.is_alive()
-    with httpx2.Client(base_url=server.url or "") as http:
+    with listening(tmp_path) as url, httpx2.Client(base_url=url) as http:
         assert http.get("/health").json()["status"] == "ok"
-    server.close()
-    thread.join(10)
-    assert not thread.is_alive()
+
+
+def test_the_date_header_is_renewed(tmp_path: Path) -> None:
+    """Every second, for as long as the server runs."""
+    with listening(tmp_path) as url, httpx2.Client(base_url=url) as http:
+        first = http.get("/health").headers["date"]
+        until(lambda: http.get("/health").headers["date"] != first, "another second")
+
+
+def test_a_request_that_does_not_end_does_not_keep_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has 30 seconds once the server stops; then it is cancelled, and the log says so."""
+    monkeypatch.setattr(runner, "_FINISH_SECONDS", 0.5)
+    with (
+        (tmp_path / "log").open("wb") as log,
+        ExitStack() as stack,
+        listening(tmp_path, log=Log(log.fileno(), "info", plain=True)) as url,
+    ):
+        wire = stack.enter_context(connected(int(url.rpartition(":")[2])))
+        wire.sendall(
+            b"POST /auth/email/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+        )
+        assert wire.recv(12) == b"HTTP/1.1 100"  # it waits for the body
+    assert "Cancelled 1 requests" in (tmp_path / "log").read_text()
+
+
+def test_signal_handlers_of_the_host_program_are_restored(tmp_path: Path) -> None:
+    """SIGTERM stops a server in the main thread, and is the program's own again once `listen` has returned."""
+    program = """if True:
+        import os, signal, sys, threading, strongroom
+        signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+        before = [lambda *_: None for _ in signals]
+        for number, handler in zip(signals, before):
+            signal.signal(number, handler)
+        server = strongroom.create_server(jwt_secret="x" * 32, db_path=sys.argv[1])
+        def stop():
+            while server._runner is None or not server._runner.started.wait(0.01):
+                pass
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+        threading.Thread(target=stop).start()
+        server.listen(0)
+        assert [signal.getsignal(number) for number in signals] == before
+        print("restored")
+    """
+    command = [sys.executable, "-c", program, str(tmp_path / "x.db")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("restored\n")
 
 
 @runs

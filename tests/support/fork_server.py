@@ -131,7 +131,7 @@ def _preload() -> None:
         "shlex",
     )
     measuring = ("coverage",) if "MEASURED_FOLDER" in os.environ else ()
-    for one in ("asyncpg", "httptools", "uvicorn.lifespan.on", "uvloop", *late, *measuring):
+    for one in ("asyncpg", "httptools", "uvloop", *late, *measuring):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
         if not module.name.startswith(("strongroom.__main__", "strongroom.client")):

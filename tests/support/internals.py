@@ -31,7 +31,7 @@ def is_started(server: Server) -> bool:
 
 def unfinished(server: Server) -> set[Any]:
     """What the server would wait for if it were told to stop now."""
-    return runner_of(server)._uvicorn.server_state.tasks  # type: ignore[no-any-return]
+    return runner_of(server)._state.tasks  # type: ignore[no-any-return]
 
 
 async def purge(server: Server) -> None:

@@ -6,7 +6,6 @@ Never a body, a token, a key, a query value or an email.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import re
 import select
@@ -235,24 +234,6 @@ class Silent(Log):
 
     def _add_line(self, line: str) -> None:
         pass
-
-
-class Forward(logging.Handler):
-    """Libraries' own warnings go to the same place, in the same form."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Note what a library says; of an exception only its kind."""
-        kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
-        if kind == "CancelledError":  # a second signal cut the orderly end short, as it is meant to
-            return
-        self._log.say(
-            record.levelname.lower(),
-            record.getMessage().partition("\n")[0] if kind is None else f"{record.name}: {kind}",
-        )
 
 
 def _now() -> str:

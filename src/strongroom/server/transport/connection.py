@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
+from email.utils import formatdate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +23,6 @@ from strongroom.server.transport.batching import RequestBatcher
 from strongroom.server.transport.exchange import NOT_HTTP, Exchange, State
 
 if TYPE_CHECKING:
-    from uvicorn.server import ServerState
-
     from strongroom.server.app import App
     from strongroom.server.buffers import BufferBudget
     from strongroom.server.monitoring.log import Log
@@ -58,7 +57,7 @@ def protocol(app: App, most_connections: int) -> type[Connection]:
     return type("Limited", (Connection,), {"app": app, "most_connections": most_connections})
 
 
-async def sweep(connections: Iterable[object], buffers: BufferBudget, log: Log) -> None:
+async def sweep(connections: Iterable[Connection], buffers: BufferBudget, log: Log) -> None:
     """Check the time limits of all connections, and their buffers, a few times a second."""
     loop = asyncio.get_running_loop()
     cut, next_warning = 0, 0.0
@@ -66,8 +65,7 @@ async def sweep(connections: Iterable[object], buffers: BufferBudget, log: Log) 
         await asyncio.sleep(_SWEEP_SECONDS)
         now = loop.time()
         for connection in list(connections):
-            if isinstance(connection, Connection):
-                connection.check_deadline(now)
+            connection.check_deadline(now)
         buffers.enforce()
         if buffers.cut > cut and now >= next_warning:
             log.say(
@@ -78,8 +76,21 @@ async def sweep(connections: Iterable[object], buffers: BufferBudget, log: Log) 
             cut, next_warning = buffers.cut, now + _WARN_SECONDS
 
 
+class ServerState:
+    """What all connections of a server share: who they are, what is still to be finished, the Date header."""
+
+    def __init__(self) -> None:
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Future[None]] = set()
+        self.renew_date()
+
+    def renew_date(self) -> None:
+        """Set the Date header to the time of now."""
+        self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
+
+
 class Connection(asyncio.Protocol):
-    """One connection. uvicorn's server makes them, counts them and asks them to finish."""
+    """One connection."""
 
     app: App
     most_connections = 0
@@ -87,9 +98,9 @@ class Connection(asyncio.Protocol):
     write: Callable[[bytes | bytearray], None]  # the transport's own
     write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
 
-    def __init__(self, *, server_state: ServerState, _loop: Any = None, **_: Any) -> None:
+    def __init__(self, *, server_state: ServerState) -> None:
         self._state = server_state
-        self._loop = _loop or asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
         self._batcher = self._batcher_of(self._loop)
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = _parser(self)
@@ -132,7 +143,7 @@ class Connection(asyncio.Protocol):
         self.write_all = transport.writelines
         peer = transport.get_extra_info("peername")
         self._client = peer[0] if isinstance(peer, tuple) else "unix"
-        self._state.connections.add(self)  # type: ignore[arg-type]
+        self._state.connections.add(self)
         self.app.context.buffers.add(self)
         self.app.context.metrics.connections += 1
         if len(self._state.connections) > self.most_connections:
@@ -425,7 +436,7 @@ class Connection(asyncio.Protocol):
     def awaited(self) -> asyncio.Future[None]:
         """Something that the server waits for before it ends, as it waits for tasks."""
         future = self._loop.create_future()
-        tasks: set[Any] = self._state.tasks
+        tasks = self._state.tasks
         tasks.add(future)
         future.add_done_callback(tasks.discard)
         return future
@@ -445,7 +456,6 @@ class Connection(asyncio.Protocol):
 
     def answered(self, exchange: Exchange) -> None:
         """An answer is out: the next request's turn, or the client's."""
-        self._state.total_requests += 1
         if not exchange.keep_alive:
             self._close(linger=exchange.more_body or self._excess or self._paused)
         elif not self.is_closing:
@@ -491,9 +501,8 @@ class Connection(asyncio.Protocol):
             await self._drain
 
     def date(self) -> bytes:
-        """The Date header, which uvicorn's server renews every second."""
-        headers = self._state.default_headers
-        return _date_line(headers[0][1]) if headers else b""
+        """The Date header."""
+        return self._state.date
 
     def adjust_reading(self) -> None:
         """Read, unless the client must wait: with its next requests, with its body, or to take its answers first."""
@@ -616,11 +625,6 @@ def _expects_continue(expect: bytes | None) -> bool:
 
 def _announces_body(headers: dict[bytes, bytes]) -> bool:
     return b"transfer-encoding" in headers or int(headers.get(b"content-length", 0)) > 0
-
-
-@lru_cache(maxsize=2)
-def _date_line(date: bytes) -> bytes:
-    return b"date: %b\r\n" % date
 
 
 def _split(target: bytes) -> tuple[bytes, bytes]:

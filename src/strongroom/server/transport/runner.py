@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import signal
 import threading
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-import uvicorn
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
 
 from strongroom.server import memory, reloading, routes
 from strongroom.server.app import App
-from strongroom.server.monitoring.log import Forward
 from strongroom.server.settings import BadSetting
-from strongroom.server.transport import asgi, listeners
-from strongroom.server.transport.connection import Connection, protocol, sweep
+from strongroom.server.transport import listeners
+from strongroom.server.transport.connection import ServerState, protocol, sweep
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
     from strongroom.server.monitoring.log import Log
@@ -32,71 +26,10 @@ if TYPE_CHECKING:
 
 _COLLECT: Final = 10_000  # objects that have gathered before somebody looks which of them are garbage
 _OWN_FILES: Final = 200  # databases, their connections, lists, the log, listening sockets, those who watch
+_BACKLOG: Final = 2048  # connections that the kernel keeps until they are accepted
+_TICK_SECONDS: Final = 0.1  # between two looks at what signals asked for, and at the time for the Date header
+_FINISH_SECONDS: Final = 30.0  # for requests under way when the server stops
 _SPARE: Final = 16  # connections for those who watch, when all others are taken
-
-
-class _Uvicorn(uvicorn.Server):
-    """uvicorn, except that a signal that was obeyed is not raised again: an orderly end is exit code 0."""
-
-    on_started: Any = None
-    on_draining: Any = None
-    on_stopping: Any = None
-    drain_seconds: float = 0
-    on_hangup: Any = None
-    sweep: Any = None
-    beat: Any = None
-    beat_seconds: float = 0
-    watched: tuple[socket.socket, type[asyncio.Protocol]] | None = None
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """The first signal ends in order, a second one at once."""
-        if self.should_exit:
-            self.force_exit = True
-        self.should_exit = True
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then tell."""
-        await super().startup(sockets)
-        loop = asyncio.get_running_loop()
-        if self.watched is not None:
-            bound, kind = self.watched
-            made: Any = kind
-            self.servers.append(await loop.create_server(lambda: made(server_state=self.server_state), sock=bound))
-        if threading.current_thread() is threading.main_thread() and hasattr(signal, "SIGHUP"):
-            loop.add_signal_handler(signal.SIGHUP, self.on_hangup)
-        self.sweeping = asyncio.create_task(self.sweep(self.server_state.connections))
-        self.beating = asyncio.create_task(self._beat())
-        if self.on_started is not None:
-            self.on_started()
-
-    async def _beat(self) -> None:
-        """Give a sign of life again and again, for as long as the event loop turns."""
-        while self.beat_seconds:
-            self.beat()
-            await asyncio.sleep(self.beat_seconds)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say that it ends, for as long as proxies need to hear it; then end, the sweep too.
-
-        Streams end when the listener does: they would not end by themselves, and their clients come back elsewhere.
-        """
-        self.on_draining()
-        for connection in list(self.server_state.connections):
-            if isinstance(connection, Connection):
-                connection.expect_close()
-        await self._drain()
-        self.on_stopping()
-        await super().shutdown(sockets)
-        self.sweeping.cancel()
-        self.beating.cancel()
-
-    async def _drain(self) -> None:
-        """Go on answering for a while; a second signal ends that."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.drain_seconds
-        while not self.force_exit and (left := deadline - loop.time()) > 0:
-            await self.on_tick(0)  # which keeps the time in answers right
-            await asyncio.sleep(min(0.1, left))
 
 
 class Runner:
@@ -124,37 +57,14 @@ class Runner:
         self.url = opened.url
         self.started = threading.Event()
         self._on_started = on_started
-        most = context.settings.max_connections
-        config = uvicorn.Config(
-            partial(asgi.serve, app),
-            interface="asgi3",
-            http=protocol(app, most),
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # nobody's X-Forwarded-For counts
-            server_header=False,
-            timeout_graceful_shutdown=30,
-        )
-        config.load()
-        config.ssl = self._tls = listeners.tls(context.settings)
+        self._beat, self._beat_seconds = beat or (lambda: None, 0.0)
+        if notifier is not None:
+            self._beat, self._beat_seconds = notifier.alive, notifier.every
+        self._state = ServerState()
+        self._stop_wanted = self._force_wanted = self._reload_wanted = False  # set by signals and other threads
+        self._tls = listeners.tls(context.settings)
         self._certificate = listeners.certificate_digest(context.settings)
         context.certificate_expires = listeners.expiry(context.settings)
-        self._uvicorn = _Uvicorn(config)
-        self._uvicorn.on_started = self._started
-        if notifier is not None:
-            beat = notifier.alive, notifier.every
-        if beat is not None:
-            self._uvicorn.beat, self._uvicorn.beat_seconds = beat
-        self._uvicorn.on_draining = self._draining
-        self._uvicorn.on_stopping = context.live.stop
-        self._uvicorn.drain_seconds = context.settings.drain_seconds
-        self._uvicorn.on_hangup = self.reload
-        self._uvicorn.sweep = lambda connections: sweep(connections, context.buffers, context.log)
-        if opened.metrics is not None:
-            watching = App(context, routes.watching())
-            self._uvicorn.watched = opened.metrics, protocol(watching, most + _SPARE)
 
     def _started(self) -> None:
         if threading.current_thread() is threading.main_thread():
@@ -166,26 +76,123 @@ class Runner:
         if self._notifier is not None:
             self._notifier.ready()
 
-    def _draining(self) -> None:
-        if self._notifier is not None:
-            self._notifier.stopping()
-        self._context.stopping = True
-
     def run(self) -> None:
         """Serve until told to stop."""
         memory.configure()
         _have_enough_files(self._context.settings.max_connections, self._context.log)
-        logger = logging.getLogger("uvicorn.error")
-        logger.handlers = [Forward(self._context.log)]
-        logger.propagate = False
-        logger.setLevel(logging.WARNING)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(self._uvicorn.serve(sockets=[self._listeners.main]))
+            runner.run(self._serve())
         self._context.log.close()
 
     def stop(self) -> None:
-        """Finish the requests in hand, then end."""
-        self._uvicorn.should_exit = True
+        """Finish the requests in hand, then end; safe to call from another thread."""
+        self._stop_wanted = True
+
+    async def _serve(self) -> None:
+        """Start, accept connections until told to stop, drain, finish, close."""
+        with self._signals():
+            self._app.start()
+            servers = await self._accept()
+            connections = self._state.connections
+            sweeping = asyncio.create_task(sweep(connections, self._context.buffers, self._context.log))
+            beating = asyncio.create_task(self._beat_regularly())
+            self._started()
+            while not self._stop_wanted:
+                await self._tick()
+            await self._drain()
+            await self._finish(servers)
+            sweeping.cancel()
+            beating.cancel()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Handle signals, which only the main thread may; at the end, the handlers from before are back."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handled = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        before = {number: signal.signal(number, self._handle_signal) for number in handled}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set from Python
+
+    def _handle_signal(self, number: int, _frame: FrameType | None) -> None:
+        """Reload on SIGHUP. The first of the others stops in order, a second one at once."""
+        if number == getattr(signal, "SIGHUP", None):
+            self._reload_wanted = True
+        else:
+            self._force_wanted = self._stop_wanted
+            self._stop_wanted = True
+
+    async def _accept(self) -> list[asyncio.Server]:
+        """Listen on every socket."""
+        loop, state, most = asyncio.get_running_loop(), self._state, self._context.settings.max_connections
+        main = protocol(self._app, most)
+        servers = [
+            await loop.create_server(
+                lambda: main(server_state=state), sock=self._listeners.main, ssl=self._tls, backlog=_BACKLOG
+            )
+        ]
+        if self._listeners.metrics is not None:
+            watching = protocol(App(self._context, routes.watching()), most + _SPARE)
+            servers.append(await loop.create_server(lambda: watching(server_state=state), sock=self._listeners.metrics))
+        return servers
+
+    async def _beat_regularly(self) -> None:
+        """Give a sign of life again and again, for as long as the event loop turns."""
+        while self._beat_seconds:
+            self._beat()
+            await asyncio.sleep(self._beat_seconds)
+
+    async def _tick(self, seconds: float = _TICK_SECONDS) -> None:
+        """Renew the Date header, reload if that is wanted, wait."""
+        self._state.renew_date()
+        if self._reload_wanted:
+            self._reload_wanted = False
+            self.reload()
+        await asyncio.sleep(seconds)
+
+    async def _drain(self) -> None:
+        """Serve on for as long as proxies need to notice that the server stops; a second signal ends that."""
+        if self._notifier is not None:
+            self._notifier.stopping()
+        self._context.stopping = True
+        for connection in list(self._state.connections):
+            connection.expect_close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._context.settings.drain_seconds
+        while not self._force_wanted and (left := deadline - loop.time()) > 0:
+            await self._tick(min(_TICK_SECONDS, left))
+
+    async def _finish(self, servers: list[asyncio.Server]) -> None:
+        """Accept no more connections, wait for the requests under way, close the application.
+
+        Streams end when the listener does: they would not end by themselves, and their clients come back elsewhere.
+        """
+        self._context.live.stop()
+        for server in servers:
+            server.close()
+        self._listeners.release()
+        connections, tasks = self._state.connections, self._state.tasks
+        for connection in list(connections):
+            connection.shutdown()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FINISH_SECONDS
+        await self._tick()
+        while (connections or tasks) and not self._force_wanted and loop.time() < deadline:
+            await self._tick()
+        if self._force_wanted:
+            return
+        if connections or tasks:
+            self._context.log.say("error", f"Cancelled {len(tasks)} requests that were not finished in time.")
+            for task in list(tasks):
+                task.cancel()
+        try:
+            await self._app.close()
+        except Exception as error:  # noqa: BLE001 - what was promised is done: nothing is left to refuse
+            self._context.log.fault(error, "close")
 
     def reload(self) -> None:
         """Read secrets and certificate anew; what cannot be read leaves all as it was."""
