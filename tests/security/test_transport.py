@@ -235,10 +235,12 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_up_nobody(serve: Serve
         path = f"/vaults/{http.post('/vault', json={'name': 'large'}).json()['uid']}/documents"
         _fill(tmp_path / "vault.db", made["user"]["id"], path.split("/")[2], 300)
         asked = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {made['accessToken']}\r\n\r\n".encode()
-        stalled = [stack.enter_context(connected(port, small=True)) for _ in range(8)]
-        for wire in stalled:
+        stalled: list[socket.socket] = []
+        for _ in range(8):
+            wire = stack.enter_context(connected(port, small=True))
             wire.sendall(asked)
             assert wire.recv(12) == b"HTTP/1.1 200"
+            stalled.append(wire)
         for _ in range(5):
             assert http.post(path, json={"collection": "c", "data": "AAAA"}).status_code == 201
             assert http.get("/vault").status_code == 200
