@@ -13,8 +13,10 @@ import asyncpg
 import pytest
 
 from strongroom.store import CannotOpen, migrations, open_database
-from strongroom.store.maintenance import copy_endpoints
+from strongroom.store.maintenance import copy_endpoints, endpoint_protocol
 from strongroom.store.maintenance.copy import LEFT_OUT, CannotCopy, Tally, copy, tables
+from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
+from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.migrations import Migration
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, runs
@@ -87,7 +89,7 @@ def alternating(rows: dict[str, tuple[str, ...]]) -> list[Any]:
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of three rows, so that a small service has many."""
-    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 3)
+    monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 3)
 
 
 def dies_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
@@ -132,7 +134,7 @@ async def half_copy(source: str, target: str, clock: Clock) -> None:
 
 def kind_of(where: str) -> Any:
     """What stands for a database of this engine in a copy."""
-    return copy_endpoints._PostgresSide if "://" in where else copy_endpoints._SqliteSide
+    return PostgresEndpoint if "://" in where else SqliteEndpoint
 
 
 # What arrives
@@ -264,7 +266,7 @@ async def test_a_later_migration_needs_no_change_here(
     await alter(source, f"{USERS} ('u', 'e@x', 1, 1), ('w', 'f@x', 1, 1)")
     await alter(source, "UPDATE users SET shoe_size = 43 WHERE id = 'u'")
     await alter(source, "INSERT INTO attics VALUES (-1, 'u', NULL), (5, 'w', NULL), (5, 'u', NULL), (10, 'u', NULL)")
-    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 2)
+    monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 2)
     await copy(source, target, clock, Listener())
     after = await copied_rows_of(target)
     assert len(after["attics"]) == 4
@@ -299,12 +301,12 @@ async def test_pages_are_bounded_by_bytes_and_by_rows(engine: str, place: Callab
     connection.execute("UPDATE documents SET data = ? WHERE uid >= '001190'", ("A" * 700_000,))
     connection.close()
     await copy(here, where, clock, Listener())
-    side = copy_endpoints.side("source", where)
+    side = copy_endpoints.endpoint("source", where)
     async with copy_endpoints.opened(side):
         [documents] = [table for table in tables() if table.name == "documents"]
         pages = [len(page) async for page in side.pages(documents)]
     assert sum(pages) == 1_200
-    assert max(pages) <= copy_endpoints.PAGE_ROWS
+    assert max(pages) <= endpoint_protocol.PAGE_ROWS
     assert pages[-4:] == [2, 2, 2, 2]
     assert len(pages) <= 8
 
@@ -316,10 +318,10 @@ async def test_postgres_reads_a_page_by_the_index_of_the_key(place: Callable[[st
     await open_database(where, clock).close()
     asked: list[tuple[str, tuple[Any, ...]]] = []
 
-    class Asked(copy_endpoints._PostgresSide):
-        async def ask(self, sql: str, *parameters: Any) -> list[copy_endpoints.Row]:
+    class Asked(PostgresEndpoint):
+        async def query(self, sql: str, *parameters: Any) -> list[endpoint_protocol.Row]:
             asked.append((sql, parameters))
-            return await super().ask(sql, *parameters)
+            return await super().query(sql, *parameters)
 
     side = Asked("source", where)
     await alter(where, USERS.replace("VALUES", "SELECT n::text, n::text, 1, 1 FROM generate_series(1, 20000) AS n"))
@@ -328,7 +330,7 @@ async def test_postgres_reads_a_page_by_the_index_of_the_key(place: Callable[[st
         assert sum([len(page) async for page in side.pages(users)]) == 20_000
         sql, parameters = asked[-2]
         assert parameters
-        plan = "\n".join(line for (line,) in await side.ask(f"EXPLAIN {sql}", *parameters))
+        plan = "\n".join(line for (line,) in await side.query(f"EXPLAIN {sql}", *parameters))
     assert "using users_pkey" in plan
     assert "Sort" not in plan
 
@@ -447,7 +449,7 @@ async def test_a_database_that_hides_under_two_names_is_not_copied_onto_itself(
     """Its own locks stand in the way."""
     url = postgres().fresh()
     await open_database(url, clock).close()
-    monkeypatch.setattr(copy_endpoints, "LOCK_MS", 50)
+    monkeypatch.setattr(endpoint_protocol, "LOCK_MS", 50)
     assert "is in use" in await refused(url, f"{url}&port=5432", clock)
     assert "copy_progress" not in await rows_of(url)
 
@@ -513,11 +515,10 @@ async def test_a_password_is_never_said(address: str, place: Callable[[str], str
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_a_failure_is_a_sentence(error: Exception, says: str) -> None:
-    """Which side, what happened, and what to do."""
-    with (
-        pytest.raises(CannotCopy) as caught,
-        copy_endpoints.in_words(copy_endpoints.side("target", "x.db"), "documents"),
-    ):
+    """Which endpoint, what happened, and what to do."""
+    at_postgres = isinstance(error, (asyncpg.PostgresError, TimeoutError))
+    target = PostgresEndpoint("target", "postgresql://h/d") if at_postgres else SqliteEndpoint("target", "x.db")
+    with pytest.raises(CannotCopy) as caught, target.translate_errors("documents"):
         raise error
     sentence = str(caught.value)
     assert sentence.startswith("The target (")
@@ -722,7 +723,7 @@ async def test_a_source_that_is_being_written_to_is_refused(
     source, target = pair
     await open_database(source, clock).close()
     await alter(source, f"{USERS} ('u', 'e@x', 1, 1)")
-    monkeypatch.setattr(copy_endpoints, "LOCK_MS", 50)
+    monkeypatch.setattr(endpoint_protocol, "LOCK_MS", 50)
     writer: Any
     if "://" in source:
         writer = await connect(source)
@@ -780,7 +781,7 @@ async def test_two_copies_into_one_target_do_not_mix(
 
     async def add(self: Any, table: Any, page: Any) -> None:
         await real(self, table, page)
-        await self.ask("UPDATE copy_progress SET copied = 1 WHERE name = 'documents'")
+        await self.query("UPDATE copy_progress SET copied = 1 WHERE name = 'documents'")
 
     monkeypatch.setattr(kind, "add", add)
     assert "is being filled by another copy" in await refused(source, target, clock)

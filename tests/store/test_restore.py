@@ -20,9 +20,11 @@ from strongroom import create_server
 from strongroom.archive import BadArchive, Reader, Writer
 from strongroom.errors import Unavailable
 from strongroom.store import CannotOpen, locks, migrations, open_database
-from strongroom.store.maintenance import copy_endpoints, restore
+from strongroom.store.maintenance import endpoint_protocol, restore
 from strongroom.store.maintenance.backup import Busy, backup, verify
-from strongroom.store.maintenance.copy_endpoints import CannotCopy
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy
+from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
+from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.postgres.pool import connect
 from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
@@ -278,7 +280,7 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 @runs
 async def test_a_backup_is_one_moment(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written while it is made is not in it, in no table."""
-    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 3)
+    monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 3)
     await live_in(where, clock)
     before = await copied_rows_of(where)
     writes = iter(range(10_000))
@@ -306,7 +308,7 @@ async def test_a_restore_that_dies_has_changed_nothing(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it is while it fills and checks; and the next one goes through."""
-    monkeypatch.setattr(copy_endpoints, "PAGE_ROWS", 3)
+    monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 3)
     await live_in(where, clock)
     archive = await archive_of(where)
     await alter(where, "INSERT INTO users (id, email, created_at, updated_at) VALUES ('late', 'l@x', 1, 1)")
@@ -375,7 +377,7 @@ async def test_a_restore_that_reads_back_otherwise_is_undone(
     await live_in(where, clock)
     archive = await archive_of(where)
     before = await rows_of(where)
-    kind: Any = copy_endpoints._PostgresSide if "://" in where else copy_endpoints._SqliteSide
+    kind: Any = PostgresEndpoint if "://" in where else SqliteEndpoint
     real = kind.add
 
     async def lossy(self: Any, table: Any, page: Any) -> None:
@@ -421,9 +423,9 @@ async def test_an_unsound_file_is_not_put_in_place(
 
     async def spoil(target: Any, *more: Any) -> int:
         rows = await real(target, *more)
-        await target.ask("PRAGMA writable_schema = ON")
-        await target.ask("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'documents_by_time'")
-        await target.ask("PRAGMA writable_schema = RESET")
+        await target.query("PRAGMA writable_schema = ON")
+        await target.query("UPDATE sqlite_schema SET rootpage = 2 WHERE name = 'documents_by_time'")
+        await target.query("PRAGMA writable_schema = RESET")
         return rows
 
     monkeypatch.setattr(restore, "_fill", spoil)

@@ -437,7 +437,7 @@ def _in_sentences(watcher: W) -> Iterator[W]:
     """Whatever stops the work becomes one sentence."""
     from strongroom.archive import BadArchive
     from strongroom.store import CannotOpen
-    from strongroom.store.maintenance.copy_endpoints import CannotCopy
+    from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 
     try:
         yield watcher

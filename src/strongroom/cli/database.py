@@ -85,7 +85,7 @@ def migrate(options: argparse.Namespace) -> int:
 def new_epoch(options: argparse.Namespace) -> int:
     """Begin a new epoch."""
     from strongroom.server.admin import operations
-    from strongroom.store.maintenance.copy_endpoints import CannotCopy
+    from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 
     with common.settings_of(options) as settings:
         terminal.confirm(

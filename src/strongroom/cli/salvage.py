@@ -36,7 +36,7 @@ def salvage(options: argparse.Namespace) -> int:
     """Bring out what can be read; the exit code."""
     from strongroom.server.admin import operations
     from strongroom.store.file_owners import run_as_owner
-    from strongroom.store.maintenance.copy_endpoints import CannotCopy
+    from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 
     source, target = Path(options.source), Path(options.target)
     log = None if options.log is None else Path(options.log)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strongroom.store.change_notifications import ChangeHint
-from strongroom.store.database import Database, Tx
+from strongroom.store.database import Database, Tx, is_postgres
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith
 from strongroom.store.queries import (
     access_status,
@@ -73,7 +73,7 @@ __all__ = [
 
 def location_of(where: str) -> str:
     """Where a database lies, in a few words: a path, or host and name; never a password."""
-    if where.startswith(("postgresql://", "postgres://")):
+    if is_postgres(where):
         from strongroom.store.postgres.pool import location
 
         return location(where)
@@ -88,7 +88,7 @@ def open_database(
     A file whose write-ahead log is damaged is refused, unless it is to be recovered: then its `notice` says what is
     missing.
     """
-    if where.startswith(("postgresql://", "postgres://")):
+    if is_postgres(where):
         from strongroom.store.postgres.engine import PostgresDatabase
 
         return PostgresDatabase(where, clock, pool, migrate=migrate)

@@ -18,6 +18,11 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
+def is_postgres(where: str) -> bool:
+    """Whether this is the URL of a PostgreSQL database, and not the path of a SQLite file."""
+    return where.startswith(("postgresql://", "postgres://"))
+
+
 class Tx(Protocol):
     """A transaction. On SQLite an `await` on it never suspends, so nothing else may be awaited inside one."""
 

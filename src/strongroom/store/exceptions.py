@@ -27,3 +27,10 @@ class RollbackWith(Exception):  # noqa: N818 - a way to leave a transaction
     def __init__(self, result: Any) -> None:
         self.result = result
         super().__init__("rolled back on purpose")
+
+
+def reason(error: BaseException) -> str:
+    """Why a database failed, in its own words; they name the user and the database, never the password."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")

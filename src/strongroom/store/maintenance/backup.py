@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Final
 from strongroom.archive import BadArchive, Manifest, Reader, TableInfo, Writer
 from strongroom.store import locks, migrations
 from strongroom.store.maintenance.copy import LINEAGE, schema_of, tables
-from strongroom.store.maintenance.copy_endpoints import CannotCopy, opened, quoted, side, transaction
+from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from strongroom.archive import Row, Sink, Source
     from strongroom.store.maintenance.copy import Watcher
-    from strongroom.store.maintenance.copy_endpoints import CopyEndpoint, Table
+    from strongroom.store.maintenance.endpoint_protocol import CopyEndpoint, Table
     from strongroom.store.migrations import Migration
 
 _TEXT: Final = (str, NoneType)
@@ -37,24 +38,24 @@ async def backup(
 
     If it is to be alone, and another node of a PostgreSQL is making one that is to be alone as well: Busy.
     """
-    old = side("database", where)
-    async with opened(old):
+    database = endpoint("database", where)
+    async with opened(database):
         if (
             exclusive
-            and old.engine == "postgresql"
-            and not (await old.ask(locks.TRY_EXCLUSIVE, locks.BACKING_UP))[0][0]
+            and database.engine == "postgresql"
+            and not (await database.query(locks.TRY_EXCLUSIVE, locks.BACKING_UP))[0][0]
         ):
             raise Busy
-        async with transaction(old, old.begin_snapshot):
-            return await _write(old, sink, program, now, watcher)
+        async with transaction(database, database.begin_snapshot):
+            return await _write(database, sink, program, now, watcher)
 
 
-async def _write(old: CopyEndpoint, sink: Sink, program: str, now: int, watcher: Watcher) -> tuple[Manifest, str]:
-    steps = await schema_of(old)
+async def _write(database: CopyEndpoint, sink: Sink, program: str, now: int, watcher: Watcher) -> tuple[Manifest, str]:
+    steps = await schema_of(database)
     if not steps:
-        raise CannotCopy(f"{old.named} has no schema yet; there is nothing to keep.")
+        raise CannotCopy(f"{database.named} has no schema yet; there is nothing to keep.")
     wanted = tables(steps)
-    left_out = await old.unreadable(wanted)
+    left_out = await database.unreadable(wanted)
     for rows in left_out.values():
         for row in rows:
             watcher.said(f"left out, for it cannot be read: {row.name}")
@@ -63,7 +64,7 @@ async def _write(old: CopyEndpoint, sink: Sink, program: str, now: int, watcher:
             TableInfo(
                 name=table.name,
                 columns=table.columns,
-                rows=(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0]
+                rows=(await database.query(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0]
                 - len(left_out.get(table.name, ())),
             )
             for table in wanted
@@ -71,30 +72,30 @@ async def _write(old: CopyEndpoint, sink: Sink, program: str, now: int, watcher:
     )
     manifest = Manifest(
         program=program,
-        engine=old.engine,
+        engine=database.engine,
         created_at=now,
-        epoch=await _epoch(old, steps),
+        epoch=await _epoch(database, steps),
         schema=steps[-1].number,
         steps={str(step.number): step.checksum for step in steps},
         tables=listed,
     )
     out = Writer(sink, manifest)
     done = 0
-    for place, table in enumerate(wanted):
-        async with aclosing(old.pages(table, left_out.get(table.name, ()))) as pages:
+    for position, table in enumerate(wanted):
+        async with aclosing(database.pages(table, left_out.get(table.name, ()))) as pages:
             async for page in pages:
-                out.rows(place, page)
+                out.rows(position, page)
                 done += len(page)
                 watcher.moved("backing up", done, manifest.rows)
                 await asyncio.sleep(0)  # lets an interrupt in
     return manifest, out.end()
 
 
-async def _epoch(old: CopyEndpoint, steps: list[Migration]) -> str | None:
+async def _epoch(database: CopyEndpoint, steps: list[Migration]) -> str | None:
     """The lineage of the database that is archived, if it has one."""
     if all(table.name != LINEAGE for table in tables(steps)):
         return None
-    found = await old.ask(f"SELECT epoch FROM {LINEAGE}")
+    found = await database.query(f"SELECT epoch FROM {LINEAGE}")
     return found[0][0] if found else None
 
 

@@ -24,17 +24,8 @@ import msgspec
 
 from strongroom.store import migrations, open_database
 from strongroom.store.exceptions import CannotOpen
-from strongroom.store.maintenance.copy_endpoints import (
-    CannotCopy,
-    CopyEndpoint,
-    Row,
-    Table,
-    in_words,
-    opened,
-    quoted,
-    side,
-    transaction,
-)
+from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, CopyEndpoint, Row, Table, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -106,7 +97,7 @@ def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
         if name in {STEPS, *LEFT_OUT}:
             continue
         columns: list[Any] = scratch.execute("SELECT name, type, pk FROM pragma_table_info(?)", (name,)).fetchall()
-        key = sorted((place, column) for column, _, place in columns if place)
+        key = sorted((position, column) for column, _, position in columns if position)
         if not key:
             raise LookupError(f"{name} has no primary key to copy it by: give it one, or leave it out with a reason")
         found[name] = Table(
@@ -121,74 +112,75 @@ def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
     return tuple(found[name] for name in TopologicalSorter(parents).static_order() if name in found)
 
 
-async def copy(source: str, target: str, clock: Callable[[], int], watcher: Watcher) -> None:
+async def copy(source_address: str, target_address: str, clock: Callable[[], int], watcher: Watcher) -> None:
     """Copy a whole service, or go on where a copy was interrupted; returns when both sides are known to agree."""
-    old, new = side("source", source), side("target", target)
-    if old.identity == new.identity or _same_file(old, new):
+    source, target = endpoint("source", source_address), endpoint("target", target_address)
+    if source.identity == target.identity or _same_file(source, target):
         raise CannotCopy("The source and the target are the same database.")
     wanted = tables()
-    async with opened(old):
-        await _refuse_an_older_schema(old)
-        async with transaction(old, old.begin_reading):
-            await old.lock([*(table.name for table in wanted), STEPS])
-            begun = new.exists and await _look(old, new, wanted)
+    async with opened(source):
+        await _refuse_an_older_schema(source)
+        async with transaction(source, source.begin_reading):
+            await source.lock([*(table.name for table in wanted), STEPS])
+            begun = target.exists and await _is_begun(source, target, wanted)
             if not begun:
-                with in_words(new):
-                    await open_database(target, clock).close()
-            async with opened(new, to_fill=True):
+                with target.translate_errors():
+                    await open_database(target_address, clock).close()
+            async with opened(target, to_fill=True):
                 if not begun:
-                    await _begin(old, new, wanted, clock())
-                sums = await _fill_from_the_mark(old, new, wanted, watcher)
-                await new.settle(wanted)
-                await _verify(new, wanted, sums, watcher)
+                    await _begin(source, target, wanted, clock())
+                sums = await _fill_from_the_mark(source, target, wanted, watcher)
+                await target.update_statistics(wanted)
+                await _verify(target, wanted, sums, watcher)
 
 
-def _same_file(old: CopyEndpoint, new: CopyEndpoint) -> bool:
+def _same_file(source: CopyEndpoint, target: CopyEndpoint) -> bool:
     """Whether two paths lead to one file, through a link for instance."""
     with suppress(OSError):
-        return Path(old.identity).samefile(new.identity)
+        return Path(source.identity).samefile(target.identity)
     return False
 
 
-async def schema_of(old: CopyEndpoint) -> list[Migration]:
+async def schema_of(source: CopyEndpoint) -> list[Migration]:
     """The steps that a database has taken. One that this program does not know is refused."""
-    if STEPS not in await old.tables():
-        raise CannotCopy(f"{old.named} is not a database of strongroom.")
+    if STEPS not in await source.tables():
+        raise CannotCopy(f"{source.named} is not a database of strongroom.")
     known = migrations.load()
-    applied: dict[int, str] = dict(await old.ask(f"SELECT number, checksum FROM {STEPS}"))
+    applied: dict[int, str] = dict(await source.query(f"SELECT number, checksum FROM {STEPS}"))
     try:
         migrations.check(known, applied)
     except CannotOpen as error:
-        raise CannotCopy(f"{old.named} cannot be copied: {error}") from None
+        raise CannotCopy(f"{source.named} cannot be copied: {error}") from None
     return [step for step in known if step.number in applied]
 
 
-async def _refuse_an_older_schema(old: CopyEndpoint) -> None:
+async def _refuse_an_older_schema(source: CopyEndpoint) -> None:
     """Refuse a source whose schema is not the one of this program. A source is never migrated."""
-    steps, known = await schema_of(old), migrations.load()
+    steps, known = await schema_of(source), migrations.load()
     if len(steps) < len(known):
         number = steps[-1].number if steps else 0
         raise CannotCopy(
-            f"{old.named} has schema {number}, this program has {known[-1].number}; "
+            f"{source.named} has schema {number}, this program has {known[-1].number}; "
             "start the server on it once, which brings it up to date, and copy then."
         )
 
 
-async def _look(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table]) -> bool:
+async def _is_begun(source: CopyEndpoint, target: CopyEndpoint, wanted: Sequence[Table]) -> bool:
     """Whether the target holds half of a copy from this source. If not, it must be empty; it is not touched here."""
-    async with opened(new):
-        there = await new.tables()
+    async with opened(target):
+        there = await target.tables()
         if MARKS in there:
-            begun_from = (await new.ask(f"SELECT source FROM {MARKS} LIMIT 1"))[0][0]
-            if begun_from != old.identity:
+            begun_from = (await target.query(f"SELECT source FROM {MARKS} LIMIT 1"))[0][0]
+            if begun_from != source.identity:
                 raise CannotCopy(
-                    f"{new.named} holds half of a copy from {begun_from}; name that source, or an empty target."
+                    f"{target.named} holds half of a copy from {begun_from}; name that source, or an empty target."
                 )
-            applied = set(await new.ask(f"SELECT number, checksum FROM {STEPS}"))
+            applied = set(await target.query(f"SELECT number, checksum FROM {STEPS}"))
             known = {(step.number, step.checksum) for step in migrations.load()}
             if applied != known | {(migrations.HALF_COPIED, "")}:
                 raise CannotCopy(
-                    f"{new.named} holds half of a copy that another release of strongroom began; name an empty target."
+                    f"{target.named} holds half of a copy that another release of strongroom began; "
+                    "name an empty target."
                 )
             return True
         foreign = STEPS not in there
@@ -196,49 +188,51 @@ async def _look(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table]) -
             if (
                 table.name not in _OWN
                 and table.name in there
-                and (foreign or await new.ask(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1"))
+                and (foreign or await target.query(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1"))
             ):
-                raise CannotCopy(f"{new.named} is not empty; name one that is, for nothing is ever written over.")
+                raise CannotCopy(f"{target.named} is not empty; name one that is, for nothing is ever written over.")
         return False
 
 
-async def _begin(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], now: int) -> None:
+async def _begin(source: CopyEndpoint, target: CopyEndpoint, wanted: Sequence[Table], now: int) -> None:
     """Make the marks, and with them the sign that keeps servers from opening half of a copy."""
-    async with transaction(new):
-        await new.ask(
+    async with transaction(target):
+        await target.query(
             f"CREATE TABLE {MARKS}"
             " (name TEXT PRIMARY KEY, source TEXT NOT NULL, copied BIGINT NOT NULL, hashes TEXT NOT NULL)"
         )
         for name in _OWN:
-            await new.ask(f"DELETE FROM {name}")
+            await target.query(f"DELETE FROM {name}")
         for table in wanted:
-            await new.ask(f"INSERT INTO {MARKS} VALUES ($1, $2, 0, '0')", table.name, old.identity)
-        await new.ask(f"INSERT INTO {STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
+            await target.query(f"INSERT INTO {MARKS} VALUES ($1, $2, 0, '0')", table.name, source.identity)
+        await target.query(f"INSERT INTO {STEPS} VALUES ($1, 'half a copy', '', $2)", migrations.HALF_COPIED, now)
 
 
 async def _fill_from_the_mark(
-    old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher
+    source: CopyEndpoint, target: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher
 ) -> dict[str, Tally]:
     """Copy what is not there yet. What the source holds altogether, by table."""
     try:
-        return await _fill(old, new, wanted, watcher)
+        return await _fill(source, target, wanted, watcher)
     except _Changed:
         watcher.said("The source has changed since the copy was begun; starting over.")
-        async with transaction(new):
-            await new.empty(wanted)
-            await new.ask(f"UPDATE {MARKS} SET copied = 0, hashes = '0'")
-        return await _fill(old, new, wanted, watcher)
+        async with transaction(target):
+            await target.empty(wanted)
+            await target.query(f"UPDATE {MARKS} SET copied = 0, hashes = '0'")
+        return await _fill(source, target, wanted, watcher)
 
 
-async def _fill(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher) -> dict[str, Tally]:
-    found = await new.ask(f"SELECT name, copied, hashes FROM {MARKS}")
+async def _fill(
+    source: CopyEndpoint, target: CopyEndpoint, wanted: Sequence[Table], watcher: Watcher
+) -> dict[str, Tally]:
+    found = await target.query(f"SELECT name, copied, hashes FROM {MARKS}")
     marks = {name: Tally(copied, int(hashes, 16)) for name, copied, hashes in found}
-    total = sum([(await old.ask(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0] for table in wanted])
+    total = sum([(await source.query(f"SELECT count(*) FROM {quoted(table.name)}"))[0][0] for table in wanted])
     done = 0
     sums: dict[str, Tally] = {}
     for table in wanted:
         mark, seen = marks[table.name], Tally()
-        async with aclosing(old.pages(table)) as pages:
+        async with aclosing(source.pages(table)) as pages:
             async for page in pages:
                 known = page[: max(0, mark.rows - seen.rows)]
                 fresh = page[len(known) :]
@@ -247,7 +241,7 @@ async def _fill(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], w
                     raise _Changed
                 if fresh:
                     before, seen = seen, seen.plus(fresh)
-                    await _put(new, table, fresh, before, seen)
+                    await _put(target, table, fresh, before, seen)
                 done += len(page)
                 watcher.moved("copying", done, total)
                 await asyncio.sleep(0)  # lets an interrupt in: SQLite alone never waits for anything
@@ -257,10 +251,10 @@ async def _fill(old: CopyEndpoint, new: CopyEndpoint, wanted: Sequence[Table], w
     return sums
 
 
-async def _put(new: CopyEndpoint, table: Table, page: Sequence[Row], before: Tally, after: Tally) -> None:
+async def _put(target: CopyEndpoint, table: Table, page: Sequence[Row], before: Tally, after: Tally) -> None:
     """Write a page, and move the mark from where it must be to where it is then, in one transaction."""
-    async with transaction(new):
-        moved = await new.ask(
+    async with transaction(target):
+        moved = await target.query(
             f"UPDATE {MARKS} SET copied = $1, hashes = $2 WHERE name = $3 AND copied = $4 RETURNING copied",
             after.rows,
             f"{after.sum:x}",
@@ -268,20 +262,20 @@ async def _put(new: CopyEndpoint, table: Table, page: Sequence[Row], before: Tal
             before.rows,
         )
         if not moved:
-            raise CannotCopy(f"{new.named} is being filled by another copy; let that one finish.")
-        await new.add(table, page)
+            raise CannotCopy(f"{target.named} is being filled by another copy; let that one finish.")
+        await target.add(table, page)
 
 
-async def _verify(new: CopyEndpoint, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
+async def _verify(target: CopyEndpoint, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
     """Read the target back. Only if it holds exactly what the source holds does it become a database to be served."""
     total = sum(tally.rows for tally in sums.values())
     done = 0
     back: dict[str, Tally] = {}
-    async with transaction(new):
-        await new.lock(table.name for table in wanted)
+    async with transaction(target):
+        await target.lock(table.name for table in wanted)
         for table in wanted:
             seen = Tally()
-            async with aclosing(new.pages(table)) as pages:
+            async with aclosing(target.pages(table)) as pages:
                 async for page in pages:
                     seen = seen.plus(page)
                     done += len(page)
@@ -295,9 +289,9 @@ async def _verify(new: CopyEndpoint, wanted: Sequence[Table], sums: dict[str, Ta
         ]
         if wrong:
             raise CannotCopy(
-                f"{new.named} does not hold what the source holds of {', '.join(wrong)}; "
+                f"{target.named} does not hold what the source holds of {', '.join(wrong)}; "
                 "something else has written to it, so copy into one that is empty."
             )
         watcher.verified({name: (sums[name].rows, back[name].rows) for name in sums})
-        await new.ask(f"DROP TABLE {MARKS}")
-        await new.ask(f"DELETE FROM {STEPS} WHERE number = $1", migrations.HALF_COPIED)
+        await target.query(f"DROP TABLE {MARKS}")
+        await target.query(f"DELETE FROM {STEPS} WHERE number = $1", migrations.HALF_COPIED)

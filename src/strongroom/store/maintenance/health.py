@@ -13,14 +13,15 @@ from strongroom.store import locks, migrations
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.findings import Verdict, fault, ok, plural, warning
 from strongroom.store.maintenance.copy import STEPS, tables
-from strongroom.store.maintenance.copy_endpoints import CannotCopy, in_words, opened, side, transaction
+from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 from strongroom.store.sqlite import damage, database_file, log_recovery
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from strongroom.store.findings import Finding
-    from strongroom.store.maintenance.copy_endpoints import CopyEndpoint
+    from strongroom.store.maintenance.endpoint_protocol import CopyEndpoint
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
 _SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
@@ -32,17 +33,19 @@ _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of t
 async def look(where: str, now: int) -> list[Finding]:
     """What there is to say of the database at this path or URL."""
     try:
-        place = side("database", where)
-        if place.engine == "sqlite" and not place.exists:
-            if interrupted := _interrupted(place):
+        database = endpoint("database", where)
+        if database.engine == "sqlite" and not database.exists:
+            if interrupted := _interrupted(database):
                 return [interrupted]
-            return [warning("database", f"{place.named} does not exist yet.", "start the server once, which makes it")]
-        if place.engine != "sqlite":
-            return [*await _findings(place, now), await _postgres_server(place)]
-        path = Path(place.identity)
+            return [
+                warning("database", f"{database.named} does not exist yet.", "start the server once, which makes it")
+            ]
+        if database.engine != "sqlite":
+            return [*await _findings(database, now), await _postgres_server(database)]
+        path = Path(database.identity)
         for _ in range(_LOOKS):
             before = _stamp(path)
-            findings = [*_version(), _server(path), *_log(path), *await _findings(place, now)]
+            findings = [*_version(), _server(path), *_log(path), *await _findings(database, now)]
             if _stamp(path) == before or locks.is_served(path):
                 break  # else somebody came and changed the file while it was read as one that nobody has
     except (CannotCopy, CannotOpen) as error:
@@ -50,9 +53,9 @@ async def look(where: str, now: int) -> list[Finding]:
     return findings
 
 
-async def _findings(place: CopyEndpoint, now: int) -> list[Finding]:
-    async with opened(place, even_damaged=True):
-        return [finding async for finding in _asked(place, now)]
+async def _findings(database: CopyEndpoint, now: int) -> list[Finding]:
+    async with opened(database, even_damaged=True):
+        return [finding async for finding in _asked(database, now)]
 
 
 def _server(path: Path) -> Finding:
@@ -60,10 +63,10 @@ def _server(path: Path) -> Finding:
     return _server_finding(is_served=locks.is_served(path))
 
 
-async def _postgres_server(place: CopyEndpoint) -> Finding:
+async def _postgres_server(database: CopyEndpoint) -> Finding:
     """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
-    async with opened(place):
-        held = await place.ask(
+    async with opened(database):
+        held = await database.query(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
             " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
             " AND (classid::bigint << 32 | objid::bigint) = $1",
@@ -126,12 +129,12 @@ def _version() -> list[Finding]:
     return [ok("sqlite", f"SQLite {version} has no known fault that loses data.")]
 
 
-async def _asked(place: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
+async def _asked(database: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
     """One check after the other; one that cannot be made is a fault, and the next is made all the same.
 
-    Damage that the first of them has placed is not told again by those that stumble over it.
+    Damage that the first of them has located is not told again by those that stumble over it.
     """
-    sqlite = place.engine == "sqlite"
+    sqlite = database.engine == "sqlite"
     checks = {
         "integrity": _sqlite_pages if sqlite else _postgres_pages,
         "references": _sqlite_references if sqlite else _postgres_references,
@@ -143,8 +146,8 @@ async def _asked(place: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
         if check is None:
             continue
         try:
-            async with transaction(place, place.begin_snapshot):
-                finding = await check(place)
+            async with transaction(database, database.begin_snapshot):
+                finding = await check(database)
         except CannotCopy as error:
             if damaged:
                 continue
@@ -154,37 +157,37 @@ async def _asked(place: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
         if name == "schema" and finding.verdict is Verdict.OK and sqlite:
             checks["rows"] = _rows
     with suppress(CannotCopy):
-        async with transaction(place, place.begin_snapshot):
-            yield await _clock(place, now)
+        async with transaction(database, database.begin_snapshot):
+            yield await _clock(database, now)
 
 
-async def _sqlite_pages(place: CopyEndpoint) -> Finding:
+async def _sqlite_pages(database: CopyEndpoint) -> Finding:
     """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
-    with in_words(place):
-        damaged = damage.damaged_parts(Path(place.identity))
+    with database.translate_errors():
+        damaged = damage.damaged_parts(Path(database.identity))
     if damaged:
         return fault("integrity", f"The database is damaged: {'; '.join(damaged)}.", _SALVAGE)
-    return _interrupted(place) or ok("integrity", "Every page and every index of the database is sound.")
+    return _interrupted(database) or ok("integrity", "Every page and every index of the database is sound.")
 
 
-def _interrupted(place: CopyEndpoint) -> Finding | None:
+def _interrupted(database: CopyEndpoint) -> Finding | None:
     """Whether a restore has begun here and not finished."""
-    if locks.word_of(Path(place.identity)):
+    if locks.word_of(Path(database.identity)):
         return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
     return None
 
 
-async def _sqlite_references(place: CopyEndpoint) -> Finding:
-    broken = await place.ask("PRAGMA foreign_key_check")
+async def _sqlite_references(database: CopyEndpoint) -> Finding:
+    broken = await database.query("PRAGMA foreign_key_check")
     if broken:
         tables = ", ".join(sorted({str(row[0]) for row in broken}))
         return fault("references", f"{plural(len(broken), 'row')} of {tables} refer to rows that are gone.", _RESTORE)
     return ok("references", "Every row that refers to another finds it.")
 
 
-async def _rows(place: CopyEndpoint) -> Finding:
+async def _rows(database: CopyEndpoint) -> Finding:
     """Whether each row is what its table may hold: text that is UTF-8, numbers where numbers belong."""
-    bad = [row.name for rows in (await place.unreadable(tables())).values() for row in rows]
+    bad = [row.name for rows in (await database.unreadable(tables())).values() for row in rows]
     if not bad:
         return ok("rows", "Every row can be read.")
     shown = "; ".join(bad[:_SHOWN]) + (f"; and {len(bad) - _SHOWN:,} more" if len(bad) > _SHOWN else "")
@@ -195,9 +198,9 @@ async def _rows(place: CopyEndpoint) -> Finding:
     )
 
 
-async def _postgres_pages(place: CopyEndpoint) -> Finding:
+async def _postgres_pages(database: CopyEndpoint) -> Finding:
     failures, on = (
-        await place.ask(
+        await database.query(
             "SELECT coalesce(checksum_failures, 0), current_setting('data_checksums')"
             " FROM pg_stat_database WHERE datname = current_database()"
         )
@@ -213,8 +216,8 @@ async def _postgres_pages(place: CopyEndpoint) -> Finding:
     return ok("integrity", "PostgreSQL keeps checksums of its pages, and none has been wrong.")
 
 
-async def _postgres_references(place: CopyEndpoint) -> Finding:
-    loose = await place.ask(
+async def _postgres_references(database: CopyEndpoint) -> Finding:
+    loose = await database.query(
         "SELECT conname FROM pg_constraint WHERE contype = 'f' AND NOT convalidated"
         " AND connamespace = current_schema::regnamespace"
     )
@@ -224,11 +227,11 @@ async def _postgres_references(place: CopyEndpoint) -> Finding:
     return ok("references", "PostgreSQL vouches for every reference.")
 
 
-async def _schema(place: CopyEndpoint) -> Finding:
-    if STEPS not in await place.tables():
-        return fault("schema", f"{place.named} is not a database of strongroom.", "see DB_PATH and DATABASE_URL")
+async def _schema(database: CopyEndpoint) -> Finding:
+    if STEPS not in await database.tables():
+        return fault("schema", f"{database.named} is not a database of strongroom.", "see DB_PATH and DATABASE_URL")
     known = migrations.load()
-    applied: dict[int, str] = dict(await place.ask(f"SELECT number, checksum FROM {STEPS}"))
+    applied: dict[int, str] = dict(await database.query(f"SELECT number, checksum FROM {STEPS}"))
     try:
         migrations.check(known, applied)
     except CannotOpen as error:
@@ -243,9 +246,9 @@ async def _schema(place: CopyEndpoint) -> Finding:
     return ok("schema", f"The schema is number {known[-1].number}, the one of this program.")
 
 
-async def _clock(place: CopyEndpoint, now: int) -> Finding:
+async def _clock(database: CopyEndpoint, now: int) -> Finding:
     """Times are never earlier than what an account has seen, so a clock that was once ahead stays in the data."""
-    newest = (await place.ask("SELECT coalesce(max(clock), 0) FROM ledgers"))[0][0]
+    newest = (await database.query("SELECT coalesce(max(clock), 0) FROM ledgers"))[0][0]
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now / 1000))
     if newest > now + _AHEAD:
         return fault(

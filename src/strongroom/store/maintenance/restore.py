@@ -20,7 +20,8 @@ from strongroom.store import file_owners, locks
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.backup import pages_of, steps_of
 from strongroom.store.maintenance.copy import LINEAGE, MARKS, STEPS, Tally, tables
-from strongroom.store.maintenance.copy_endpoints import CannotCopy, CopyEndpoint, opened, quoted, side, transaction
+from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, CopyEndpoint, quoted
 from strongroom.store.sqlite import database_file, log_recovery
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from strongroom.archive import Reader
     from strongroom.store.maintenance.copy import Watcher
-    from strongroom.store.maintenance.copy_endpoints import Table
+    from strongroom.store.maintenance.endpoint_protocol import Table
 
 _USERS: Final = "users"
 _KEPT: Final = "before"
@@ -46,7 +47,7 @@ class Restored(NamedTuple):
 
 async def look(where: str, *, new: bool) -> Path:
     """Refuse what `restore` would refuse, before anything is read; a folder near the database, for a large file."""
-    target = side("target", where)
+    target = endpoint("target", where)
     if target.engine == "sqlite":
         path = Path(target.identity)
         if not locks.word_of(path):  # else the same command goes on, whatever is there by now
@@ -69,7 +70,7 @@ async def _holds_accounts(target: CopyEndpoint) -> bool:
 
 
 async def _has_users(target: CopyEndpoint) -> bool:
-    return _USERS in await target.tables() and bool(await target.ask(f"SELECT 1 FROM {_USERS} LIMIT 1"))
+    return _USERS in await target.tables() and bool(await target.query(f"SELECT 1 FROM {_USERS} LIMIT 1"))
 
 
 async def _has_our_tables(target: CopyEndpoint) -> bool:
@@ -96,7 +97,7 @@ async def restore(
 ) -> Restored:
     """Put what an archive holds in the place of what is there. The archive must have been verified before."""
     await look(where, new=new)
-    target = side("target", where)
+    target = endpoint("target", where)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now / 1000))
     if target.engine == "sqlite":
         return await _into_a_file(Path(target.identity), archive, epoch, now, stamp, watcher)
@@ -171,17 +172,17 @@ def _replaced(fresh: Path) -> CannotCopy:
 
 
 async def _rows_in(fresh: Path, archive: Reader, epoch: str, now: int, watcher: Watcher) -> int:
-    target = side("target", str(fresh))
+    target = endpoint("target", str(fresh))
     if target.identity != str(fresh):  # a link, by now
         raise _replaced(fresh)
     async with opened(target, to_fill=True):
         await target.build(steps_of(archive.manifest), now)
-        await target.ask("PRAGMA journal_mode = OFF")  # half of this file is worth nothing, so nothing guards it
-        await target.ask("PRAGMA synchronous = OFF")
+        await target.query("PRAGMA journal_mode = OFF")  # half of this file is worth nothing, so nothing guards it
+        await target.query("PRAGMA synchronous = OFF")
         async with transaction(target):
             rows = await _fill(target, archive, epoch, now, watcher)
-        await target.ask("PRAGMA journal_mode = WAL")
-        if await target.ask("PRAGMA quick_check(1)") != [("ok",)]:
+        await target.query("PRAGMA journal_mode = WAL")
+        if await target.query("PRAGMA quick_check(1)") != [("ok",)]:
             raise CannotCopy("What was restored is not sound; the disk may be failing. Nothing was replaced.")
     return rows
 
@@ -194,9 +195,9 @@ def _switch(path: Path, fresh: Path, lock: locks.FileLock, stamp: str) -> str | 
     log_recovery.finish(path)
     for suffix in _FILES:
         old = path.with_name(path.name + suffix)
-        place = kept.with_name(kept.name + suffix)
-        if old.exists() and not place.exists():
-            old.rename(place)
+        renamed = kept.with_name(kept.name + suffix)
+        if old.exists() and not renamed.exists():
+            old.rename(renamed)
     fresh.rename(path)
     database_file.sync_folder(path.parent)
     lock.word = ""
@@ -222,19 +223,19 @@ async def _into_postgres(
     target: CopyEndpoint, archive: Reader, epoch: str, now: int, stamp: str, watcher: Watcher
 ) -> Restored:
     async with opened(target, to_fill=True):
-        if not (await target.ask(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
+        if not (await target.query(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
         async with transaction(target):
             kept = await _set_aside(target, stamp)
             await target.build(steps_of(archive.manifest), now)
             rows = await _fill(target, archive, epoch, now, watcher)
-            await target.settle(tables(steps_of(archive.manifest)))
+            await target.update_statistics(tables(steps_of(archive.manifest)))
     return Restored(rows, target.identity, None if kept is None else f"the schema {kept}")
 
 
 async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
     """Begin another lineage on what is there; where that is, and the epoch before. No server may run meanwhile."""
-    target = side("database", where)
+    target = endpoint("database", where)
     if target.engine == "sqlite":
         try:
             locks.refuse_interrupted(Path(target.identity))
@@ -249,19 +250,19 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
         except CannotOpen as error:
             raise CannotCopy(str(error)) from None
     async with opened(target, to_fill=True):
-        if target.engine != "sqlite" and not (await target.ask(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
+        if target.engine != "sqlite" and not (await target.query(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
         if LINEAGE not in await target.tables():
             raise CannotCopy(f"{target.named} has no epoch; bring its schema up to date first: strongroom db migrate")
         async with transaction(target):
-            before = await target.ask(f"SELECT epoch FROM {LINEAGE}")
+            before = await target.query(f"SELECT epoch FROM {LINEAGE}")
             await _begin_lineage(target, epoch, now)
     return target.identity, before[0][0] if before else "none"
 
 
 async def _begin_lineage(target: CopyEndpoint, epoch: str, now: int) -> None:
-    await target.ask(f"DELETE FROM {LINEAGE}")
-    await target.ask(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, $1, $2)", epoch, now)
+    await target.query(f"DELETE FROM {LINEAGE}")
+    await target.query(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, $1, $2)", epoch, now)
 
 
 async def _our_tables(target: CopyEndpoint) -> set[str]:
@@ -273,12 +274,12 @@ async def _set_aside(target: CopyEndpoint, stamp: str) -> str | None:
     ours = await _our_tables(target)
     if not ours:
         return None
-    schemas = {name for (name,) in await target.ask("SELECT nspname FROM pg_namespace")}
+    schemas = {name for (name,) in await target.query("SELECT nspname FROM pg_namespace")}
     begin = f"strongroom_{_KEPT}_"
     schema = begin + _unused(stamp.lower(), lambda name: begin + name in schemas)
-    await target.ask(f"CREATE SCHEMA {quoted(schema)}")
+    await target.query(f"CREATE SCHEMA {quoted(schema)}")
     for name in sorted(ours):
-        await target.ask(f"ALTER TABLE {quoted(name)} SET SCHEMA {quoted(schema)}")
+        await target.query(f"ALTER TABLE {quoted(name)} SET SCHEMA {quoted(schema)}")
     return schema
 
 

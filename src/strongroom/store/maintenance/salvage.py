@@ -21,13 +21,13 @@ from msgspec import Struct
 from strongroom.store import file_owners, locks, migrations
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.copy import LEFT_OUT, LINEAGE, tables
-from strongroom.store.maintenance.copy_endpoints import CannotCopy, quoted
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, quoted
 from strongroom.store.sqlite import btree, database_file, write_ahead_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from strongroom.store.maintenance.copy_endpoints import Table
+    from strongroom.store.maintenance.endpoint_protocol import Table
     from strongroom.store.sqlite.btree import Cell, Pages, Record
 
 _OWN: Final = (LINEAGE, *LEFT_OUT)  # what a new file begins anew

@@ -21,7 +21,7 @@ from asyncpg import Connection
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import locks, migrations
 from strongroom.store.commit_metrics import CommitMetrics
-from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith
+from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
 from strongroom.store.postgres.notify import NotifyNudges
 from strongroom.store.postgres.pool import Pool, connect, location
 from strongroom.store.postgres.read_batches import Looks, ReadBatcher
@@ -104,13 +104,13 @@ class PostgresDatabase:
             raise CannotOpen("DATABASE_URL is an address that PostgreSQL does not take.") from None
         except (*_LOST, asyncpg.PostgresError) as error:
             kind = CannotReach if isinstance(error, _LOST) and not isinstance(error, ssl.SSLError) else CannotOpen
-            raise kind(f"Cannot reach {self.describe}: {_reason(error)}.") from None
+            raise kind(f"Cannot reach {self.describe}: {reason(error)}.") from None
         try:
             if not await connection.fetchval(locks.TRY_SHARED, locks.SERVING):
                 raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
             yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
-            raise CannotOpen(f"Cannot {purpose} {self.describe}: {_reason(error)}.") from None
+            raise CannotOpen(f"Cannot {purpose} {self.describe}: {reason(error)}.") from None
         finally:
             await connection.close()
 
@@ -212,7 +212,7 @@ class PostgresDatabase:
             try:
                 return await pool.take(deadline)
             except (*_LOST, asyncpg.PostgresError) as error:
-                self.commit_metrics.lost(_reason(error))
+                self.commit_metrics.lost(reason(error))
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
                 await asyncio.sleep(0.1)
@@ -351,10 +351,3 @@ def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
     if raised:
         raise raised[0]
     return result[0]
-
-
-def _reason(error: BaseException) -> str:
-    """Why, in the database's words; they name the user and the database, never the password."""
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
