@@ -15,8 +15,8 @@ import apsw
 import pytest
 
 from strongroom.cli import main
-from strongroom.store import migrations
 from strongroom.store.maintenance.salvage import salvage
+from strongroom.store.sqlite.migrate import migrate
 from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
 from tests.support.sampling import rounds
 
@@ -199,7 +199,7 @@ def test_what_is_no_database_is_refused_and_leaves_nothing(service: Service) -> 
     other.execute("CREATE TABLE songs (title TEXT, length REAL); INSERT INTO songs VALUES ('a', 2.5), ('b', 3.5)")
     other.close()
     bare = apsw.Connection(str(home / "bare"))
-    migrations.migrate_sqlite(bare, NOW)
+    migrate(bare, NOW)
     bare.close()
     before = sorted(home.iterdir())
     for name in ("noise", "nothing", "text", "other", "bare"):

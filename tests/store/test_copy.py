@@ -19,6 +19,7 @@ from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
 from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.migrations import Migration
 from strongroom.store.postgres.pool import connect
+from strongroom.store.sqlite.migrate import migrate
 from tests.conftest import Clock, runs
 from tests.support.populated_database import (
     LARGE,
@@ -222,7 +223,7 @@ async def test_an_empty_service_can_be_copied_and_copied_onto(pair: tuple[str, s
 def test_every_table_is_copied_or_left_out_with_a_reason() -> None:
     """And every column has a type whose values are the same on both engines."""
     scratch = apsw.Connection(":memory:")
-    migrations.migrate_sqlite(scratch, 0)
+    migrate(scratch, 0)
     every = {str(name) for (name,) in scratch.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     wanted = tables()
     assert {table.name for table in wanted} == every - LEFT_OUT.keys() - {"schema_migrations"}

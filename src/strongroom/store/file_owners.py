@@ -14,15 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import apsw
-
 from strongroom.store.exceptions import CannotOpen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# SQLite would follow a link that took the place of a file since it was looked at; folders above may be links.
-READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 _MOST_LINKS: Final = 40  # on one path, as in Linux
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 

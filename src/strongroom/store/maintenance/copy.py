@@ -26,6 +26,7 @@ from strongroom.store import migrations, open_database
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, CopyEndpoint, Row, Table, quoted
+from strongroom.store.sqlite.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -89,7 +90,7 @@ def tables(steps: list[Migration] | None = None) -> list[Table]:
 def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
     """The tables of these migrations, which are run in memory to see."""
     scratch = apsw.Connection(":memory:")
-    migrations.migrate_sqlite(scratch, 0, list(steps))
+    migrate(scratch, 0, list(steps))
     found: dict[str, Table] = {}
     parents: dict[str, set[str]] = {}
     names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*' ORDER BY name"

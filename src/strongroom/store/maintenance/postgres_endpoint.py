@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
 
-from strongroom.store import migrations
 from strongroom.store.exceptions import CannotOpen, reason
 from strongroom.store.maintenance import endpoint_protocol
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, quoted
-from strongroom.store.postgres import pool
+from strongroom.store.postgres import migrate, pool
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -105,7 +104,7 @@ class PostgresEndpoint:
     async def build(self, steps: list[Migration], now: int) -> None:
         """Create the tables of these migrations."""
         with self.translate_errors():
-            await migrations.build_postgres(self._connection, steps, now)
+            await migrate.build(self._connection, steps, now)
 
     async def lock(self, names: Iterable[str]) -> None:
         """Lock these tables against other writers."""

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import apsw
 from msgspec import Struct
 
-from strongroom.store import file_owners, locks, migrations
+from strongroom.store import file_owners, locks
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.copy import LEFT_OUT, LINEAGE, tables
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, quoted
 from strongroom.store.sqlite import btree, database_file, write_ahead_log
+from strongroom.store.sqlite.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +124,7 @@ def _remove(half: Path) -> None:
 def _fill(half: Path, source: Path, log: Path | None, epoch: str, now: int) -> dict[str, Outcome]:
     connection = database_file.connect(half)
     try:
-        migrations.migrate_sqlite(connection, now)
+        migrate(connection, now)
         for pragma in ("journal_mode = OFF", "synchronous = OFF", "foreign_keys = OFF"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         with ExitStack() as files:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from strongroom.store import file_owners, locks, migrations
+from strongroom.store import file_owners, locks
 from strongroom.store.exceptions import CannotOpen, reason
 from strongroom.store.maintenance import endpoint_protocol
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, Unreadable, quoted
 from strongroom.store.sqlite import database_file, log_recovery
+from strongroom.store.sqlite.migrate import migrate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -73,7 +74,7 @@ class SqliteEndpoint:
             if not even_damaged and not locks.is_served(self._path):
                 log_recovery.refuse(self._path)  # neither copy nor keep what is left of a log as if it were all of it
             if self.role == "source":
-                self._connection = apsw.Connection(str(self._path), flags=file_owners.READ_WRITE)
+                self._connection = apsw.Connection(str(self._path), flags=database_file.READ_WRITE)
             else:
                 self._connection = database_file.connect_read_only(self._path)
             self._connection.set_busy_timeout(endpoint_protocol.LOCK_MS)
@@ -122,7 +123,7 @@ class SqliteEndpoint:
     async def build(self, steps: list[Migration], now: int) -> None:
         """Create the tables of these migrations."""
         with self.translate_errors():
-            migrations.migrate_sqlite(self._connection, now, steps)
+            migrate(self._connection, now, steps)
 
     async def lock(self, names: Iterable[str]) -> None:
         """Nothing to lock: the transaction holds the one lock already. A source is made read-only."""

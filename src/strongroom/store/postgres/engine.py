@@ -19,9 +19,10 @@ import asyncpg
 from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
-from strongroom.store import locks, migrations
+from strongroom.store import locks
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
+from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import NotifyNudges
 from strongroom.store.postgres.pool import Pool, connect, location
 from strongroom.store.postgres.read_batches import Looks, ReadBatcher
@@ -90,10 +91,10 @@ class PostgresDatabase:
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
-    async def _prepare(self, migrate: bool) -> None:  # noqa: FBT001 - passed on
+    async def _prepare(self, apply: bool) -> None:  # noqa: FBT001 - passed on
         """Bring the schema up to date before anyone is served, or see that it is."""
         async with self._opening("bring up to date") as connection:
-            await migrations.migrate_postgres(connection, self._clock(), may=migrate)
+            await migrate_database(connection, self._clock(), apply=apply)
 
     @asynccontextmanager
     async def _opening(self, purpose: str) -> AsyncIterator[Connection]:

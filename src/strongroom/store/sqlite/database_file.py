@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+# SQLite would follow a link that took the place of a file since it was checked; folders above may be links.
+READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
 CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
 
@@ -82,9 +84,7 @@ def bytes_of(path: str) -> int:
 
 def connect(path: Path) -> apsw.Connection:
     """A connection with every setting that durability and safety rest on."""
-    connection = apsw.Connection(
-        str(path.parent.resolve() / path.name), flags=file_owners.READ_WRITE, statementcachesize=256
-    )
+    connection = apsw.Connection(str(path.parent.resolve() / path.name), flags=READ_WRITE, statementcachesize=256)
     connection.set_busy_timeout(BUSY_MS)
     # Without this promise, SQLite prepares a statement anew whenever a value that it is given changes.
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)

@@ -40,6 +40,7 @@ from strongroom.store.sqlite.database_file import (
     stop_process,
     write_anew,
 )
+from strongroom.store.sqlite.migrate import migrate as migrate_file
 from strongroom.store.sqlite.transaction import Look, Tx, at_once
 from strongroom.store.sqlite.write_queue import QueuedWrite, passing
 
@@ -99,7 +100,7 @@ class SqliteDatabase:
         with self._opening():
             self._lock = make_file(self._path, partial(self._check_log, recover=recover))
             self._writer = self._connect()
-            migrations.migrate_sqlite(self._writer, clock(), may=migrate)
+            migrate_file(self._writer, clock(), apply=migrate)
             self._writer.set_wal_hook(self._note_log)
             self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
             self._look = Look(self._reader, clock, self)
