@@ -110,7 +110,7 @@ def dies_at(monkeypatch: pytest.MonkeyPatch, number: int) -> list[str]:
         monkeypatch.setattr(kind, name, method)
 
     for kind in map(kind_of, ("x.db", "postgresql://")):
-        mortal(kind, "ask")
+        mortal(kind, "query")
         mortal(kind, "add")
     return heard
 
@@ -761,10 +761,10 @@ async def test_a_target_that_somebody_else_has_changed_is_not_called_a_copy(
     await live_in(source, clock)
     kind = kind_of(target)
 
-    async def settle(_self: Any, _tables: Any) -> None:
+    async def update_statistics(_self: Any, _tables: Any) -> None:
         await alter(target, meddling)
 
-    monkeypatch.setattr(kind, "settle", settle)
+    monkeypatch.setattr(kind, "update_statistics", update_statistics)
     assert says in await refused(source, target, clock)
     with pytest.raises(CannotOpen, match="half of a copy"):
         open_database(target, clock)

@@ -107,7 +107,7 @@ FAULTS: dict[str, Plant] = {
     "a put does not look at the version": replaced(Expected, "allows", lambda _expected, _version: True),
     "a vault counts no deletion": respelled(store.vaults, "_ADD_USAGE", "documents + :documents", "documents"),
     "history keeps what is there now": respelled(
-        store.versions, "_KEEP_DOCUMENT", ":timestamp FROM", "updated_at FROM"
+        store.versions, "_RETAIN_DOCUMENT", ":timestamp FROM", "updated_at FROM"
     ),
     "a purge moves the timestamp": respelled(
         store.documents, "_PURGE", "SET data = ''", "SET updated_at = -updated_at, data = ''"

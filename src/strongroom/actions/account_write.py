@@ -75,7 +75,7 @@ class AccountWrite:
         if limit is None or self._retained + more <= 0:
             return 0
         if self._retained_before is None:
-            self._retained_before = await store.kept.of_account(self.tx, self.actor.user_id)
+            self._retained_before = await store.retained.of_account(self.tx, self.actor.user_id)
         return max(0, self._retained_before + self._retained + more - limit)
 
     async def finish(self, result: R, vault_uid: str | None = None) -> R:

@@ -79,7 +79,7 @@ async def page(tx: Tx, user_id: str, vault_uid: str, created_at: int, since: int
         return None
     if vault.updated_at <= since:
         return ChangePage([], vault.updated_at)
-    changes = await store.following.of_vault(tx, user_id, vault_uid, since, rules.MAX_INTEGER, limit)
+    changes = await store.change_feed.of_vault(tx, user_id, vault_uid, since, rules.MAX_INTEGER, limit)
     if len(changes) == limit:
         return ChangePage(changes, changes[-1].updated_at, more=True)
     return ChangePage(changes, max(vault.updated_at, changes[-1].updated_at) if changes else vault.updated_at)

@@ -44,7 +44,7 @@ def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Documen
 
 async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:
     """What is stored under the uid, if that is the same document still unchanged; otherwise the uid is taken."""
-    stored = await store.documents.holder(write.tx, write.actor.user_id, new.uid)
+    stored = await store.documents.by_uid(write.tx, write.actor.user_id, new.uid)
     if stored is not None and stored.version == 1 and _content(stored) == _content(new):
         return stored
     await _require(write, new.vault_uid)
@@ -84,7 +84,7 @@ async def delete(write: AccountWrite, vault_uid: str, uid: str, expected: Expect
         raise DocumentNotFound("This document is deleted already.")
     if expected is None or expected.allows(stored.version):
         timestamp, kept = await _keep(write, stored)
-        tombstone = await store.documents.bury(write.tx, write.actor.user_id, vault_uid, stored, timestamp)
+        tombstone = await store.documents.mark_deleted(write.tx, write.actor.user_id, vault_uid, stored, timestamp)
         if tombstone is not None:
             content = stored.bytes + RETAINED_ROW_BYTES
             write.record(timestamp, -1, -stored.bytes, kept + content)
@@ -112,7 +112,7 @@ async def _keep(write: AccountWrite, stored: Head) -> tuple[int, int]:
     if not most:
         return timestamp, 0
     owner = write.actor.user_id
-    dropped = await store.versions.keep(write.tx, owner, stored.uid, stored.version, timestamp, most)
+    dropped = await store.versions.retain(write.tx, owner, stored.uid, stored.version, timestamp, most)
     return timestamp, stored.bytes + RETAINED_ROW_BYTES - dropped
 
 

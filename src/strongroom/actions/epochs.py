@@ -27,7 +27,7 @@ async def decoy_secret(tx: Tx) -> str:
     """What decoys follow from, in hexadecimal: made once, and the same on all nodes, after every restart."""
     known = await store.secrets.get(tx, _DECOYS)
     if known is None:
-        await store.secrets.keep(tx, _DECOYS, os.urandom(32).hex())
+        await store.secrets.put_if_absent(tx, _DECOYS, os.urandom(32).hex())
         known = await store.secrets.get(tx, _DECOYS)
     assert known is not None  # noqa: S101 - it has just been kept, here or on another node
     return known

@@ -95,7 +95,7 @@ async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str,
         used = _sum(inside[uid])
         await store.vaults.add_usage(tx, actor.user_id, uid, timestamp, used.documents, used.bytes, kept.pop(uid, 0))
     for uid, size in kept.items():
-        await store.kept.more(tx, actor.user_id, uid, size)
+        await store.retained.add(tx, actor.user_id, uid, size)
 
 
 async def _fitting(
@@ -106,7 +106,7 @@ async def _fitting(
     Versions beyond that are left out, and of a deleted document only the tombstone comes in.
     """
     most, added = rules.retention_limit(limits.bytes), sum(_kept(line) for _, line in lines)
-    if most is None or not added or await store.kept.of_account(tx, actor.user_id) + added <= most:
+    if most is None or not added or await store.retained.of_account(tx, actor.user_id) + added <= most:
         return lines, 0
     fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, _HISTORY)]
     return fitting, len(lines) - len(fitting)

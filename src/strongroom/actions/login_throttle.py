@@ -48,7 +48,7 @@ async def remaining_attempts(tx: Tx, address: str, account: str) -> int:
 
 async def check_again(tx: Tx, address: str, account: str) -> None:
     """Refuse a right password too, if it came in a burst of so many guesses that others have used up the tries."""
-    await store.failures.take_turns(tx, address)
+    await store.failures.lock_address(tx, address)
     await remaining_attempts(tx, address, account)
 
 
@@ -62,14 +62,14 @@ async def record_failed_login(tx: Tx, address: str, account: str, user_id: str |
 
 async def record_failed_secret(tx: Tx, address: str) -> None:
     """Note that a token or key was wrong; refuses in other words once the address has failed too often."""
-    await store.failures.take_turns(tx, address)
+    await store.failures.lock_address(tx, address)
     await check_address(tx, address)
     await _add(tx, address, "")
 
 
 async def record_prelogin(tx: Tx, address: str, account: str) -> None:
     """Count a question about an account as a failure of the address, until a right password takes it back."""
-    await store.failures.take_turns(tx, address)
+    await store.failures.lock_address(tx, address)
     await check_address(tx, address)
     await _add(tx, address, prelogin_label(account))
 
@@ -84,7 +84,7 @@ async def record_signup(tx: Tx, address: str, most: int) -> None:
     """Count an attempt to register, whatever comes of it; refused after too many in an hour. 0 does not limit."""
     if not most:
         return
-    await store.failures.take_turns(tx, address)
+    await store.failures.lock_address(tx, address)
     full = await store.signups.nth(tx, address, tx.now - HOUR, most)
     if full is not None:
         raise RateLimited(_wait(tx, full + HOUR), "Too many registrations from this address; try again later.")

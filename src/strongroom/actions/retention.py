@@ -24,38 +24,38 @@ async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
     changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
     return (
         (retention.trash_days is not None and await _trash(tx, tx.now - retention.trash_days * DAY))
-        or await _drop(tx, await store.versions.aged(tx, history, ROWS), _versions)
-        or await _drop(tx, await store.versions.aged_blobs(tx, history, ROWS), _blobs)
-        or await _drop(tx, await store.changes.aged(tx, changes, ROWS), store.changes.drop)
+        or await _drop(tx, await store.versions.replaced_before(tx, history, ROWS), _versions)
+        or await _drop(tx, await store.versions.blobs_replaced_before(tx, history, ROWS), _blobs)
+        or await _drop(tx, await store.vault_changes.before(tx, changes, ROWS), store.vault_changes.drop)
     )
 
 
 async def _trash(tx: Tx, before: int) -> bool:
     """Take the ciphertext from under tombstones, and the versions before them."""
-    due = await store.documents.aged(tx, before, ROWS)
+    due = await store.documents.deleted_before(tx, before, ROWS)
     if not due:
         return False
     fitting = _fitting(due)
     await store.ledgers.lock(tx, (one.user_id for one in fitting or due[:1]))
     if fitting:
-        await store.kept.without_trash(tx, fitting)
+        await store.retained.subtract_trash(tx, fitting)
         await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
     elif await store.documents.is_trash(tx, due[0]):  # and more than fits: its versions go first, a few at a time
-        versions = await store.versions.under(tx, due[0], ROWS)
+        versions = await store.versions.oldest_of(tx, due[0], ROWS)
         await _versions(tx, _fitting(versions) or versions[:1])
         if not versions:
-            await store.kept.without_trash(tx, due[:1])
+            await store.retained.subtract_trash(tx, due[:1])
             await store.documents.purge(tx, due[:1])
     return True
 
 
 async def _versions(tx: Tx, due: list[ExpiredRow]) -> None:
-    await store.kept.without_versions(tx, due)
+    await store.retained.subtract_versions(tx, due)
     await store.versions.drop(tx, due)
 
 
 async def _blobs(tx: Tx, due: list[ExpiredRow]) -> None:
-    await store.kept.without_blobs(tx, due)
+    await store.retained.subtract_blobs(tx, due)
     await store.versions.drop_blobs(tx, due)
 
 

@@ -47,7 +47,7 @@ async def log_in(
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
     """Who presents this access token; refused if its session has ended."""
-    last_used = require_valid(await store.sessions.use(tx, claims.sub, claims.sid))
+    last_used = require_valid(await store.sessions.last_used(tx, claims.sub, claims.sid))
     return Actor(claims.sub, claims.sid, last_used, until=math.ceil(claims.exp * 1000))
 
 
@@ -66,7 +66,9 @@ async def require_open(tx: Tx, actor: Actor) -> None:
     An access token may expire on the way: what it began may take longer than it lives.
     """
     if actor.key is None:
-        found = None if actor.session_id is None else await store.sessions.use(tx, actor.user_id, actor.session_id)
+        found = (
+            None if actor.session_id is None else await store.sessions.last_used(tx, actor.user_id, actor.session_id)
+        )
         require_valid(found)
         return
     status = await store.access_status.of_account(tx, actor.user_id)

@@ -37,7 +37,7 @@ async def create(tx: Tx, actor: Actor, limits: AccountLimits, wanted: AnyCreate)
         if stored.version == 1 and _same(stored, wanted.name, wanted.data, wanted.salt):
             raise RollbackWith((stored, False))
         raise UidTaken
-    if await store.documents.holder(tx, actor.user_id, uid) is not None:
+    if await store.documents.by_uid(tx, actor.user_id, uid) is not None:
         raise UidTaken
     raise VaultAlreadyExists
 
@@ -125,7 +125,7 @@ async def _keep(write: AccountWrite, timestamp: int, stored: Vault) -> int:
         return 0
     tx, owner = write.tx, write.actor.user_id
     kept = rules.octets(stored.data, stored.salt) + RETAINED_ROW_BYTES
-    kept -= await store.versions.keep_blob(tx, owner, stored.uid, stored.version, timestamp, most)
+    kept -= await store.versions.retain_blob(tx, owner, stored.uid, stored.version, timestamp, most)
     if over := await write.retained_excess(kept):
         kept -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, over)
     return kept
@@ -153,7 +153,7 @@ async def _note(
 ) -> None:
     """Tell those who follow the account what happened to the vault, and count what it added."""
     owner = write.actor.user_id
-    await store.changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
+    await store.vault_changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
     write.record(timestamp, documents, size)
 
 

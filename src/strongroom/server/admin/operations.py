@@ -183,7 +183,7 @@ def migrate(settings: Settings) -> tuple[str, list[int]]:
     now = _clock()
 
     async def run(db: Database) -> tuple[str, list[int]]:
-        return db.describe, await db.read(schema.taken_at, now)
+        return db.describe, await db.read(schema.applied_at, now)
 
     return _with(settings, run, lambda: now)
 

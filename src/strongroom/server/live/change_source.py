@@ -111,9 +111,9 @@ class OfAccount:
 
     async def _begin(self) -> None:
         """Look for the vaults that changed, and for the first change in each."""
-        queues = [self._queue(store.following.of_vaults)]
+        queues = [self._queue(store.change_feed.of_vaults)]
         async for uid in self._changed():
-            queues.append(self._queue(store.following.of_vault, uid))
+            queues.append(self._queue(store.change_feed.of_vault, uid))
             if len(queues) > MOST_VAULTS:
                 raise TooFar
         self._size = max(4, SPREAD // len(queues))
@@ -128,7 +128,7 @@ class OfAccount:
     async def _changed(self) -> AsyncIterator[str]:
         beyond, more = "", True
         while more:
-            vaults = await self._db.read(store.following.latest, self._user_id, beyond, PAGE)
+            vaults = await self._db.read(store.change_feed.latest, self._user_id, beyond, PAGE)
             for uid, timestamp in vaults:
                 if timestamp is not None and timestamp > self._since:
                     yield uid

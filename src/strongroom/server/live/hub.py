@@ -261,7 +261,7 @@ class Hub:
 
     async def _find_out(self) -> None:
         seen = {user_id: account.seen for user_id, account in self._accounts.items()}
-        for user_id, clock in await self._db.read(store.access_status.moved, seen):
+        for user_id, clock in await self._db.read(store.access_status.advanced, seen):
             if account := self._accounts.get(user_id):
                 account.seen = clock
                 account.poke()
@@ -273,6 +273,6 @@ class Hub:
                     keys.add((user_id, actor.key.uid))
                 elif actor.session_id is not None:
                     sessions.add((user_id, actor.session_id))
-        for user_id in await self._db.read(store.access_status.gone, sessions, keys):
+        for user_id in await self._db.read(store.access_status.revoked, sessions, keys):
             if account := self._accounts.get(user_id):
                 account.doubt()

@@ -1,4 +1,4 @@
-"""Whether those who follow may go on: sessions and keys that are still there, of one account or of many at once."""
+"""Access status: which sessions and API keys behind event streams are still valid, of one account or of many."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 _ACCOUNT = Sql("SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id")
 _SESSIONS = Sql("SELECT id FROM sessions WHERE user_id = :user_id")
 _KEYS = Sql("SELECT uid FROM api_keys WHERE user_id = :user_id")
-# What is asked for is JSON, a pair each: one statement, and one spelling of it, for any number of them.
-_MOVED = Sql(
+# The parameter is a JSON list of pairs: one prepared statement serves any number of them.
+_ADVANCED = Sql(
     sqlite="""
-        SELECT l.user_id, l.clock FROM json_each(:asked) AS a CROSS JOIN ledgers AS l
+        SELECT l.user_id, l.clock FROM json_each(:pairs) AS a CROSS JOIN ledgers AS l
          WHERE l.user_id = a.value ->> 0 AND l.clock > a.value ->> 1
     """,
     postgres="""
-        SELECT l.user_id, l.clock FROM jsonb_array_elements(:asked::jsonb) AS a (value)
+        SELECT l.user_id, l.clock FROM jsonb_array_elements(:pairs::jsonb) AS a (value)
           JOIN ledgers AS l ON l.user_id = a.value ->> 0
          WHERE l.clock > (a.value ->> 1)::bigint
     """,
 )
 
 
-def _gone(table: str, column: str) -> Sql:
+def _missing_or_disabled(table: str, column: str) -> Sql:
     missing = (
         f"NOT EXISTS (SELECT 1 FROM {table} WHERE user_id = a.value ->> 0 AND {column} = a.value ->> 1)"
         " OR EXISTS (SELECT 1 FROM users WHERE id = a.value ->> 0 AND disabled_at IS NOT NULL)"
     )
     return Sql(
-        sqlite=f"SELECT DISTINCT a.value ->> 0 FROM json_each(:asked) AS a WHERE {missing}",
-        postgres=f"SELECT DISTINCT a.value ->> 0 FROM jsonb_array_elements(:asked::jsonb) AS a (value) WHERE {missing}",
+        sqlite=f"SELECT DISTINCT a.value ->> 0 FROM json_each(:pairs) AS a WHERE {missing}",
+        postgres=f"SELECT DISTINCT a.value ->> 0 FROM jsonb_array_elements(:pairs::jsonb) AS a (value) WHERE {missing}",
     )
 
 
-_ENDED, _REVOKED = _gone("sessions", "id"), _gone("api_keys", "uid")
+_ENDED, _REVOKED = _missing_or_disabled("sessions", "id"), _missing_or_disabled("api_keys", "uid")
 Credential = tuple[str, str]  # an account, and one of its sessions or keys
 
 
@@ -55,31 +55,31 @@ class AccessStatus(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """An account's time."""
+    """An account and its clock."""
 
     user_id: str
     clock: int
 
 
 async def of_account(tx: Tx, user_id: str) -> AccessStatus:
-    """Who may call for an account."""
+    """The access status of one account."""
     disabled_at = await tx.value(_ACCOUNT, user_id=user_id)
     sessions = await tx.all(str, _SESSIONS, user_id=user_id)
     keys = await tx.all(str, _KEYS, user_id=user_id)
     return AccessStatus(disabled_at is not None, bool(disabled_at), frozenset(sessions), frozenset(keys))
 
 
-async def moved(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:
-    """Those of these accounts whose clock is beyond what was seen of it."""
-    return await tx.all(Clock, _MOVED, asked=_pairs(seen.items()))
+async def advanced(tx: Tx, seen: Mapping[str, int]) -> list[Clock]:
+    """The accounts of these whose clock is beyond what was seen of it."""
+    return await tx.all(Clock, _ADVANCED, pairs=_json(seen.items()))
 
 
-async def gone(tx: Tx, sessions: Collection[Credential], keys: Collection[Credential]) -> set[str]:
-    """Those of these accounts of which a session or a key is there no more, or is refused with the account."""
-    ended = await tx.all(str, _ENDED, asked=_pairs(sessions)) if sessions else []
-    revoked = await tx.all(str, _REVOKED, asked=_pairs(keys)) if keys else []
+async def revoked(tx: Tx, sessions: Collection[Credential], keys: Collection[Credential]) -> set[str]:
+    """The accounts of these of which a session or a key is gone, or which are disabled."""
+    ended = await tx.all(str, _ENDED, pairs=_json(sessions)) if sessions else []
+    revoked = await tx.all(str, _REVOKED, pairs=_json(keys)) if keys else []
     return {*ended, *revoked}
 
 
-def _pairs(pairs: Collection[tuple[str, str | int]]) -> str:
+def _json(pairs: Collection[tuple[str, str | int]]) -> str:
     return msgspec.json.encode(list(pairs)).decode()

@@ -51,14 +51,14 @@ _PAGE = Sql(f"{_OVERVIEW} WHERE id > :after ORDER BY id LIMIT :limit")
 
 
 def of_open_accounts(statement: str, owner: str) -> Sql:
-    """A statement in which {disabled} asks when the account of this owner was disabled.
+    """A statement in which {disabled} is a subquery: when the account of this owner was disabled, or NULL.
 
-    By itself SQLite would look the account up among all of them, which costs ten times as much.
+    By itself SQLite would search all accounts for it, which costs ten times as much.
     """
-    asked = "(SELECT disabled_at FROM users {how} WHERE users.id = {owner} AND users.disabled_at IS NOT NULL)"
+    subquery = "(SELECT disabled_at FROM users {how} WHERE users.id = {owner} AND users.disabled_at IS NOT NULL)"
     return Sql(
-        sqlite=statement.format(disabled=asked.format(how="INDEXED BY users_disabled", owner=owner)),
-        postgres=statement.format(disabled=asked.format(how="", owner=owner)),
+        sqlite=statement.format(disabled=subquery.format(how="INDEXED BY users_disabled", owner=owner)),
+        postgres=statement.format(disabled=subquery.format(how="", owner=owner)),
     )
 
 
@@ -116,7 +116,7 @@ async def change_kdf(tx: Tx, user_id: str, password_hash: str, kdf: str) -> bool
 
 
 async def lock(tx: Tx, user_id: str) -> str | None:
-    """The descriptor of the account's password; until commit, nobody else changes it, the password or the keyring."""
+    """Lock the account's password and keyring until commit; the descriptor of the password."""
     kdf: str | None = await tx.value(_LOCK, id=user_id)
     return kdf
 

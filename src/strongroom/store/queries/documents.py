@@ -40,18 +40,18 @@ _HEAD = Sql(f"""
            octet_length(data) + coalesce(octet_length(hmac), 0)
       FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}
 """)
-_HOLDER = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
+_BY_UID = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
 _REPLACE = Sql(f"""
     UPDATE documents
        SET data = :data, hmac = :hmac, version = version + 1, updated_at = :timestamp, deleted_at = NULL
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND purged_at IS NULL
 """)
-_BURY = Sql(f"""
+_MARK_DELETED = Sql(f"""
     UPDATE documents SET version = version + 1, updated_at = :timestamp, deleted_at = :timestamp
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND deleted_at IS NULL
 """)
 # With the versions that go with each. The sizes are known to the database without reading the texts themselves.
-_AGED = Sql("""
+_DELETED_BEFORE = Sql("""
     SELECT user_id, uid, version,
            octet_length(data) + coalesce(
                (SELECT sum(octet_length(v.data)) FROM versions AS v
@@ -125,9 +125,9 @@ async def head(tx: Tx, user_id: str, vault_uid: str, uid: str) -> Head | None:
     return await tx.one(Head, _HEAD, user_id=user_id, uid=uid, vault_uid=vault_uid)
 
 
-async def holder(tx: Tx, user_id: str, uid: str) -> Document | None:
+async def by_uid(tx: Tx, user_id: str, uid: str) -> Document | None:
     """The document of this owner that has the uid, in whichever vault."""
-    return await tx.one(Document, _HOLDER, user_id=user_id, uid=uid)
+    return await tx.one(Document, _BY_UID, user_id=user_id, uid=uid)
 
 
 async def replace(
@@ -150,13 +150,13 @@ async def replace(
     return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, timestamp, None)
 
 
-async def bury(tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int) -> Document | None:
+async def mark_deleted(tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int) -> Document | None:
     """Make a document a tombstone, shown without its ciphertext; None if it is not alive at the stored version."""
     version = stored.version
-    buried = await tx.run(
-        _BURY, user_id=user_id, uid=stored.uid, vault_uid=vault_uid, version=version, timestamp=timestamp
+    deleted = await tx.run(
+        _MARK_DELETED, user_id=user_id, uid=stored.uid, vault_uid=vault_uid, version=version, timestamp=timestamp
     )
-    if not buried:
+    if not deleted:
         return None
     created = stored.created_at
     return Document(stored.uid, vault_uid, stored.collection, "", None, version + 1, created, timestamp, timestamp)
@@ -200,9 +200,9 @@ async def any_after(
     return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
+async def deleted_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
     """Some documents that were deleted before this timestamp, and still have their ciphertext."""
-    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _DELETED_BEFORE, before=timestamp, limit=limit)
 
 
 async def is_trash(tx: Tx, due: ExpiredRow) -> bool:
@@ -211,6 +211,6 @@ async def is_trash(tx: Tx, due: ExpiredRow) -> bool:
 
 
 async def purge(tx: Tx, found: Sequence[ExpiredRow]) -> list[ExpiredRow]:
-    """Throw away the ciphertext under tombstones; those that still were some. Neither version nor timestamp changes."""
+    """Delete the ciphertext of tombstones; which of them still were some. Neither version nor timestamp changes."""
     done = await tx.each(_PURGE, [{**to_builtins(due), "now": tx.now} for due in found], by=("user_id", "uid"))
     return [due for due, was_trash in zip(found, done, strict=True) if was_trash]

@@ -1,4 +1,4 @@
-"""The lineage of a database: a random id that all its nodes share, and that a restore from a backup changes."""
+"""The epoch of a database: a random id that all its nodes share, and that a restore from a backup changes."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _EPOCH = Sql("SELECT epoch FROM lineage")
 
 
 async def begin(tx: Tx, epoch: str) -> None:
-    """Begin the lineage under this id, unless it has begun already."""
+    """Set the epoch, unless there is one already."""
     await tx.run(_BEGIN, epoch=epoch, now=tx.now)
 
 
 async def epoch(tx: Tx) -> str | None:
-    """The id of this lineage; None before it has begun."""
+    """The epoch; None before there is one."""
     found: str | None = await tx.value(_EPOCH)
     return found
 
 
 async def probe(tx: Tx) -> None:
-    """Write something that nobody reads, to see whether it can be written."""
+    """Write a row that is never read, to check that the database can be written to."""
     await tx.run(_PROBE, now=tx.now)

@@ -1,4 +1,4 @@
-"""An account's log: what happened to it, when, and from where."""
+"""Events: an account's audit log, with time and address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADD = Sql("""
 _NEWEST = Sql(f"""
     SELECT {columns(Event)} FROM events WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
 """)
-# Whoever guesses at an account must not be able to fill the disk with its log, nor to push other lines out of it.
+# An attacker who guesses passwords must not fill the disk with the log, nor push other events out of it.
 _TRIM = Sql("""
     DELETE FROM events WHERE user_id = :user_id AND type = :type AND id <= (
         SELECT id FROM events WHERE user_id = :user_id AND type = :type ORDER BY id DESC LIMIT 1 OFFSET :keep)
@@ -26,7 +26,7 @@ _PURGE = Sql("DELETE FROM events WHERE created_at <= :before")
 
 
 async def add(tx: Tx, user_id: str, event_id: str, kind: str, origin: Origin, keep: int) -> None:
-    """Note an event, and keep no more than so many of this kind."""
+    """Add an event, and delete all but the newest `keep` of its type."""
     await tx.run(
         _ADD,
         user_id=user_id,
@@ -45,5 +45,5 @@ async def newest(tx: Tx, user_id: str, before: str, limit: int) -> list[Event]:
 
 
 async def purge(tx: Tx, before: int) -> None:
-    """Forget what is older than the log is kept."""
+    """Delete the events from before this timestamp."""
     await tx.run(_PURGE, before=before)

@@ -1,4 +1,4 @@
-"""Failed attempts, by address and account: kept in the database so that restarts and other nodes remember them."""
+"""Failed attempts, by address and account: stored, so that they survive restarts and count on all nodes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from strongroom.store.statement import Sql
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
-# SQLite has one writer; on PostgreSQL those who count the same address take turns.
-_TAKE_TURNS = Sql(sqlite="SELECT :address", postgres="SELECT pg_advisory_xact_lock(hashtext(:address))")
+# SQLite has one writer; on PostgreSQL an advisory lock serialises those that count one address.
+_LOCK_ADDRESS = Sql(sqlite="SELECT :address", postgres="SELECT pg_advisory_xact_lock(hashtext(:address))")
 _ADD = Sql("INSERT INTO failures (address, account, failed_at) VALUES (:address, :account, :now)")
 # The time of the failure that makes the limit full, counted back from the newest: None while it is not full.
 _NTH_OF_ACCOUNT = Sql("""
@@ -31,13 +31,13 @@ _CLEAR_ADDRESS = Sql("DELETE FROM failures WHERE address = :address")
 _PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
 
 
-async def take_turns(tx: Tx, address: str) -> None:
-    """Until commit, nobody else counts failures of this address."""
-    await tx.value(_TAKE_TURNS, address=address)
+async def lock_address(tx: Tx, address: str) -> None:
+    """Lock the failures of this address until commit."""
+    await tx.value(_LOCK_ADDRESS, address=address)
 
 
 async def add(tx: Tx, address: str, account: str) -> None:
-    """Note a failure; `account` is empty where none was named."""
+    """Record a failure; `account` is empty where none was named."""
     await tx.run(_ADD, address=address, account=account, now=tx.now)
 
 
@@ -66,20 +66,20 @@ async def count_of_address(tx: Tx, address: str, after: int) -> int:
 
 
 async def clear(tx: Tx, address: str, account: str) -> None:
-    """Forget the failures of this account from this address."""
+    """Delete the failures of this account from this address."""
     await tx.run(_CLEAR, address=address, account=account)
 
 
 async def clear_account(tx: Tx, account: str) -> int:
-    """Forget the failures of this account from anywhere; how many those were."""
+    """Delete the failures of this account from anywhere; how many there were."""
     return await tx.run(_CLEAR_ACCOUNT, account=account)
 
 
 async def clear_address(tx: Tx, address: str) -> int:
-    """Forget the failures of this address; how many those were."""
+    """Delete the failures of this address; how many there were."""
     return await tx.run(_CLEAR_ADDRESS, address=address)
 
 
 async def purge(tx: Tx, before: int) -> None:
-    """Forget what is too old to count."""
+    """Delete what is too old to count."""
     await tx.run(_PURGE, before=before)

@@ -1,4 +1,4 @@
-"""Imports: how far one came, and the rows that it brings, with all that they carry."""
+"""Imports: the progress of one, and the rows that it inserts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Import(Struct, frozen=True):
 
     @property
     def progress(self) -> ImportProgress:
-        """How far it came."""
+        """Its progress."""
         return ImportProgress(
             self.lines, self.digest, ExportCounts(self.vaults, self.documents, self.versions, self.blob_versions)
         )
@@ -87,7 +87,7 @@ _ADD_USAGE = Sql(f"""
 """)
 _RELEASE = Sql("UPDATE ledgers SET importing = 0, clock = :clock WHERE user_id = :user_id AND importing = 1")
 _CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0 WHERE user_id = :user_id")
-_TELL = Sql("""
+_ADD_VAULT_CHANGES = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
     SELECT user_id, :clock + row_number() OVER (ORDER BY uid), uid, 'created', name, version
       FROM vaults WHERE user_id = :user_id
@@ -158,7 +158,7 @@ async def claim(tx: Tx, user_id: str) -> None:
 
 
 async def begin(tx: Tx, user_id: str, file_id: str, progress: ImportProgress) -> None:
-    """From now on, nothing but this import writes in the account."""
+    """Begin an import: from now on, no other writer may write in the account."""
     await tx.run(_BEGIN, user_id=user_id, id=file_id, lines=progress.lines, digest=progress.digest, now=tx.now)
     await tx.run(_SET, user_id=user_id, importing=1)
 
@@ -195,7 +195,7 @@ async def add(tx: Tx, user_id: str, rows: Sequence[ExportRow], most: int) -> lis
 
 
 async def leave_out(tx: Tx, user_id: str, count: int) -> None:
-    """Note that so many lines were left out."""
+    """Count lines that were left out."""
     await tx.run(_LEAVE_OUT, user_id=user_id, count=count)
 
 
@@ -207,9 +207,9 @@ def _fields(row: ExportRow) -> dict[str, Any]:
 
 
 async def finish(tx: Tx, user_id: str, clock: int) -> None:
-    """Let the account go on: its clock stands after all that came in, and those who follow it learn of the vaults."""
-    told = await tx.run(_TELL, user_id=user_id, clock=clock)
-    await tx.run(_RELEASE, user_id=user_id, clock=clock + told)
+    """Open the account for writes again, with its clock after all that came in, and the vaults in the change feed."""
+    added = await tx.run(_ADD_VAULT_CHANGES, user_id=user_id, clock=clock)
+    await tx.run(_RELEASE, user_id=user_id, clock=clock + added)
     await tx.run(_TURN, user_id=user_id, state=DONE)
 
 
@@ -227,6 +227,6 @@ async def empty(tx: Tx, user_id: str, most: int) -> bool:
 
 
 async def forget(tx: Tx, user_id: str) -> None:
-    """The account is as empty as before."""
+    """Delete the record of the import, and reset the usage of the account."""
     await tx.run(_CLEAR, user_id=user_id)
     await tx.run(_FORGET, user_id=user_id)

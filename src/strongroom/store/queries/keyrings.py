@@ -30,7 +30,7 @@ async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
 
 
 async def insert(tx: Tx, user_id: str, keyring: str) -> bool:
-    """Keep an account's first keyring; False if it has one."""
+    """Add an account's first keyring; False if it has one."""
     return await tx.run(_INSERT, user_id=user_id, keyring=keyring, now=tx.now) > 0
 
 

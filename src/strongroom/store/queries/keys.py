@@ -28,8 +28,8 @@ class _Row(Struct, frozen=True):
     last_used_at: int | None
 
 
-class _Held(_Row, frozen=True):
-    """A key with its holder."""
+class _KeyWithOwner(_Row, frozen=True):
+    """A key with its owner."""
 
     user_id: str
     disabled_at: int | None  # the account, where it is disabled
@@ -107,11 +107,11 @@ async def delete(tx: Tx, user_id: str, uid: str) -> bool:
 
 
 async def actor(tx: Tx, key_hash: str) -> tuple[Actor | None, bool]:
-    """Who holds the key with this hash, and whether that account is disabled."""
-    held = await tx.one(_Held, _BY_HASH, key_hash=key_hash)
-    if held is None:
+    """The owner of the key with this hash as an actor, and whether that account is disabled."""
+    found = await tx.one(_KeyWithOwner, _BY_HASH, key_hash=key_hash)
+    if found is None:
         return None, False
-    return Actor(user_id=held.user_id, key=_key(held), until=held.expires_at), held.disabled_at is not None
+    return Actor(user_id=found.user_id, key=_key(found), until=found.expires_at), found.disabled_at is not None
 
 
 async def page(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountApiKey]:
@@ -120,5 +120,5 @@ async def page(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountApiKey
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:
-    """Note that a key was used."""
+    """Record the use of a key."""
     await tx.run(_TOUCH, user_id=user_id, uid=uid, now=tx.now)

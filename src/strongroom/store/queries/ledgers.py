@@ -1,4 +1,4 @@
-"""Ledgers: an account's clock, and what the account uses. Whoever has drawn from it holds it until commit."""
+"""Ledgers: an account's clock and usage. `advance` locks the ledger until commit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class Ledger(Struct, frozen=True):
-    """The last of the timestamps that were drawn, and what the account uses with all that was booked."""
+    """The last timestamp of an account's clock, and its usage."""
 
     clock: int
     documents: int
     bytes: int
 
 
-# Draws the next timestamps, adds usage, and takes the account's lock until commit. Where an import is unfinished
+# Advances the clock, adds usage, and takes the account's lock until commit. Where an import is unfinished
 # it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
 _ADVANCED = """
        SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END,
@@ -53,7 +53,7 @@ _USAGE = Sql("""
 
 
 async def advance(tx: Tx, user_id: str, timestamps: int, documents: int, size: int) -> Ledger | None:
-    """Draw so many timestamps that follow each other, and book what they add; None while an import is unfinished."""
+    """Advance the clock by so many timestamps, and add usage; None while an import is unfinished."""
     now = tx.now
     added = {"user_id": user_id, "now": now, "last": now + timestamps - 1, "timestamps": timestamps}
     added |= {"documents": documents, "bytes": size}
@@ -61,21 +61,21 @@ async def advance(tx: Tx, user_id: str, timestamps: int, documents: int, size: i
 
 
 async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
-    """Book what was not presumed."""
+    """Correct the usage by what differs from what `advance` was given."""
     await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
 
 
 async def lock(tx: Tx, user_ids: Iterable[str]) -> None:
-    """Take the locks of these accounts until commit, in one order for all who do so, and draw nothing."""
+    """Lock these accounts until commit, always in the same order, without advancing their clocks."""
     await tx.each(_LOCK, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by=("user_id",))
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:
-    """What the account uses."""
+    """The usage of the account."""
     return await tx.one(Usage, _USAGE, user_id=user_id) or Usage(0, 0)
 
 
 async def clock(tx: Tx, user_id: str) -> int:
-    """The account's time, 0 where nothing was ever written."""
+    """The account's clock; 0 where nothing was ever written."""
     timestamp: int | None = await tx.value(_CLOCK, user_id=user_id)
     return timestamp or 0

@@ -9,13 +9,13 @@ from strongroom.store.statement import Sql
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
-_KEEP = Sql("INSERT INTO secrets (name, value, made_at) VALUES (:name, :value, :now) ON CONFLICT DO NOTHING")
+_PUT_IF_ABSENT = Sql("INSERT INTO secrets (name, value, made_at) VALUES (:name, :value, :now) ON CONFLICT DO NOTHING")
 _GET = Sql("SELECT value FROM secrets WHERE name = :name")
 
 
-async def keep(tx: Tx, name: str, value: str) -> None:
-    """Keep a secret under this name, unless there is one already."""
-    await tx.run(_KEEP, name=name, value=value, now=tx.now)
+async def put_if_absent(tx: Tx, name: str, value: str) -> None:
+    """Store a secret under this name, unless there is one already."""
+    await tx.run(_PUT_IF_ABSENT, name=name, value=value, now=tx.now)
 
 
 async def get(tx: Tx, name: str) -> str | None:

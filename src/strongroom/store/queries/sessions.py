@@ -31,7 +31,7 @@ _OPENED = """
       FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
 """
 _OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
-# The oldest unused ends first.
+# The session that was unused for longest ends first.
 _TRIM = Sql("""
     DELETE FROM sessions WHERE user_id = :user_id AND id IN (
         SELECT id FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC LIMIT :all OFFSET :keep)
@@ -47,8 +47,8 @@ _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
-# Asked on every request: two searches by key, the second in the index of the accounts that are disabled.
-_USE = of_open_accounts(
+# Run on every request: two searches by key, the second in the index of the accounts that are disabled.
+_LAST_USED = of_open_accounts(
     "SELECT COALESCE(-{disabled}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
 )
 _TOKEN = Sql(f"""
@@ -88,7 +88,7 @@ async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expir
 
 
 async def trim(tx: Tx, user_id: str, keep: int) -> int:
-    """End the sessions that are too many; how many those were."""
+    """End the sessions that are too many; how many there were."""
     ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
     if ended:
         tx.notify(user_id, None)
@@ -101,7 +101,7 @@ async def of_user(tx: Tx, user_id: str) -> list[Session]:
 
 
 async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
-    """Note that a session was used."""
+    """Record the use of a session."""
     await tx.run(
         _TOUCH,
         user_id=user_id,
@@ -125,15 +125,15 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
     )
 
 
-async def use(tx: Tx, user_id: str, session_id: str) -> int | None:
+async def last_used(tx: Tx, user_id: str, session_id: str) -> int | None:
     """When this session was last used; below zero if its account is disabled, None if it has ended."""
-    used: int | None = await tx.value(_USE, user_id=user_id, id=session_id)
+    used: int | None = await tx.value(_LAST_USED, user_id=user_id, id=session_id)
     return used
 
 
 def session_check(user_id: str, session_id: str, validate: Callable[[int | None], int]) -> SessionCheck:
-    """That this session is open: what is found is judged as what `use` tells."""
-    return SessionCheck(_USE, validate, user_id=user_id, id=session_id)
+    """A check that this session is open; `validate` takes what `last_used` returns."""
+    return SessionCheck(_LAST_USED, validate, user_id=user_id, id=session_id)
 
 
 async def token(tx: Tx, user_id: str, session_id: str, jti: str) -> RefreshToken | None:
@@ -157,17 +157,17 @@ async def end(tx: Tx, user_id: str, session_id: str) -> bool:
 
 
 async def end_all(tx: Tx, user_id: str) -> int:
-    """End all sessions of an account; how many those were."""
+    """End all sessions of an account; how many there were."""
     return await tx.run(_END_ALL, user_id=user_id)
 
 
 async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
-    """End all sessions of an account but this one; how many those were."""
+    """End all sessions of an account but this one; how many there were."""
     tx.notify(user_id, None)
     return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 
 async def purge(tx: Tx) -> None:
-    """Forget what has expired: its signature is refused before it would be looked up."""
+    """Delete what has expired: its signature is refused before it would be looked up."""
     await tx.run(_PURGE_TOKENS, now=tx.now)
     await tx.run(_PURGE_SESSIONS, now=tx.now)

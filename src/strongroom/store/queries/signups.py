@@ -18,7 +18,7 @@ _PURGE = Sql("DELETE FROM signups WHERE signed_up_at <= :before")
 
 
 async def add(tx: Tx, address: str) -> None:
-    """Note a registration."""
+    """Record a registration."""
     await tx.run(_ADD, address=address, now=tx.now)
 
 
@@ -29,5 +29,5 @@ async def nth(tx: Tx, address: str, after: int, n: int) -> int | None:
 
 
 async def purge(tx: Tx, before: int) -> None:
-    """Forget what is too old to count."""
+    """Delete what is too old to count."""
     await tx.run(_PURGE, before=before)

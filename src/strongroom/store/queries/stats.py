@@ -1,4 +1,4 @@
-"""How much there is of everything. It counts rows, so it is for an operator who asks, never for a request."""
+"""Row counts of the database. They read whole tables, so they are for an operator's command, never for a request."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ _COUNTS: Final = {
 
 
 async def counts(tx: Tx) -> dict[str, int]:
-    """All of it, by name."""
+    """All counts, by name."""
     return {name: int(await tx.value(sql)) for name, sql in _COUNTS.items()}

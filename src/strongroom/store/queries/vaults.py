@@ -75,7 +75,7 @@ async def bare(tx: Tx, user_id: str, uid: str) -> Vault | None:
 
 
 async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
-    """The vault's time; None if this owner has no such vault."""
+    """The vault's clock; None if this owner has no such vault."""
     timestamp: int | None = await tx.value(_CLOCK, user_id=user_id, uid=uid)
     return timestamp
 
@@ -97,7 +97,7 @@ def of_user(tx: Tx, user_id: str, beyond: str, *, blobs: bool) -> AsyncGenerator
 
 
 async def add_usage(tx: Tx, user_id: str, uid: str, timestamp: int, documents: int, size: int, kept: int) -> bool:
-    """Set the vault's time, and count what was added to it; False if this owner has no such vault."""
+    """Set the vault's clock, and add to its usage; False if this owner has no such vault."""
     tx.notify(user_id, uid)
     counted = {"documents": documents, "bytes": size, "kept": kept}
     return await tx.run(_ADD_USAGE, user_id=user_id, uid=uid, timestamp=timestamp, **counted) > 0
@@ -116,7 +116,7 @@ async def change(
     added: int,
     kept: int,
 ) -> Vault | None:
-    """Replace what is given, which adds so much to it and to its history; None if the vault is not at this version."""
+    """Replace what is given, and add to the usage of vault and history; None if the vault is not at this version."""
     return await tx.one(
         Vault,
         _CHANGE,

@@ -1,4 +1,4 @@
-"""Versions: what a change of a document or of a blob replaced, kept for a while."""
+"""Versions: the history of documents and blobs, retained for a while."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SIZE = "octet_length(data) + coalesce(octet_length(hmac), 0)"
 _BLOB_SIZE = "octet_length(data) + coalesce(octet_length(salt), 0)"
 
 # The ciphertext goes from one table to the other, and not through us. A blob that damage has left in the place of text
-# is kept as text: a table takes no other, and to write a document again must mend it.
-_KEEP = f"""
+# is stored as text: a table takes no other, and to write a document again must mend it.
+_RETAIN = f"""
     INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
     SELECT user_id, {{}}, :timestamp FROM documents WHERE user_id = :user_id AND uid = :uid
 """
-_KEEP_DOCUMENT = Sql(
-    sqlite=_KEEP.format(_DOCUMENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")),
-    postgres=_KEEP.format(_DOCUMENT),
+_RETAIN_DOCUMENT = Sql(
+    sqlite=_RETAIN.format(_DOCUMENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")),
+    postgres=_RETAIN.format(_DOCUMENT),
 )
-_KEEP_BLOB = Sql(f"""
+_RETAIN_BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
     SELECT user_id, {_BLOB}, :timestamp FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
 """)
@@ -47,8 +47,8 @@ _LIST_BLOB = Sql(f"""
 _GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _OLDEST = "WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit"
-_AGED = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1 FROM versions {_OLDEST}")
-_AGED_BLOB = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1 FROM blob_versions {_OLDEST}")
+_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1 FROM versions {_OLDEST}")
+_BLOBS_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1 FROM blob_versions {_OLDEST}")
 _OF = Sql(f"""
     SELECT user_id, uid, version, {_SIZE}, 1
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
@@ -62,27 +62,27 @@ _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :
 _DROP_OF = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid")
 
 
-async def keep(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
-    """Keep a document as it is at this version, which is replaced at this timestamp; and no more than so many of it.
+async def retain(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
+    """Retain a document as it is at this version, which is replaced at this timestamp; drop what exceeds `most`.
 
-    What the dropped ones took is told.
+    Returns the size of the versions that were dropped.
     """
-    await tx.run(_KEEP_DOCUMENT, user_id=user_id, uid=uid, timestamp=timestamp)
+    await tx.run(_RETAIN_DOCUMENT, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
     return sum(await tx.all(int, _TRIM, user_id=user_id, uid=uid, version=version - most))
 
 
-async def keep_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
-    """Keep a vault's blob in the same way."""
-    await tx.run(_KEEP_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
+async def retain_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
+    """Retain a vault's blob in the same way."""
+    await tx.run(_RETAIN_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
     return sum(await tx.all(int, _TRIM_BLOB, user_id=user_id, uid=uid, version=version - most))
 
 
 async def drop_oldest(tx: Tx, user_id: str, uid: str, size: int) -> int:
-    """Drop as many of the oldest versions of a document as take this size, or all of them; what they took."""
+    """Drop the oldest versions of a document until this size is freed, or all of them; the size that was freed."""
     return await _drop_oldest(tx, _OF, _TRIM, user_id, uid, size)
 
 
@@ -101,12 +101,12 @@ async def _drop_oldest(tx: Tx, listed: Sql, trim: Sql, user_id: str, uid: str, s
 
 
 async def of_document(tx: Tx, user_id: str, uid: str) -> list[Version]:
-    """The kept versions of a document, newest first."""
+    """The retained versions of a document, newest first."""
     return await tx.all(Version, _LIST, user_id=user_id, uid=uid)
 
 
 async def of_blob(tx: Tx, user_id: str, uid: str) -> list[BlobVersion]:
-    """The kept versions of a vault's blob, newest first."""
+    """The retained versions of a vault's blob, newest first."""
     return await tx.all(BlobVersion, _LIST_BLOB, user_id=user_id, uid=uid)
 
 
@@ -120,18 +120,18 @@ async def blob(tx: Tx, user_id: str, uid: str, version: int) -> VaultBlob | None
     return await tx.one(VaultBlob, _GET_BLOB, user_id=user_id, uid=uid, version=version)
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
+async def replaced_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
     """Some versions of documents that were replaced before this timestamp."""
-    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _REPLACED_BEFORE, before=timestamp, limit=limit)
 
 
-async def aged_blobs(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
+async def blobs_replaced_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
     """Some versions of blobs that were replaced before this timestamp."""
-    return await tx.all(ExpiredRow, _AGED_BLOB, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _BLOBS_REPLACED_BEFORE, before=timestamp, limit=limit)
 
 
-async def under(tx: Tx, due: ExpiredRow, limit: int) -> list[ExpiredRow]:
-    """Some versions of this document."""
+async def oldest_of(tx: Tx, due: ExpiredRow, limit: int) -> list[ExpiredRow]:
+    """Some versions of this document, oldest first."""
     return await tx.all(ExpiredRow, _OF, user_id=due.user_id, uid=due.uid, limit=limit)
 
 

@@ -1,4 +1,4 @@
-"""Changes of vaults themselves: created, renamed, blob set, deleted; for those who follow an account."""
+"""Changes of vaults themselves, for the change feed of an account: created, renamed, blob set, deleted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ADD = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
     VALUES (:user_id, :timestamp, :vault_uid, :kind, :name, :version)
 """)
-_AGED = Sql("""
+_BEFORE = Sql("""
     SELECT user_id, vault_uid, changed_at, 0, 1 FROM vault_changes
      WHERE changed_at <= :before ORDER BY changed_at LIMIT :limit
 """)
@@ -27,18 +27,18 @@ _DROP = Sql("DELETE FROM vault_changes WHERE user_id = :user_id AND changed_at =
 
 
 async def add(tx: Tx, user_id: str, timestamp: int, vault_uid: str, kind: VaultChange, name: str, version: int) -> None:
-    """Note what happened to a vault at this timestamp of the account's clock."""
+    """Record a change of a vault at this timestamp of the account's clock."""
     tx.notify(user_id, vault_uid)
     await tx.run(
         _ADD, user_id=user_id, timestamp=timestamp, vault_uid=vault_uid, kind=kind.value, name=name, version=version
     )
 
 
-async def aged(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
+async def before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
     """Some changes from before this timestamp."""
-    return await tx.all(ExpiredRow, _AGED, before=before, limit=limit)
+    return await tx.all(ExpiredRow, _BEFORE, before=timestamp, limit=limit)
 
 
 async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:
-    """Forget changes."""
+    """Delete changes."""
     await tx.each(_DROP, [to_builtins(due) for due in found], by=("user_id",))

@@ -1,8 +1,8 @@
-"""What changed, in the order of the account's clock: for those who follow a vault or an account.
+"""The change feed: what changed in a vault or an account, in the order of the account's clock.
 
 A change is the document as it is now, or a version of it that has been replaced since. So every change shows once,
-for as long as history keeps it. A statement sees one timestamp of the database, and commits come in the order of the
-clock: who has seen a timestamp has seen all before it.
+for as long as history keeps it. A statement reads one snapshot of the database, and commits come in the order of the
+clock: a reader that has seen a timestamp has seen all before it.
 """
 
 from __future__ import annotations
