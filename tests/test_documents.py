@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import itertools
 import json
+import keyword
 import os
 import re
 import subprocess
@@ -470,6 +472,72 @@ def test_the_house_is_drawn_as_it_stands() -> None:
     """The tree in the design names every module, and no other."""
     [drawing] = [body for _, body in fences(text_of("docs/design.md")) if body.startswith("src/strongroom/")]
     assert tree(drawing) == {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")}
+
+
+def defined(body: Iterable[ast.AST], owner: str) -> Iterator[tuple[str, str]]:
+    """What a module or a class defines, each with its owner: classes, functions, parameters, fields, constants."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield owner, node.name
+            yield from defined(node.body, node.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from ((node.name, argument.arg) for argument in ast.walk(node.args) if isinstance(argument, ast.arg))
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((owner, target.id) for target in targets if isinstance(target, ast.Name))
+
+
+def unknown(text: str) -> list[str]:
+    """The files and names between backticks of a text that the code does not have."""
+    sources = {path: path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+    found = {pair for path, code in sources.items() for pair in defined(ast.parse(code).body, path.stem)}
+    schema = "".join(path.read_text("utf-8") for path in (SOURCE / "store" / "migrations").glob("*.sql"))
+    names = {name for _, name in found} | required() | set(re.findall(r"\w+", schema)) | set(keyword.kwlist)
+    names |= {option.variable for option in TABLE}
+
+    def exists(name: str) -> bool:
+        if "/" in name or name.endswith(".py"):
+            return any((base / name).exists() for base in (ROOT, SOURCE)) or name in {path.name for path in sources}
+        if not name.replace(".", "").isidentifier():
+            return True  # not a name: a header, a piece of SQL
+        owner, _, last = name.rpartition(".")
+        if last.isupper() and not owner:
+            return any(re.search(rf"\b{last}\b", code) for code in sources.values())
+        last = re.sub(r"([a-z])([A-Z])", r"\1_\2", last).lower() if last[0].islower() else last
+        return (
+            (owner, last) in found or bool(re.search(rf"TABLE {owner} [^;]*\b{last}\b", schema))
+            if owner
+            else last in names
+        )
+
+    return [name for name in coded(prose(text)) if not exists(name)]
+
+
+def test_the_design_names_what_exists() -> None:
+    """Every file, class, function, table and setting between backticks of the design is in the code."""
+    text = text_of("docs/design.md")
+    assert unknown(text) == []
+    hops = re.findall(r"^[ 1-3] (\w+/\S+\.py) +(\w+): ", text, re.MULTILINE)
+    assert len(hops) == 4
+    for path, function in hops:
+        assert (SOURCE / path).is_file(), path
+        assert re.search(rf"^async def {function}\(", (SOURCE / path).read_text("utf-8"), re.MULTILINE), (
+            path,
+            function,
+        )
+
+
+@pytest.mark.parametrize(
+    "planted",
+    ["server/desk.py", "desk.py", "store/rooms/", "RequestDesk", "ledgers.draw", "Tx.tell", "vaults.mood", "DESKS"],
+)
+def test_a_planted_name_is_seen(planted: str) -> None:
+    """The search for names that the code does not have can succeed."""
+    assert unknown(f"see `{planted}`") == [planted]
+    assert (
+        unknown("`server/app.py`, `store/`, `Tx.notify`, `ledgers.advance`, `ledgers.importing`, `PORT`, `updatedAt`")
+        == []
+    )
 
 
 def requirement(line: str) -> str:
