@@ -1,4 +1,4 @@
-"""The nouns: frozen structs that every layer shares. Field order is column order (see store/statement.py)."""
+"""The data model: frozen structs that every layer shares. Field order is column order (see store/statement.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Variant(StrEnum):
-    """What a server serves: both kinds of vault, or the letter of one."""
+    """Which kinds of vault a server serves: both, or only one."""
 
     BOTH = "both"
     DOCUMENT = "document"
@@ -42,7 +42,7 @@ class User(Struct, frozen=True):
 
 
 class Account(Struct, frozen=True, rename="camel"):
-    """An account as an operator sees it: nothing of what it keeps, only how much."""
+    """An account as an operator sees it: its usage, and none of its data."""
 
     id: str
     email: str
@@ -69,7 +69,7 @@ class AccountApiKey(Struct, frozen=True, rename="camel"):
 
 
 class Login(Struct, frozen=True):
-    """What a login is checked against."""
+    """An account's id, email and password hash, for a login."""
 
     id: str
     email: str
@@ -80,7 +80,7 @@ class Login(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Where a request came from, for the owner to see."""
+    """The address and user agent of a request, for the account's owner to see."""
 
     address: str
     user_agent: str
@@ -97,7 +97,7 @@ class Session(Struct, frozen=True, rename="camel"):
 
 
 class EventType(StrEnum):
-    """What an account's log speaks of."""
+    """The types of events in an account's log."""
 
     REGISTERED = "registered"
     LOGIN = "login"
@@ -115,7 +115,7 @@ class EventType(StrEnum):
 
 
 class Event(Struct, frozen=True, rename="camel"):
-    """A line of an account's log."""
+    """An event in an account's log."""
 
     id: str
     type: str
@@ -125,7 +125,7 @@ class Event(Struct, frozen=True, rename="camel"):
 
 
 class ApiKey(Struct, frozen=True, rename="camel"):
-    """An API key as it is listed; the secret is not part of it. A scope that is None does not limit."""
+    """An API key without its secret. A scope that is None does not limit."""
 
     uid: str
     name: str
@@ -138,19 +138,19 @@ class ApiKey(Struct, frozen=True, rename="camel"):
 
 
 class Actor(Struct, frozen=True):
-    """Who is asking: an account through a session, or through an API key, or neither on a public route."""
+    """The caller: an account through a session or an API key, or nobody on a public route."""
 
     user_id: str
     session_id: str | None = None
     last_used_at: int = 0
     key: ApiKey | None = None
-    until: int | None = None  # when the token or the key ends by itself
+    until: int | None = None  # when the token or the key expires
 
 
 class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A named container. `updated_at` is its clock; `data` and `salt` are its blob, if it carries one.
+    """A named container. `updated_at` is its clock; `data` and `salt` are its blob, if it has one.
 
-    `documents` counts the live ones, `bytes` those and the blob; None where the one who asks may not know.
+    `documents` counts live documents, `bytes` their size and the blob's; None where the caller may not see them.
     """
 
     uid: str
@@ -167,7 +167,7 @@ class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class VaultChange(StrEnum):
-    """What may happen to a vault itself."""
+    """The types of changes of a vault itself."""
 
     CREATED = "created"
     RENAMED = "renamed"
@@ -176,7 +176,7 @@ class VaultChange(StrEnum):
 
 
 class Document(Struct, frozen=True, rename="camel"):
-    """One encrypted document, as stored and as answered."""
+    """One encrypted document, as stored and as returned."""
 
     uid: str
     vault_uid: str
@@ -205,7 +205,7 @@ class Change(Struct, frozen=True):
 
 
 class Head(Struct, frozen=True):
-    """A document without its ciphertext, and how many bytes that has."""
+    """The metadata of a document, and the size of its ciphertext."""
 
     uid: str
     collection: str
@@ -218,7 +218,7 @@ class Head(Struct, frozen=True):
 
 
 class StoredKeyring(Struct, frozen=True):
-    """An account's wrapped keys, their version, and how the password is derived that they are wrapped under."""
+    """An account's wrapped keys, their version, and the key derivation descriptor of the password that wraps them."""
 
     keyring: str
     version: int
@@ -230,7 +230,7 @@ class StoredKeyring(Struct, frozen=True):
 
 
 class Version(Struct, frozen=True, rename="camel"):
-    """A version of a document that was replaced, without its ciphertext."""
+    """The metadata of a replaced version of a document."""
 
     version: int
     updated_at: int
@@ -240,7 +240,7 @@ class Version(Struct, frozen=True, rename="camel"):
 
 
 class BlobVersion(Struct, frozen=True, rename="camel"):
-    """A blob that was replaced, without its ciphertext; the version is the vault's."""
+    """The metadata of a replaced version of a blob; the version is the vault's."""
 
     version: int
     updated_at: int
@@ -249,7 +249,7 @@ class BlobVersion(Struct, frozen=True, rename="camel"):
 
 
 class VaultBlob(Struct, frozen=True, rename="camel"):
-    """A vault's blob as it was at a version of the vault."""
+    """A vault's blob at a version of the vault."""
 
     uid: str
     version: int
@@ -262,7 +262,7 @@ class VaultBlob(Struct, frozen=True, rename="camel"):
 
 
 class ExpiredRow(Struct, frozen=True):
-    """Something that has been kept for long enough: whose, which (`at`: a version or a moment), and how much it is."""
+    """A row past its retention: its owner, its uid, its version or timestamp (`at`), and its size."""
 
     user_id: str
     uid: str
@@ -271,13 +271,13 @@ class ExpiredRow(Struct, frozen=True):
     rows: int
 
 
-RETAINED_ROW_BYTES: Final = 256  # bytes that each row of trash and history counts beside its texts
+RETAINED_ROW_BYTES: Final = 256  # what each row of trash and history counts beside its ciphertext
 
 
 class Usage(Struct, frozen=True):
-    """Live documents, and the bytes of those and of the blobs: what an account uses, or what a write adds to it.
+    """The usage of an account, or what a write adds to it: live documents, and the bytes of documents and blobs.
 
-    `kept` is what trash and history take: their bytes, and 256 more for each deleted document and replaced version.
+    `kept` is the usage of trash and history: their bytes, and 256 more for each deleted document and replaced version.
     """
 
     documents: int
@@ -286,7 +286,7 @@ class Usage(Struct, frozen=True):
 
 
 class AccountLimits(Struct, frozen=True):
-    """What a server grants each account, None does not limit; and how many replaced versions it keeps of anything."""
+    """The quota of each account, None does not limit; and how many replaced versions are retained of each object."""
 
     documents: int | None = None
     bytes: int | None = None
@@ -294,14 +294,14 @@ class AccountLimits(Struct, frozen=True):
 
 
 class RetentionPolicy(Struct, frozen=True):
-    """For how many days a server keeps replaced versions, and the ciphertext under a tombstone; None: for ever."""
+    """For how many days replaced versions and the ciphertext of tombstones are retained; None: for ever."""
 
     history_days: int = 90
     trash_days: int | None = 30
 
 
 class Expected(Struct, frozen=True):
-    """Which versions the client will accept as the stored one; None is any. `by_header`: it spoke through If-Match."""
+    """The versions that the client expects to be stored; None is any. `by_header`: given by If-Match."""
 
     versions: tuple[int, ...] | None
     by_header: bool = False
@@ -311,5 +311,5 @@ class Expected(Struct, frozen=True):
         return self.versions is None or version in self.versions
 
     def precedes(self, version: int) -> bool:
-        """Whether the stored version is the one right after an expected one, as it is when an answer was lost."""
+        """Whether the stored version directly follows an expected one, as in a retry after a lost response."""
         return self.versions is not None and version - 1 in self.versions

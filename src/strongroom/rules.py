@@ -1,4 +1,4 @@
-"""Decisions that need no database: limits, the shape of values, what a key's scope allows."""
+"""Rules that need no database: limits, validation of values, scopes of API keys."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DAY: Final = 24 * HOUR
 FAILURES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
 FAILURES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
 SESSIONS_PER_ACCOUNT: Final = 100
-EVENTS_PER_TYPE: Final = 200  # lines of an account's log
-REUSE_GRACE: Final = 30_000  # a superseded refresh token shown this soon is two tabs, not a thief
+EVENTS_PER_TYPE: Final = 200  # in an account's log
+REUSE_GRACE: Final = 30_000  # a superseded refresh token used this soon comes from a second browser tab
 MAX_EMAIL: Final = 254  # characters of an email
 MAX_KEYRING: Final = 262_144  # characters of a keyring
 RETENTION_MINIMUM: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
@@ -40,7 +40,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def is_base64(text: str) -> bool:
-    """Whether a text keeps to the base64 or base64url alphabets, with at most two signs of padding."""
+    """Whether a text is in the base64 or base64url alphabet, with at most two characters of padding."""
     if not text.isascii():
         return False
     body = text.encode("ascii")
@@ -49,12 +49,12 @@ def is_base64(text: str) -> bool:
 
 
 def has_control(text: str) -> bool:
-    """Whether a text holds a control character."""
+    """Whether a text contains a control character."""
     return _CONTROL.search(text) is not None
 
 
 def octets(*texts: str | None) -> int:
-    """How many bytes these texts have, as they are stored."""
+    """The size of these texts in UTF-8, as they are stored."""
     total = 0
     for text in texts:
         if text is not None:
@@ -63,36 +63,36 @@ def octets(*texts: str | None) -> int:
 
 
 def retention_limit(quota: int | None) -> int | None:
-    """How many bytes trash and history may take together: as much again as the quota, None does not limit."""
+    """The limit of trash and history in bytes: as much again as the quota; None does not limit."""
     return None if quota is None else max(quota, RETENTION_MINIMUM)
 
 
 def normalise_email(text: str) -> str:
-    """The spelling of an email that counts: trimmed and in lower case."""
+    """The canonical form of an email: trimmed and in lower case."""
     return text.strip().lower()
 
 
 def is_email(text: str) -> bool:
-    """Whether a normal email has an acceptable form."""
+    """Whether a normalised email is valid."""
     before, _, after = text.partition("@")
     return 3 <= len(text) <= MAX_EMAIL and bool(before and after) and "@" not in after and not has_control(text)
 
 
 def may_read(actor: Actor) -> bool:
-    """Whether the actor may be shown what is stored, and not only what it has just sent."""
+    """Whether the actor may read stored ciphertext, and not only what it has just sent."""
     return actor.key is None or actor.key.permissions is None or Permission.READ in actor.key.permissions
 
 
 def may_see_blobs(actor: Actor) -> bool:
-    """Whether the actor may reach a vault's blob: it lies in no collection, so a key of some collections may not."""
+    """Whether the actor may read a vault's blob: it is in no collection, so a key limited to collections may not."""
     return actor.key is None or actor.key.collections is None
 
 
 def visible_to(actor: Actor, stored: S, sent: object = None) -> S:
-    """What an actor may see of a vault or a document: the one rule for every answer that holds something stored.
+    """A vault or a document with only what the actor may see; every response with stored data goes through this.
 
-    Ciphertext is shown to who may read it, or has `sent` it with this very request; the counts of a vault to who may
-    read all of it. Names, collections, versions and times are shown to whoever reaches the object.
+    Ciphertext is visible to an actor that may read it or has `sent` it in the same request; the counts of a vault to
+    one that may read all of it. Names, collections, versions and times are visible if the object is in scope.
     """
     if may_read(actor) and (isinstance(stored, Document) or may_see_blobs(actor)):
         return stored
@@ -104,12 +104,12 @@ def visible_to(actor: Actor, stored: S, sent: object = None) -> S:
 
 
 def is_restricted(actor: Actor) -> bool:
-    """Whether the actor is a key that reaches less than the account."""
+    """Whether the actor is a key limited to vaults or collections."""
     return actor.key is not None and (actor.key.vault_uids is not None or actor.key.collections is not None)
 
 
 def require(key: ApiKey | None, permission: Permission | None, *, whole_account: bool = False) -> None:
-    """Refuse an API key that lacks the permission, or whose scope is narrower than the account where that matters."""
+    """Refuse an API key that lacks the permission; with `whole_account`, also one limited to vaults or collections."""
     if key is None:
         return
     if permission is not None and key.permissions is not None and permission not in key.permissions:
@@ -119,24 +119,24 @@ def require(key: ApiKey | None, permission: Permission | None, *, whole_account:
 
 
 def require_vault(actor: Actor, vault_uid: str) -> None:
-    """Refuse a vault outside the key's scope, in the same words as one that does not exist."""
+    """Refuse a vault outside the key's scope, exactly like one that does not exist."""
     if actor.key is not None and actor.key.vault_uids is not None and vault_uid not in actor.key.vault_uids:
         raise VaultNotFound
 
 
 def require_collection(actor: Actor, collection: str) -> None:
-    """Refuse a request that names a collection outside the key's scope."""
+    """Refuse a collection outside the key's scope."""
     if not in_scope(actor, collection):
         raise InsufficientScope("This API key does not reach that collection.")
 
 
 def in_scope(actor: Actor, collection: str) -> bool:
-    """Whether a document of this collection is within the actor's reach."""
+    """Whether a collection is in the actor's scope."""
     return actor.key is None or actor.key.collections is None or collection in actor.key.collections
 
 
 def reaches(actor: Actor, vault_uid: str, collection: str) -> bool:
-    """Whether a document of this vault and collection is within the actor's reach."""
+    """Whether a vault and a collection are in the actor's scope."""
     vaults = None if actor.key is None else actor.key.vault_uids
     return (vaults is None or vault_uid in vaults) and in_scope(actor, collection)
 
@@ -149,7 +149,7 @@ def require_any(key: ApiKey | None, *permissions: Permission) -> None:
 
 
 def collections_of(actor: Actor, named: str | None) -> Sequence[str] | None:
-    """The collections a list shows: the one that was named, those of the key's scope, or None for all."""
+    """The collections of a list: the requested one, those of the key's scope, or None for all."""
     if named is not None:
         require_collection(actor, named)
         return (named,)

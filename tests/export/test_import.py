@@ -472,7 +472,7 @@ async def test_given_up_the_account_is_empty_again(house: Open, monkeypatch: pyt
 
     Documents of the same uids and of others that belong to somebody else stay as they are.
     """
-    monkeypatch.setattr("strongroom.actions.imports.EMPTIED_AT_ONCE", 3)
+    monkeypatch.setattr("strongroom.actions.imports.DELETED_AT_ONCE", 3)
     async with house() as h:
         first, ann, bob = [await h.person() for _ in range(3)]
         await furnish(first, documents=20)

@@ -1,1 +1,1 @@
-"""Everything an account can do, one file a noun. An action is a paragraph: may I, look, decide, answer."""
+"""Actions: everything an account can do, one file a noun. Each authorises, reads, decides, and returns or refuses."""

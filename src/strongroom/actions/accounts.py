@@ -1,4 +1,4 @@
-"""Accounts: register, look up for a login, change the password, delete."""
+"""Accounts: register, read for a login, change the password, delete."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 async def require_unused_email(tx: Tx, email: str) -> None:
-    """Refuse an email that has an account, before any work is spent on its password."""
+    """Refuse an email that has an account, before its password is hashed."""
     if await store.accounts.by_email(tx, email) is not None:
         raise EmailAlreadyExists
 
 
 async def create(tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin) -> User:
-    """Make an account."""
+    """Create an account."""
     user = await store.accounts.insert(tx, user_id, email, password_hash)
     if user is None:
         raise EmailAlreadyExists
@@ -34,7 +34,7 @@ async def create(tx: Tx, user_id: str, email: str, password_hash: str, origin: O
 async def register(
     tx: Tx, user_id: str, email: str, password_hash: str, pair: TokenPair, origin: Origin, wanted: Register
 ) -> User:
-    """Make an account with what its client keeps here, and open its first session."""
+    """Create an account with the descriptor and keyring of its client, and open its first session."""
     user = await create(tx, user_id, email, password_hash, origin)
     await keyrings.store_first(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
     await sessions.open_(tx, user_id, password_hash, pair, origin)
@@ -42,7 +42,7 @@ async def register(
 
 
 async def me(tx: Tx, actor: Actor) -> tuple[User, Usage | None]:
-    """The actor's account, and what it uses; a key that reaches less than the account is not told."""
+    """The actor's account and its usage; a key limited to vaults or collections gets no usage."""
     user = await store.accounts.get(tx, actor.user_id)
     if user is None:
         raise Unauthorized
@@ -50,12 +50,12 @@ async def me(tx: Tx, actor: Actor) -> tuple[User, Usage | None]:
 
 
 async def for_login(tx: Tx, email: str) -> Login | None:
-    """What a login with this email is checked against."""
+    """The id and password hash of the account with this email, or None."""
     return await store.accounts.by_email(tx, email)
 
 
 async def for_reauthentication(tx: Tx, actor: Actor) -> Login:
-    """What the actor's own password is checked against."""
+    """The id and password hash of the actor's own account, for actions that ask for the password again."""
     login = await store.accounts.with_hash(tx, actor.user_id)
     if login is None:
         raise Unauthorized
@@ -65,7 +65,7 @@ async def for_reauthentication(tx: Tx, actor: Actor) -> Login:
 async def change_password(
     tx: Tx, actor: Actor, old_hash: str, new_hash: str, origin: Origin, wanted: ChangePassword
 ) -> None:
-    """Replace the password that was checked, and what is wrapped under it; every other session ends."""
+    """Replace the password that was verified, and the keys wrapped under it; end all other sessions."""
     if actor.session_id is None or not await store.accounts.change_hash(tx, actor.user_id, old_hash, new_hash):
         raise InvalidCredentials
     await keyrings.rewrap(tx, actor, new_hash, wanted)
@@ -74,7 +74,7 @@ async def change_password(
 
 
 async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:
-    """Delete the account whose password was checked, and everything of it."""
-    await store.ledgers.lock(tx, [actor.user_id])  # who writes there finishes first, and no two wait for each other
+    """Delete the account whose password was verified, with all its data."""
+    await store.ledgers.lock(tx, [actor.user_id])  # waits for writes under way; one lock order prevents deadlocks
     if not await store.accounts.delete(tx, actor.user_id, password_hash):
         raise InvalidCredentials

@@ -1,4 +1,4 @@
-"""What an operator does with accounts. It is written to the account's log, for its owner to see."""
+"""Administration of accounts by an operator. Each action is recorded in the account's log, for its owner to see."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 OPERATOR = Origin("operator", "command line")
 
 
-async def find(tx: Tx, who: str) -> Account | None:
-    """The account that an operator names by its email or its id."""
-    return await store.accounts.show(tx, identifiers.canonical(who) or rules.normalise_email(who))
+async def find(tx: Tx, email_or_id: str) -> Account | None:
+    """The account with this email or id."""
+    return await store.accounts.show(tx, identifiers.canonical(email_or_id) or rules.normalise_email(email_or_id))
 
 
 async def accounts(tx: Tx, after: str, limit: int) -> list[Account]:
@@ -42,13 +42,13 @@ async def enable(tx: Tx, user_id: str) -> bool:
 
 
 async def delete(tx: Tx, user_id: str) -> None:
-    """Delete an account and everything of it, for good."""
-    await store.ledgers.lock(tx, [user_id])  # who writes there finishes first, and no two wait for each other
+    """Delete an account with all its data, for good."""
+    await store.ledgers.lock(tx, [user_id])  # waits for writes under way; one lock order prevents deadlocks
     await store.accounts.remove(tx, user_id)
 
 
 async def sign_out(tx: Tx, user_id: str) -> int:
-    """End every session of an account; how many those were."""
+    """End every session of an account; the number of sessions ended."""
     ended = await store.sessions.end_all(tx, user_id)
     if ended:
         await events.record(tx, user_id, EventType.SESSION_ENDED, OPERATOR)
@@ -56,13 +56,13 @@ async def sign_out(tx: Tx, user_id: str) -> int:
 
 
 async def reset_throttle(tx: Tx, email: str | None, address: str | None) -> int:
-    """Forget what counts against an account, known or not, or against an address; how many failures those were."""
-    forgotten = 0
+    """Delete the recorded failures of an email, with an account or not, and of an address; the number deleted."""
+    deleted = 0
     if email is not None:
-        forgotten += await store.failures.clear_account(tx, login_throttle.account_label(email))
+        deleted += await store.failures.clear_account(tx, login_throttle.account_label(email))
     if address is not None:
-        forgotten += await store.failures.clear_address(tx, address)
-    return forgotten
+        deleted += await store.failures.clear_address(tx, address)
+    return deleted
 
 
 async def keys_of(tx: Tx, user_id: str) -> list[ApiKey]:
@@ -84,5 +84,5 @@ async def revoke(tx: Tx, user_id: str, uid: str) -> bool:
 
 
 async def stats(tx: Tx) -> dict[str, int]:
-    """How much there is of everything."""
+    """The number of rows of each table."""
     return await store.stats.counts(tx)

@@ -1,4 +1,4 @@
-"""Batches: many operations on the documents of a vault, of which all are done or none."""
+"""Batches: many operations on the documents of a vault, applied atomically."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from strongroom.wire.requests import Operation
 
 
-def _admit(actor: Actor, wanted: Sequence[Operation]) -> None:
-    """Refuse a key that lacks a permission for one of the operations, or names a collection out of its reach."""
+def _authorise(actor: Actor, wanted: Sequence[Operation]) -> None:
+    """Refuse an API key that lacks a permission for one of the operations, or the scope of its collection."""
     for operation in wanted:
         permission = Permission.DELETE if isinstance(operation, DeleteOperation) else Permission.WRITE
         rules.require(actor.key, permission)
@@ -32,17 +32,17 @@ def _admit(actor: Actor, wanted: Sequence[Operation]) -> None:
 async def run(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: Sequence[Operation]
 ) -> list[Document]:
-    """Do all operations, each after those before it; where some cannot be done, name all of them and do none."""
-    _admit(actor, wanted)
+    """Apply all operations in order; if any fails, report every failure and apply none."""
+    _authorise(actor, wanted)
     rules.require_vault(actor, vault_uid)
     sizes = [rules.octets(one.data, one.hmac) for one in wanted if isinstance(one, CreateOperation)]
     write = await begin(tx, actor, limits, timestamps=len(wanted), documents=len(sizes), size=sum(sizes))
     outcomes: list[Document | Refusal] = []
-    for part in _parts(wanted):
-        if isinstance(part, list):
-            outcomes += await document_operations.create(write, vault_uid, part)
+    for group in _groups(wanted):
+        if isinstance(group, list):
+            outcomes += await document_operations.create(write, vault_uid, group)
         else:
-            outcomes.append(await _changed(write, vault_uid, part))
+            outcomes.append(await _apply(write, vault_uid, group))
     if failures := [
         _failure(write, index, wanted[index], outcome)
         for index, outcome in enumerate(outcomes)
@@ -52,8 +52,8 @@ async def run(
     return await write.finish([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
 
 
-def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:
-    """The operations in their order; creates that follow each other are done together."""
+def _groups(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:
+    """The operations in order; consecutive creates are one group, for one round trip to the database."""
     creates: list[CreateOperation] = []
     for operation in wanted:
         if isinstance(operation, CreateOperation):
@@ -67,9 +67,8 @@ def _parts(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutO
         yield creates
 
 
-async def _changed(
-    write: AccountWrite, vault_uid: str, operation: PutOperation | DeleteOperation
-) -> Document | Refusal:
+async def _apply(write: AccountWrite, vault_uid: str, operation: PutOperation | DeleteOperation) -> Document | Refusal:
+    """Apply a put or a delete; a failure that the batch reports is returned, not raised."""
     uid = operation.uid.lower()
     try:
         if isinstance(operation, PutOperation):
@@ -81,7 +80,7 @@ async def _changed(
 
 
 def _failure(write: AccountWrite, index: int, operation: Operation, refusal: Refusal) -> dict[str, Any]:
-    """Why an operation cannot be done, and what is stored: as it was before the batch, for nothing of it stays."""
+    """The report of a failed operation, with the version that was stored before the batch, which is rolled back."""
     uid = None if operation.uid is None else operation.uid.lower()
     stored = refusal if isinstance(refusal, UidTaken) else write.originals.get(uid or "")
     return {

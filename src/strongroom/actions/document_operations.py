@@ -1,4 +1,4 @@
-"""One operation on a document, within a write that has begun: alone, or with others in a batch."""
+"""Operations on documents within an AccountWrite: one of a single request, or many of a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDocument]) -> list[Document | UidTaken]:
-    """Add documents; the same one again, while it is unchanged, is answered as it is and changes nothing."""
+    """Add documents. A retried create is idempotent: an unchanged identical document is returned as stored."""
     new = [_new(write, vault_uid, one) for one in wanted]
     own_uids = all(one.uid is None for one in wanted)
     try:
@@ -43,32 +43,32 @@ def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Documen
 
 
 async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:
-    """What is stored under the uid, if that is the same document still unchanged; otherwise the uid is taken."""
+    """The document stored under the uid, if it is identical and unchanged; otherwise UidTaken."""
     stored = await store.documents.by_uid(write.tx, write.actor.user_id, new.uid)
     if stored is not None and stored.version == 1 and _content(stored) == _content(new):
         return stored
-    await _require(write, new.vault_uid)
+    await _require_vault(write, new.vault_uid)
     in_reach = stored is not None and rules.reaches(write.actor, stored.vault_uid, stored.collection)
     before = write.originals.get(new.uid, stored if in_reach else None)
     return UidTaken() if before is None else UidTaken(before.version, before.updated_at)
 
 
 async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected) -> Document:
-    """Replace a document's ciphertext; what is stored already, one version on, is answered and changes nothing."""
+    """Replace a document's ciphertext. A retried put is idempotent: what it stored before is returned."""
     tx, owner = write.tx, write.actor.user_id
     stored = await _stored(write, vault_uid, uid)
     if stored.purged_at is not None:
-        raise DocumentNotFound("This document was deleted and its content thrown away; create it under a new uid.")
+        raise DocumentNotFound("This document was deleted and its content purged; create it under a new uid.")
     if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
-        timestamp, kept = await _keep(write, stored)
+        timestamp, retained = await _retain(write, stored)
         document = await store.documents.replace(tx, owner, vault_uid, stored, timestamp, wanted.data, wanted.hmac)
         if document is not None:
             size = rules.octets(wanted.data, wanted.hmac)
             if stored.deleted_at is None:
-                write.record(timestamp, 0, size - stored.bytes, kept)
+                write.record(timestamp, 0, size - stored.bytes, retained)
             else:
-                write.record(timestamp, 1, size, kept - stored.bytes - RETAINED_ROW_BYTES)
-            await _make_room(write, stored)
+                write.record(timestamp, 1, size, retained - stored.bytes - RETAINED_ROW_BYTES)
+            await _trim_history(write, stored)
             return document
     if expected.precedes(stored.version) and stored.deleted_at is None:
         again = await store.documents.get(tx, owner, vault_uid, uid)
@@ -78,56 +78,56 @@ async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument
 
 
 async def delete(write: AccountWrite, vault_uid: str, uid: str, expected: Expected | None) -> Document:
-    """Make a document a tombstone; it is answered without its ciphertext."""
+    """Turn a document into a tombstone; it is returned without its ciphertext."""
     stored = await _stored(write, vault_uid, uid)
     if stored.deleted_at is not None:
         raise DocumentNotFound("This document is deleted already.")
     if expected is None or expected.allows(stored.version):
-        timestamp, kept = await _keep(write, stored)
+        timestamp, retained = await _retain(write, stored)
         tombstone = await store.documents.mark_deleted(write.tx, write.actor.user_id, vault_uid, stored, timestamp)
         if tombstone is not None:
             content = stored.bytes + RETAINED_ROW_BYTES
-            write.record(timestamp, -1, -stored.bytes, kept + content)
-            if not await _make_room(write, stored):
-                due = ExpiredRow(write.actor.user_id, uid, tombstone.version, content, 1)
-                await store.documents.purge(write.tx, [due])
+            write.record(timestamp, -1, -stored.bytes, retained + content)
+            if not await _trim_history(write, stored):
+                trash = ExpiredRow(write.actor.user_id, uid, tombstone.version, content, 1)
+                await store.documents.purge(write.tx, [trash])
                 write.subtract_retained(content)
             return tombstone
     raise DocumentConflict(stored.version, stored.updated_at, precondition=expected is not None and expected.by_header)
 
 
 async def _stored(write: AccountWrite, vault_uid: str, uid: str) -> Head:
-    """The document under the account's lock: nobody changes it between this look and our write."""
+    """The document, read under the account's lock: it cannot change before the write."""
     stored = await store.documents.head(write.tx, write.actor.user_id, vault_uid, uid)
     if stored is None or not rules.in_scope(write.actor, stored.collection):
-        await _require(write, vault_uid)
+        await _require_vault(write, vault_uid)
         raise DocumentNotFound
     write.originals.setdefault(uid, stored)
     return stored
 
 
-async def _keep(write: AccountWrite, stored: Head) -> tuple[int, int]:
-    """Keep what is about to be replaced, and tell at which timestamp it is, and how much is kept more than before."""
-    timestamp, most = write.next_timestamp(), write.limits.versions
-    if not most:
+async def _retain(write: AccountWrite, stored: Head) -> tuple[int, int]:
+    """Copy the current version into history; the timestamp of its replacement, and the bytes added to history."""
+    timestamp, limit = write.next_timestamp(), write.limits.versions
+    if not limit:
         return timestamp, 0
     owner = write.actor.user_id
-    dropped = await store.versions.retain(write.tx, owner, stored.uid, stored.version, timestamp, most)
+    dropped = await store.versions.retain(write.tx, owner, stored.uid, stored.version, timestamp, limit)
     return timestamp, stored.bytes + RETAINED_ROW_BYTES - dropped
 
 
-async def _make_room(write: AccountWrite, stored: Head) -> bool:
-    """Drop the oldest versions of a document where trash and history take more than they may; whether they fit then."""
-    over = await write.retained_excess()
-    if not over:
+async def _trim_history(write: AccountWrite, stored: Head) -> bool:
+    """Delete the oldest versions of a document if trash and history exceed their limit; whether they fit afterwards."""
+    excess = await write.retained_excess()
+    if not excess:
         return True
-    freed = await store.versions.drop_oldest(write.tx, write.actor.user_id, stored.uid, over)
+    freed = await store.versions.drop_oldest(write.tx, write.actor.user_id, stored.uid, excess)
     write.subtract_retained(freed)
-    return freed >= over
+    return freed >= excess
 
 
-async def _require(write: AccountWrite, vault_uid: str) -> None:
-    """A vault that is not there comes before anything that is not in it."""
+async def _require_vault(write: AccountWrite, vault_uid: str) -> None:
+    """Refuse a vault that does not exist, before any refusal about its documents."""
     if await store.vaults.clock(write.tx, write.actor.user_id, vault_uid) is None:
         raise VaultNotFound
 

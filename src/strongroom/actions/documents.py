@@ -1,10 +1,10 @@
-"""Documents: create, look, list, replace, delete. A write first draws the account's next time, which locks it."""
+"""Documents: create, read, list, replace, delete. A write locks the account and takes a timestamp of its clock."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -12,30 +12,33 @@ from strongroom import rules, store
 from strongroom.actions import document_operations
 from strongroom.actions.account_write import begin
 from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
+from strongroom.model import Document, Head
 from strongroom.store.queries.documents import Show
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from strongroom.model import AccountLimits, Actor, Document, Expected, Head
+    from strongroom.model import AccountLimits, Actor, Expected
     from strongroom.store import Tx
     from strongroom.store.queries.vaults import VaultTimes
     from strongroom.wire.requests import CreateDocument, PutDocument
 
+D = TypeVar("D", Document, Head)
+
 
 class ListQuery(Struct, frozen=True):
-    """Which documents a list holds. `tombstones` None: only where there is a `since` to learn of deletions from."""
+    """The parameters of a list. `tombstones` None: they are included where `since` is given."""
 
     since: int | None = None
     limit: int | None = None
     collection: str | None = None
     tombstones: bool | None = None
-    wait: int = 0  # seconds, for something new
-    trash: bool = False  # nothing but tombstones that can be revived
+    wait: int = 0  # seconds of a long poll
+    trash: bool = False  # only tombstones that can be restored
 
     @property
     def show(self) -> Show:
-        """The same in the store's words."""
+        """Which rows the query selects."""
         if self.trash:
             return Show.TRASH
         tombstones = self.since is not None if self.tombstones is None else self.tombstones
@@ -45,7 +48,7 @@ class ListQuery(Struct, frozen=True):
 async def create(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: CreateDocument
 ) -> tuple[Document, bool]:
-    """Add a document; the same one again, while it is unchanged, is answered as it is and not as new."""
+    """Add a document; whether it is new. A retried create is idempotent: the stored document is returned."""
     rules.require_collection(actor, wanted.collection)
     rules.require_vault(actor, vault_uid)
     write = await begin(tx, actor, limits, documents=1, size=rules.octets(wanted.data, wanted.hmac))
@@ -58,17 +61,17 @@ async def create(
 async def get(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Document:
     """One document, deleted or not."""
     rules.require_vault(actor, vault_uid)
-    document = await store.documents.get(tx, actor.user_id, vault_uid, uid)
-    if document is not None and rules.in_scope(actor, document.collection):
-        return document
-    await _clock(tx, actor, vault_uid)
-    raise DocumentNotFound
+    return await _in_scope(tx, actor, vault_uid, await store.documents.get(tx, actor.user_id, vault_uid, uid))
 
 
 async def head(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Head:
     """One document without its ciphertext, deleted or not."""
     rules.require_vault(actor, vault_uid)
-    found = await store.documents.head(tx, actor.user_id, vault_uid, uid)
+    return await _in_scope(tx, actor, vault_uid, await store.documents.head(tx, actor.user_id, vault_uid, uid))
+
+
+async def _in_scope(tx: Tx, actor: Actor, vault_uid: str, found: D | None) -> D:
+    """A document that was found in the actor's scope; otherwise the vault or the document is not found."""
     if found is not None and rules.in_scope(actor, found.collection):
         return found
     await _clock(tx, actor, vault_uid)
@@ -76,13 +79,13 @@ async def head(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> Head:
 
 
 async def is_up_to_date(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
-    """Whether the vault's clock alone says that a list would be empty: no document is newer than it."""
+    """Whether a list would be empty, by the vault's clock alone: no document is newer than the clock."""
     rules.collections_of(actor, wanted.collection)
     return wanted.since is not None and await _clock(tx, actor, vault_uid) <= wanted.since
 
 
 async def has_changes(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -> bool:
-    """Whether a list would show anything."""
+    """Whether a list would hold any document."""
     if await is_up_to_date(tx, actor, vault_uid, wanted):
         return False
     return await store.documents.any_after(
@@ -96,12 +99,12 @@ async def has_changes(tx: Tx, actor: Actor, vault_uid: str, wanted: ListQuery) -
 
 
 class DocumentList:
-    """A list of documents: read from one snapshot, or continued in others, where its client is slow.
+    """A list of documents: read from one snapshot, or continued in later ones for a slow client.
 
-    `last` is its cursor: who has seen everything up to there asks for what came after it. That holds for a continued
-    list too. A document that changes meanwhile comes again, later in the order. A list of live documents that is
-    continued ends before the first deletion after its beginning, and `more` says so: beyond it, the one whose cursor
-    is the last row would never learn that a document was deleted which an earlier row showed as alive.
+    `last` is the cursor: the client asks next for what changed after it. That holds for a continued list too. A
+    document that changes meanwhile is listed again, later in the order. A continued list of live documents ends before
+    the first deletion since its start, and sets `more`: beyond that point, a client whose cursor is the last row would
+    never learn of the deletion of a document that an earlier row showed as live.
     """
 
     def __init__(self, actor: Actor, vault_uid: str, wanted: ListQuery) -> None:
@@ -111,22 +114,22 @@ class DocumentList:
         self._actor = actor
         self._vault_uid = vault_uid
         self._wanted = wanted
-        self._began: VaultTimes | None = None
+        self._started: VaultTimes | None = None
 
     async def read(self, tx: Tx) -> AsyncGenerator[list[Document], None]:
-        """Pages of what comes after the cursor."""
+        """Pages of the documents after the cursor."""
         collections = rules.collections_of(self._actor, self._wanted.collection)
         rules.require_vault(self._actor, self._vault_uid)
         vault = await store.vaults.times(tx, self._actor.user_id, self._vault_uid)
-        began, self._began = self._began, self._began or vault
-        if vault is None or (began is not None and began.created_at != vault.created_at):
+        started, self._started = self._started, self._started or vault
+        if vault is None or (started is not None and started.created_at != vault.created_at):
             raise VaultNotFound
-        if began is None or self._wanted.show is not Show.LIVE:
+        if started is None or self._wanted.show is not Show.LIVE:
             return self._pages(tx, collections, self._wanted.show, self.last)
-        return self._continued(tx, collections, began.updated_at)
+        return self._continued(tx, collections, started.updated_at)
 
     def take(self, page: list[Document]) -> list[Document]:
-        """As much of a page as the list may still show; the cursor moves past it."""
+        """As much of a page as the limit allows; the cursor moves past it."""
         limit = self._wanted.limit
         if limit is not None and self.count + len(page) > limit:
             self.more = True
@@ -139,7 +142,7 @@ class DocumentList:
     def _pages(
         self, tx: Tx, collections: Sequence[str] | None, show: Show, since: int, until: int | None = None
     ) -> AsyncGenerator[list[Document], None]:
-        """What changed after `since`; one more than `limit`, to tell if there are more."""
+        """The documents after `since`; one more than `limit`, to see whether there are more."""
         limit = self._wanted.limit
         return store.documents.after(
             tx,
@@ -153,21 +156,21 @@ class DocumentList:
         )
 
     async def _continued(
-        self, tx: Tx, collections: Sequence[str] | None, began: int
+        self, tx: Tx, collections: Sequence[str] | None, started: int
     ) -> AsyncGenerator[list[Document], None]:
-        """What is alive of the time before the list began; then what changed since, up to the first deletion."""
-        if self.last < began:
-            async with aclosing(self._pages(tx, collections, Show.LIVE, self.last, began)) as before:
+        """Live documents from before the list started; then changes since then, up to the first deletion."""
+        if self.last < started:
+            async with aclosing(self._pages(tx, collections, Show.LIVE, self.last, started)) as before:
                 async for page in before:
                     yield page
         if self.more:
             return
-        async with aclosing(self._pages(tx, collections, Show.ALL, max(self.last, began))) as since:
+        async with aclosing(self._pages(tx, collections, Show.ALL, max(self.last, started))) as since:
             async for page in since:
-                alive = list(takewhile(lambda document: document.deleted_at is None, page))
-                if len(alive) < len(page):
+                live = list(takewhile(lambda document: document.deleted_at is None, page))
+                if len(live) < len(page):
                     self.more = True
-                    yield alive
+                    yield live
                     return
                 yield page
 
@@ -175,7 +178,7 @@ class DocumentList:
 async def put(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected
 ) -> Document:
-    """Replace a document's ciphertext if the client saw its latest version; a deleted one comes back to life."""
+    """Replace a document's ciphertext if the client saw its latest version; a deleted one is restored."""
     rules.require_vault(actor, vault_uid)
     write = await begin(tx, actor, limits)
     return await write.finish(await document_operations.put(write, vault_uid, uid, wanted, expected), vault_uid)
@@ -184,7 +187,7 @@ async def put(
 async def delete(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, uid: str, expected: Expected | None
 ) -> Document:
-    """Make a document a tombstone."""
+    """Turn a document into a tombstone."""
     rules.require_vault(actor, vault_uid)
     write = await begin(tx, actor, limits)
     tombstone = await document_operations.delete(write, vault_uid, uid, expected)
@@ -193,7 +196,7 @@ async def delete(
 
 
 async def _clock(tx: Tx, actor: Actor, vault_uid: str) -> int:
-    """The vault's time, which proves that the actor may look into it."""
+    """The vault's clock; refuses a vault that the actor does not own or reach."""
     rules.require_vault(actor, vault_uid)
     clock = await store.vaults.clock(tx, actor.user_id, vault_uid)
     if clock is None:

@@ -1,4 +1,4 @@
-"""The lineage of the database, and the secret that it keeps for its nodes."""
+"""The epoch of the database, which changes with a restore, and the secret that its nodes share."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ _DECOYS: Final = "decoys"
 
 
 async def epoch(tx: Tx) -> str:
-    """The id of this database's lineage; a database that has none gets one, and keeps it."""
+    """The database's epoch; a database without one gets one."""
     known = await store.epochs.epoch(tx)
     if known is None:
         await store.epochs.begin(tx, identifiers.new_uid(tx.now))
         known = await store.epochs.epoch(tx)
-    assert known is not None  # noqa: S101 - it has just begun, here or on another node
+    assert known is not None  # noqa: S101 - it was just stored, by this node or another
     return known
 
 
 async def decoy_secret(tx: Tx) -> str:
-    """What decoys follow from, in hexadecimal: made once, and the same on all nodes, after every restart."""
+    """The secret that decoy descriptors are derived from, in hexadecimal; the same on all nodes and after restarts."""
     known = await store.secrets.get(tx, _DECOYS)
     if known is None:
         await store.secrets.put_if_absent(tx, _DECOYS, os.urandom(32).hex())
         known = await store.secrets.get(tx, _DECOYS)
-    assert known is not None  # noqa: S101 - it has just been kept, here or on another node
+    assert known is not None  # noqa: S101 - it was just stored, by this node or another
     return known
 
 
 async def probe(tx: Tx) -> bool:
-    """Write to the database, and say whether its schema is the one that this program needs."""
+    """Write to the database; whether its schema is the one that this release needs."""
     await store.epochs.probe(tx)
     return await store.schema.is_current(tx)

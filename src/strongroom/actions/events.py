@@ -1,4 +1,4 @@
-"""An account's log, for its owner to read."""
+"""The event log of an account, for its owner to read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 async def record(tx: Tx, user_id: str, kind: EventType, origin: Origin) -> None:
-    """Write a line."""
+    """Add an event to the account's log."""
     await store.events.add(tx, user_id, identifiers.new_uid(tx.now), kind.value, origin, EVENTS_PER_TYPE)
 
 
 async def list_(tx: Tx, actor: Actor, before: str, limit: int) -> tuple[list[Event], bool]:
-    """The newest lines before this one, and whether there are older ones."""
+    """The newest events before this id, and whether there are older ones."""
     found = await store.events.newest(tx, actor.user_id, before, limit + 1)
     return found[:limit], len(found) > limit

@@ -1,4 +1,4 @@
-"""An export: everything that the account keeps, as the lines of one file."""
+"""Exports: all vaults, documents and versions of an account, as the rows of one file."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 async def record(tx: Tx, actor: Actor, origin: Origin) -> None:
-    """Tell the owner that somebody has asked for everything."""
+    """Record an export in the account's log."""
     await events.record(tx, actor.user_id, EventType.EXPORTED, origin)
 
 
 async def clock(tx: Tx, actor: Actor) -> int:
-    """The account's time: nothing in the file is later."""
+    """The account's clock: no row of the file is later."""
     return await store.ledgers.clock(tx, actor.user_id)
 
 
 async def pages(tx: Tx, actor: Actor) -> AsyncGenerator[Sequence[ExportRow], None]:
-    """Each vault, then its documents, then what those were before, then what its blob was before."""
+    """Each vault, then its documents, their replaced versions, and the replaced versions of its blob."""
     parts: tuple[Any, ...] = (store.exports.documents, store.exports.versions, store.exports.blobs)
     async with aclosing(store.exports.vaults(tx, actor.user_id)) as vaults:
         async for found in vaults:

@@ -1,4 +1,4 @@
-"""An import: the lines of an export, stored in an account without vaults. The account waits until it is finished."""
+"""Imports: rows of an export, stored in an account without vaults. No other write runs until the import is finished."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from strongroom.store.queries.imports import Import, ImportProgress
     from strongroom.wire.export_lines import Header
 
-EMPTIED_AT_ONCE: Final = 200  # documents, each with its history
+DELETED_AT_ONCE: Final = 200  # documents, each with its history
 _HISTORY: Final = (ExportedVersion, ExportedBlob)
 _CLASH: Final[dict[type[ExportRow], dict[str, str]]] = {
     ExportedVault: {"uid": "or name is that of another line"},
@@ -36,9 +36,9 @@ _CLASH: Final[dict[type[ExportRow], dict[str, str]]] = {
 
 
 class ImportBatch(Struct, frozen=True):
-    """Some lines of the file with their numbers, where they go on from, and how far they lead.
+    """Consecutive lines of the file with their numbers, the number of lines before them, and the progress after them.
 
-    `reached` is the time of each vault that they concern.
+    `reached` is the clock of each vault that they belong to.
     """
 
     lines: list[tuple[int, ExportRow]]
@@ -48,13 +48,13 @@ class ImportBatch(Struct, frozen=True):
 
 
 async def require_empty_account(tx: Tx, actor: Actor) -> None:
-    """Refuse an account that has vaults and never saw an import, before its file is sent."""
+    """Refuse an account that has vaults and no import, before its file is uploaded."""
     if await store.imports.get(tx, actor.user_id) is None and await store.imports.has_vaults(tx, actor.user_id):
         raise AccountNotEmpty
 
 
 async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) -> tuple[ImportProgress, bool]:
-    """Begin an import; or tell how far the same file came before, and whether that was its end."""
+    """Begin or resume an import; the progress of earlier attempts, and whether the import is finished."""
     await store.imports.claim(tx, actor.user_id)
     known = await store.imports.get(tx, actor.user_id)
     if known is not None and known.state != store.imports.DONE:
@@ -70,12 +70,12 @@ async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) 
 
 
 async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: ImportBatch) -> None:
-    """Store some lines and move the progress past them."""
-    await _lock(tx, actor, limits, _sum([line for _, line in batch.lines]))
+    """Store consecutive lines, and record the progress."""
+    await _lock(tx, actor, limits, _live_usage([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.progress):
         raise ImportUnfinished
-    lines, left_out = await _fitting(tx, actor, limits, batch.lines)
-    kept: Counter[str] = Counter()
+    lines, left_out = await _within_retention_limit(tx, actor, limits, batch.lines)
+    retained: Counter[str] = Counter()
     for _, alike in groupby(lines, key=lambda numbered: type(numbered[1])):
         numbered = list(alike)
         added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], limits.versions)
@@ -84,48 +84,50 @@ async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str,
                 raise bad_line(number, _CLASH[type(line)])
             left_out += 1
         for _, line in compress(numbered, added):
-            kept[_home(line)] += _kept(line)
+            retained[_vault_of(line)] += _retained_bytes(line)
     if left_out:
         await store.imports.leave_out(tx, actor.user_id, left_out)
     inside: dict[str, list[ExportRow]] = {uid: [] for uid in batch.reached}
     for _, line in lines:
         if not isinstance(line, _HISTORY):
-            inside[_home(line)].append(line)
+            inside[_vault_of(line)].append(line)
     for uid, timestamp in batch.reached.items():
-        used = _sum(inside[uid])
-        await store.vaults.add_usage(tx, actor.user_id, uid, timestamp, used.documents, used.bytes, kept.pop(uid, 0))
-    for uid, size in kept.items():
+        used = _live_usage(inside[uid])
+        await store.vaults.add_usage(
+            tx, actor.user_id, uid, timestamp, used.documents, used.bytes, retained.pop(uid, 0)
+        )
+    for uid, size in retained.items():
         await store.retained.add(tx, actor.user_id, uid, size)
 
 
-async def _fitting(
+async def _within_retention_limit(
     tx: Tx, actor: Actor, limits: AccountLimits, lines: list[tuple[int, ExportRow]]
 ) -> tuple[list[tuple[int, ExportRow]], int]:
-    """The lines without what trash and history may not take here, and how many are left out.
+    """The lines that trash and history have space for, and how many are left out.
 
-    Versions beyond that are left out, and of a deleted document only the tombstone comes in.
+    Beyond the limit, versions are left out, and of a deleted document only the tombstone is stored.
     """
-    most, added = rules.retention_limit(limits.bytes), sum(_kept(line) for _, line in lines)
-    if most is None or not added or await store.retained.of_account(tx, actor.user_id) + added <= most:
+    limit, added = rules.retention_limit(limits.bytes), sum(_retained_bytes(line) for _, line in lines)
+    if limit is None or not added or await store.retained.of_account(tx, actor.user_id) + added <= limit:
         return lines, 0
-    fitting = [(number, _bare(line, tx.now)) for number, line in lines if not isinstance(line, _HISTORY)]
+    fitting = [(number, _without_trash(line, tx.now)) for number, line in lines if not isinstance(line, _HISTORY)]
     return fitting, len(lines) - len(fitting)
 
 
-def _bare(line: ExportRow, now: int) -> ExportRow:
-    """A deleted document without its content; whatever is alive as it is."""
+def _without_trash(line: ExportRow, now: int) -> ExportRow:
+    """A deleted document as a purged tombstone; any other line unchanged."""
     if not isinstance(line, ExportedDocument) or not _is_trash(line):
         return line
     return structs.replace(line, data=None, purged_at=max(now, line.deleted_at or 0))
 
 
-def _home(line: ExportRow) -> str:
-    """The vault of a line."""
+def _vault_of(line: ExportRow) -> str:
+    """The uid of a line's vault."""
     return line.vault_uid if isinstance(line, (ExportedDocument, ExportedVersion)) else line.uid
 
 
-def _kept(line: ExportRow) -> int:
-    """What a line adds to trash and history."""
+def _retained_bytes(line: ExportRow) -> int:
+    """The bytes that a line adds to trash and history."""
     if isinstance(line, ExportedDocument):
         return rules.octets(line.data, line.hmac) + RETAINED_ROW_BYTES if _is_trash(line) else 0
     if isinstance(line, ExportedVersion):
@@ -140,7 +142,7 @@ def _is_trash(line: ExportedDocument) -> bool:
 async def finish(
     tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: ImportBatch, clock: int, origin: Origin
 ) -> Import:
-    """Store what is left, and let the account go on, later than anything that came."""
+    """Store the last lines, and release the account with a clock later than every imported timestamp."""
     await store_batch(tx, actor, limits, file_id, rest)
     own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
@@ -157,31 +159,31 @@ async def latest(tx: Tx, actor: Actor) -> Import:
 
 
 async def abandon(tx: Tx, actor: Actor) -> None:
-    """Let an unfinished import go no further; what came in is to be deleted."""
+    """Abandon an unfinished import; what it stored is deleted in steps."""
     await store.imports.claim(tx, actor.user_id)
     if not await store.imports.give_up(tx, actor.user_id):
         raise ImportNotFound
 
 
 async def delete_some(tx: Tx, actor: Actor) -> bool:
-    """Delete some of what came in; False when the account is as empty as before.
+    """Delete some rows of an abandoned import; False when the account is empty again.
 
-    Two may do this at once, and the account may go on in between: only an import that was given up is emptied.
+    Two requests may do this at once, and the account may be used in between: only an abandoned import is deleted.
     """
     await store.imports.claim(tx, actor.user_id)
     known = await store.imports.get(tx, actor.user_id)
     if known is None or known.state != store.imports.EMPTYING:
         return False
-    if await store.imports.empty(tx, actor.user_id, EMPTIED_AT_ONCE):
+    if await store.imports.empty(tx, actor.user_id, DELETED_AT_ONCE):
         return True
     await store.imports.forget(tx, actor.user_id)
     return False
 
 
 async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> None:
-    """Take the account's lock, and count what is added.
+    """Lock the account and add the usage.
 
-    Who has lost the right to write while the file arrives brings nothing more.
+    The session or key is checked again: it may have ended while the file was uploaded.
     """
     await sessions.require_open(tx, actor)
     ledger = await store.imports.add_usage(tx, actor.user_id, added.documents, added.bytes)
@@ -190,10 +192,10 @@ async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> No
     require_quota(actor, limits, Usage(ledger.documents, ledger.bytes), added)
 
 
-async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, most: int) -> bool:
-    """Whether a version that was not added is one that this server would not have kept either.
+async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, limit: int) -> bool:
+    """Whether a version that was not stored is one that this server would not retain either.
 
-    An import may take long, or be broken off: what was due meanwhile has been thrown away with all that was before it.
+    An import may take long, or be interrupted: a version that expired meanwhile was purged with all before it.
     """
     current = None
     if isinstance(line, ExportedVersion):
@@ -204,11 +206,11 @@ async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, most: int) -> bool:
     elif isinstance(line, ExportedBlob):
         vault = await store.vaults.bare(tx, user_id, line.uid)
         current = None if vault is None else vault.version
-    return current is not None and current - line.version > most
+    return current is not None and current - line.version > limit
 
 
-def _sum(lines: list[ExportRow]) -> Usage:
-    """What these lines add to what the account uses: live documents and blobs, not what they were before."""
+def _live_usage(lines: list[ExportRow]) -> Usage:
+    """The usage that these lines add: live documents and blobs, without replaced versions."""
     live = [line for line in lines if isinstance(line, ExportedDocument) and line.deleted_at is None]
     size = sum(rules.octets(line.data, line.hmac) for line in live)
     size += sum(rules.octets(line.data, line.salt) for line in lines if isinstance(line, ExportedVault))

@@ -1,4 +1,4 @@
-"""What clients keep here for themselves: how a password is derived, and the keys that are wrapped under it."""
+"""Keyrings and key derivation descriptors of clients: stored here, never read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def prelogin(tx: Tx, address: str, account: str, email: str) -> str | None:
-    """The descriptor of an email, if there is one. The question counts, whatever the answer."""
+    """The descriptor of an email, if there is one. Each request counts towards the throttle, whatever it returns."""
     await login_throttle.record_prelogin(tx, address, account)
     return await store.accounts.kdf_of(tx, email)
 
@@ -33,7 +33,7 @@ async def get(tx: Tx, actor: Actor) -> StoredKeyring:
 async def put(
     tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
 ) -> StoredKeyring:
-    """Replace the keyring that the client saw; with a descriptor, also that of the password that was checked."""
+    """Replace the keyring that the client saw; with a descriptor, also that of the password that was verified."""
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
     new_kdf = kdf if wanted.kdf is None else descriptors.canonical_json(wanted.kdf)
@@ -48,9 +48,9 @@ async def put(
 
 
 async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) -> None:
-    """What goes with a new password, in the transaction that sets it.
+    """Replace descriptor and keyring together with the password, in one transaction.
 
-    Where an account has a descriptor or a keyring, the new password brings its own: the old ones would open nothing.
+    An account that has them needs new ones: the old ones belong to the old password and would open nothing.
     """
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
@@ -68,7 +68,7 @@ async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) ->
 
 
 async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
-    """What a new account brings with it."""
+    """Store the descriptor and the keyring of a new account."""
     if kdf is not None:
         await store.accounts.change_kdf(tx, user_id, password_hash, descriptors.canonical_json(kdf))
     if keyring is not None:
@@ -76,7 +76,7 @@ async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None,
 
 
 async def _replace(tx: Tx, user_id: str, stored: StoredKeyring | None, keyring: str, expected: Expected) -> int:
-    """Put a keyring in the place of the stored one; the new version. Version 0 is the one that is not there yet."""
+    """Replace the stored keyring; its new version. Version 0 stands for no keyring yet."""
     if stored is None:
         if (
             expected.versions is not None

@@ -1,4 +1,4 @@
-"""API keys: make, list, revoke, recognise."""
+"""API keys: create, list, revoke, authenticate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, origin: Origin) -> ApiKey:
-    """Make a key with these scopes for the actor."""
+    """Create a key with these scopes for the actor."""
     if wanted.expires_at is not None and wanted.expires_at <= tx.now:
         raise Invalid({"expiresAt": "must be in the future, in Unix milliseconds"})
     vault_uids = None
@@ -35,9 +35,9 @@ async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, orig
         created_at=tx.now,
         last_used_at=None,
     )
-    made = await store.keys.insert(tx, actor.user_id, key_hash, key)
+    created = await store.keys.insert(tx, actor.user_id, key_hash, key)
     await events.record(tx, actor.user_id, EventType.KEY_CREATED, origin)
-    return made
+    return created
 
 
 async def list_(tx: Tx, actor: Actor) -> list[ApiKey]:
@@ -53,7 +53,7 @@ async def revoke(tx: Tx, actor: Actor, uid: str, origin: Origin) -> None:
 
 
 async def holder(tx: Tx, key_hash: str) -> Actor | None:
-    """Who presents this key; None if it is unknown, revoked or expired."""
+    """The actor of this key; None if it is unknown, revoked or expired."""
     actor, disabled = await store.keys.actor(tx, key_hash)
     if actor is None or actor.key is None:
         return None
@@ -66,5 +66,5 @@ async def holder(tx: Tx, key_hash: str) -> Actor | None:
 
 
 async def touch(tx: Tx, user_id: str, uid: str) -> None:
-    """Note that a key was used."""
+    """Update when a key was last used."""
     await store.keys.touch(tx, user_id, uid)

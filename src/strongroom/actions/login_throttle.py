@@ -1,4 +1,4 @@
-"""Guessing is slow: failures are counted by address, and by account and address together."""
+"""Login throttle: failures are counted by address, and by account and address together."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def account_label(email: str) -> str:
-    """How an account is named in the count, known or not: the count need not hold the emails of strangers."""
+    """The label of an email in the failure count: a hash, so that emails without an account are not stored."""
     return hashlib.sha256(email.encode()).hexdigest()[:32]
 
 
 def prelogin_label(account: str) -> str:
-    """How questions about an account are named in the count: they are no guesses at it, and count for the address."""
+    """The label of prelogin requests in the failure count: they count for the address, not for the account."""
     return f"asked {account}"
 
 
 async def check_address(tx: Tx, address: str) -> None:
-    """Refuse an address that has failed too often, whatever it asks for now."""
+    """Refuse an address that has failed too often."""
     lately = await store.failures.count_of_address(tx, address, tx.now - DAY)
     window = _window(lately, FAILURES_PER_ADDRESS)
     full = await store.failures.nth_of_address(tx, address, tx.now - window, FAILURES_PER_ADDRESS)
@@ -36,7 +36,7 @@ async def check_address(tx: Tx, address: str) -> None:
 
 
 async def remaining_attempts(tx: Tx, address: str, account: str) -> int:
-    """How many more failures this account may have from this address; refuses when there is room for none."""
+    """How many more failures this account may have from this address; refuses if none."""
     await check_address(tx, address)
     lately = await store.failures.count_of_account(tx, address, account, tx.now - DAY)
     window = _window(lately, FAILURES_PER_ACCOUNT)
@@ -47,65 +47,61 @@ async def remaining_attempts(tx: Tx, address: str, account: str) -> int:
 
 
 async def check_again(tx: Tx, address: str, account: str) -> None:
-    """Refuse a right password too, if it came in a burst of so many guesses that others have used up the tries."""
+    """Check under the address's lock: concurrent attempts may have used up what was left. For correct passwords too."""
     await store.failures.lock_address(tx, address)
     await remaining_attempts(tx, address, account)
 
 
 async def record_failed_login(tx: Tx, address: str, account: str, user_id: str | None, origin: Origin) -> None:
-    """Note a wrong password. Refuses in other words if others, on other nodes, have used up the tries meanwhile."""
+    """Record a wrong password; refuses with RateLimited if concurrent attempts have used up what was left."""
     await check_again(tx, address, account)
-    await _add(tx, address, account)
+    await store.failures.add(tx, address, account)
     if user_id is not None:
         await events.record(tx, user_id, EventType.LOGIN_FAILED, origin)
 
 
 async def record_failed_secret(tx: Tx, address: str) -> None:
-    """Note that a token or key was wrong; refuses in other words once the address has failed too often."""
+    """Record an invalid token or API key; refuses with RateLimited once the address has failed too often."""
     await store.failures.lock_address(tx, address)
     await check_address(tx, address)
-    await _add(tx, address, "")
+    await store.failures.add(tx, address, "")
 
 
 async def record_prelogin(tx: Tx, address: str, account: str) -> None:
-    """Count a question about an account as a failure of the address, until a right password takes it back."""
+    """Count a prelogin request as a failure of the address, until a correct password clears it."""
     await store.failures.lock_address(tx, address)
     await check_address(tx, address)
-    await _add(tx, address, prelogin_label(account))
+    await store.failures.add(tx, address, prelogin_label(account))
 
 
 async def clear_failures(tx: Tx, address: str, account: str) -> None:
-    """Forget what an account's owner has failed at and asked for on the way to the right password."""
+    """Delete the failures and prelogin requests of an account from this address, after a correct password."""
     await store.failures.clear(tx, address, account)
     await store.failures.clear(tx, address, prelogin_label(account))
 
 
-async def record_signup(tx: Tx, address: str, most: int) -> None:
-    """Count an attempt to register, whatever comes of it; refused after too many in an hour. 0 does not limit."""
-    if not most:
+async def record_signup(tx: Tx, address: str, limit: int) -> None:
+    """Count a registration attempt, successful or not; refuses after too many in an hour. 0 does not limit."""
+    if not limit:
         return
     await store.failures.lock_address(tx, address)
-    full = await store.signups.nth(tx, address, tx.now - HOUR, most)
+    full = await store.signups.nth(tx, address, tx.now - HOUR, limit)
     if full is not None:
         raise RateLimited(_wait(tx, full + HOUR), "Too many registrations from this address; try again later.")
     await store.signups.add(tx, address)
 
 
 async def purge(tx: Tx) -> None:
-    """Forget what is too old to count."""
+    """Delete failures and registrations that are too old to count."""
     await store.failures.purge(tx, tx.now - DAY)
     await store.signups.purge(tx, tx.now - HOUR)
 
 
-async def _add(tx: Tx, address: str, account: str) -> None:
-    await store.failures.add(tx, address, account)
-
-
 def _window(lately: int, limit: int) -> int:
-    """How long failures count: a quarter of an hour, and longer for who goes on, up to four hours. Never for ever."""
+    """How long failures count: 15 minutes, doubled with repeated failures, up to four hours."""
     return FAILURE_WINDOW << min(4, max(0, lately // limit - 1))
 
 
 def _wait(tx: Tx, until: int) -> int:
-    """Whole seconds until then."""
+    """Whole seconds until this time, at least one."""
     return max(1, -(-(until - tx.now) // 1000))

@@ -1,4 +1,4 @@
-"""Throwing away what was kept for long enough, a little at a time: nobody who writes has to wait for it."""
+"""Retention: purges expired trash, history and change records, in small transactions that delay no writer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 ROWS: Final = 64  # in one transaction, at most
 BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single row is larger
-CHANGES_DAYS: Final = 7  # who follows an account may be away for so long, however short the history
+CHANGES_DAYS: Final = 7  # at least, so that a client that reconnects to an event stream misses nothing
 
 
 async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
-    """Throw away some of what is due; False if nothing is. What is left is due the next time."""
+    """Purge some expired rows; False if there are none. The rest is left to the next call."""
     history = tx.now - retention.history_days * DAY
     changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
     return (
@@ -31,48 +31,48 @@ async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
 
 
 async def _trash(tx: Tx, before: int) -> bool:
-    """Take the ciphertext from under tombstones, and the versions before them."""
-    due = await store.documents.deleted_before(tx, before, ROWS)
-    if not due:
+    """Purge the ciphertext of tombstones, and their versions."""
+    expired = await store.documents.deleted_before(tx, before, ROWS)
+    if not expired:
         return False
-    fitting = _fitting(due)
-    await store.ledgers.lock(tx, (one.user_id for one in fitting or due[:1]))
+    fitting = _fitting(expired)
+    await store.ledgers.lock(tx, (one.user_id for one in fitting or expired[:1]))
     if fitting:
         await store.retained.subtract_trash(tx, fitting)
         await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
-    elif await store.documents.is_trash(tx, due[0]):  # and more than fits: its versions go first, a few at a time
-        versions = await store.versions.oldest_of(tx, due[0], ROWS)
+    elif await store.documents.is_trash(tx, expired[0]):  # larger than one transaction: its versions first
+        versions = await store.versions.oldest_of(tx, expired[0], ROWS)
         await _versions(tx, _fitting(versions) or versions[:1])
         if not versions:
-            await store.retained.subtract_trash(tx, due[:1])
-            await store.documents.purge(tx, due[:1])
+            await store.retained.subtract_trash(tx, expired[:1])
+            await store.documents.purge(tx, expired[:1])
     return True
 
 
-async def _versions(tx: Tx, due: list[ExpiredRow]) -> None:
-    await store.retained.subtract_versions(tx, due)
-    await store.versions.drop(tx, due)
+async def _versions(tx: Tx, expired: list[ExpiredRow]) -> None:
+    await store.retained.subtract_versions(tx, expired)
+    await store.versions.drop(tx, expired)
 
 
-async def _blobs(tx: Tx, due: list[ExpiredRow]) -> None:
-    await store.retained.subtract_blobs(tx, due)
-    await store.versions.drop_blobs(tx, due)
+async def _blobs(tx: Tx, expired: list[ExpiredRow]) -> None:
+    await store.retained.subtract_blobs(tx, expired)
+    await store.versions.drop_blobs(tx, expired)
 
 
-async def _drop(tx: Tx, due: list[ExpiredRow], drop: Callable[[Tx, list[ExpiredRow]], Awaitable[None]]) -> bool:
-    """Drop what is due, as much as fits."""
-    fitting = _fitting(due) or due[:1]
+async def _drop(tx: Tx, expired: list[ExpiredRow], drop: Callable[[Tx, list[ExpiredRow]], Awaitable[None]]) -> bool:
+    """Purge as many of the expired rows as one transaction may; whether there were any."""
+    fitting = _fitting(expired) or expired[:1]
     await store.ledgers.lock(tx, (one.user_id for one in fitting))
     await drop(tx, fitting)
-    return bool(due)
+    return bool(expired)
 
 
-def _fitting(due: list[ExpiredRow]) -> list[ExpiredRow]:
-    """As many from the beginning as one transaction may throw away."""
+def _fitting(expired: list[ExpiredRow]) -> list[ExpiredRow]:
+    """The first rows, as many as one transaction may purge."""
     rows = size = 0
-    for place, one in enumerate(due):
+    for index, one in enumerate(expired):
         rows += one.rows
         size += one.bytes
         if rows > ROWS or size > BYTES:
-            return due[:place]
-    return due
+            return expired[:index]
+    return expired

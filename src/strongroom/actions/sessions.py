@@ -1,4 +1,4 @@
-"""Sessions: open, recognise, refresh, list, end."""
+"""Sessions: open, authenticate, refresh, list, end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def open_(tx: Tx, user_id: str, password_hash: str, pair: TokenPair, origin: Origin) -> None:
-    """Open a session for an account whose password was checked against this hash."""
+    """Open a session for an account whose password was verified against this hash."""
     if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin):
         raise AccountDisabled if await store.accounts.is_disabled(tx, user_id) else InvalidCredentials
     await store.sessions.add_token(tx, user_id, pair.session_id, pair.jti, 0, pair.refresh_expires_at)
@@ -36,7 +36,7 @@ async def log_in(
     address: str,
     account: str,
 ) -> None:
-    """Open a session after a correct password, and clear the count of wrong ones; a new hash replaces an old one."""
+    """Open a session after a correct password, and clear its failures; a new hash replaces an outdated one."""
     await login_throttle.check_again(tx, address, account)
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
@@ -46,13 +46,13 @@ async def log_in(
 
 
 async def actor(tx: Tx, claims: Claims) -> Actor:
-    """Who presents this access token; refused if its session has ended."""
+    """The actor of this access token; refused if its session has ended."""
     last_used = require_valid(await store.sessions.last_used(tx, claims.sub, claims.sid))
     return Actor(claims.sub, claims.sid, last_used, until=math.ceil(claims.exp * 1000))
 
 
 def require_valid(found: int | None) -> int:
-    """When a session was last used; refused if it has ended or its account is disabled."""
+    """Validate the result of a session lookup: when the session was last used, or a refusal."""
     if found is None:
         raise Unauthorized
     if found < 0:
@@ -61,9 +61,9 @@ def require_valid(found: int | None) -> int:
 
 
 async def require_open(tx: Tx, actor: Actor) -> None:
-    """Refuse who has lost the right to go on with what it began: its session or key has ended, its account is disabled.
+    """Check a running request's session or key again: it may have ended, or its account may be disabled.
 
-    An access token may expire on the way: what it began may take longer than it lives.
+    An expired access token is not refused: a long request may outlive the token that it began with.
     """
     if actor.key is None:
         found = (
@@ -80,24 +80,25 @@ async def require_open(tx: Tx, actor: Actor) -> None:
 
 
 def session_check(claims: Claims) -> SessionCheck:
-    """What must be found before the one who presents this access token is believed: that its session is open."""
+    """The deferred check that the session of this access token is open."""
     return store.sessions.session_check(claims.sub, claims.sid, require_valid)
 
 
 async def check_only(_tx: Tx) -> None:
-    """Nothing but the proof."""
+    """An action that does nothing, to run a session check alone."""
 
 
 async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
-    """Note that a session was used."""
+    """Update when and from where a session was last used."""
     await store.sessions.touch(tx, user_id, session_id, origin)
 
 
 async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bool:
     """Exchange a refresh token for a pair of the next generation; False if it is refused.
 
-    Presenting generation n kills all below n. A dead token that comes back later than two tabs would explain is in
-    two hands, and one of them is a thief's: the session ends. That must be written, so a refusal is a return value.
+    Presenting generation n supersedes all below n. A superseded token that is used again after the grace period, which
+    allows for two browser tabs, was probably stolen: the session ends. That must be committed, so a refusal is a
+    return value.
     """
     token = await store.sessions.token(tx, claims.sub, claims.sid, claims.jti)
     if token is None:
@@ -137,7 +138,7 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
 
 
 async def purge(tx: Tx, event_days: int) -> None:
-    """Forget what has expired: sessions, tokens, old lines of logs, failures that count no more."""
+    """Delete what has expired: sessions, tokens, events, failures."""
     await store.sessions.purge(tx)
     await store.events.purge(tx, tx.now - event_days * DAY)
     await login_throttle.purge(tx)

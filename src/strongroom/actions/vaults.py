@@ -1,4 +1,4 @@
-"""Vaults: create, look, change, delete. A container and a blob are one thing here."""
+"""Vaults: create, read, change, delete. Containers of documents and blobs are the same kind of row."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 async def create(tx: Tx, actor: Actor, limits: AccountLimits, wanted: AnyCreate) -> tuple[Vault, bool]:
-    """Make a vault; the same one again, while it is unchanged, is answered as it is and not as new."""
+    """Create a vault; whether it is new. A retried create is idempotent: the stored vault is returned."""
     uid = identifiers.new_uid(tx.now) if wanted.uid is None else wanted.uid.lower()
     size = rules.octets(wanted.data, wanted.salt)
     write = await begin(tx, actor, limits, size=size)
     timestamp = write.next_timestamp()
     vault = await store.vaults.insert(tx, actor.user_id, uid, timestamp, wanted.name, wanted.data, wanted.salt, size)
     if vault is not None:
-        await _note(write, timestamp, vault, VaultChange.CREATED, size)
+        await _record(write, timestamp, vault, VaultChange.CREATED, size)
         return await write.finish((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is not None:
@@ -61,12 +61,12 @@ async def by_name(tx: Tx, actor: Actor, name: str) -> Vault:
 
 
 async def list_(tx: Tx, actor: Actor, beyond: str, *, blobs: bool) -> AsyncGenerator[list[Vault], None]:
-    """The vaults within the actor's reach beyond a uid, in the order of their uids, in pages."""
-    reach = None if actor.key is None else actor.key.vault_uids
+    """The vaults in the actor's scope after a uid, in the order of their uids, in pages."""
+    scope = None if actor.key is None else actor.key.vault_uids
     found = store.vaults.of_user(tx, actor.user_id, beyond, blobs=blobs and rules.may_see_blobs(actor))
     async with aclosing(found) as pages:
         async for page in pages:
-            yield page if reach is None else [vault for vault in page if vault.uid in reach]
+            yield page if scope is None else [vault for vault in page if vault.uid in scope]
 
 
 async def change(
@@ -82,18 +82,18 @@ async def change(
     if stored is None:
         raise VaultNotFound
     if expected is not None and not expected.allows(stored.version):
-        if expected.precedes(stored.version) and _holds(stored, wanted):
+        if expected.precedes(stored.version) and _is_stored(stored, wanted):
             raise RollbackWith(stored)
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
     return await write.finish(await _changed(write, stored, wanted))
 
 
 async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
-    """Write what is wanted over what is stored."""
-    timestamp, added, kept = write.next_timestamp(), 0, 0
+    """Replace the stored vault's blob or name."""
+    timestamp, added, retained = write.next_timestamp(), 0, 0
     if wanted.data is not None:
         added = rules.octets(wanted.data, wanted.salt) - rules.octets(stored.data, stored.salt)
-        kept = await _keep(write, timestamp, stored)
+        retained = await _retain_blob(write, timestamp, stored)
     try:
         vault = await store.vaults.change(
             write.tx,
@@ -105,30 +105,30 @@ async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
             salt=wanted.salt,
             version=stored.version,
             added=added,
-            kept=kept,
+            kept=retained,
         )
     except Duplicate:
         raise VaultAlreadyExists from None
     if vault is None:
         raise VaultNotFound
-    await _note(write, timestamp, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
+    await _record(write, timestamp, vault, VaultChange.RENAMED if wanted.data is None else VaultChange.BLOB, added)
     return vault
 
 
-async def _keep(write: AccountWrite, timestamp: int, stored: Vault) -> int:
-    """Keep the blob that is about to be replaced, if there is one; how much is kept more than before.
+async def _retain_blob(write: AccountWrite, timestamp: int, stored: Vault) -> int:
+    """Copy the current blob, if any, into history; the bytes added to history.
 
-    Where trash and history take more than they may, the oldest versions of this blob are dropped.
+    If trash and history exceed their limit, the oldest versions of this blob are deleted.
     """
-    most = write.limits.versions
-    if not most or stored.data is None:
+    limit = write.limits.versions
+    if not limit or stored.data is None:
         return 0
     tx, owner = write.tx, write.actor.user_id
-    kept = rules.octets(stored.data, stored.salt) + RETAINED_ROW_BYTES
-    kept -= await store.versions.retain_blob(tx, owner, stored.uid, stored.version, timestamp, most)
-    if over := await write.retained_excess(kept):
-        kept -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, over)
-    return kept
+    retained = rules.octets(stored.data, stored.salt) + RETAINED_ROW_BYTES
+    retained -= await store.versions.retain_blob(tx, owner, stored.uid, stored.version, timestamp, limit)
+    if excess := await write.retained_excess(retained):
+        retained -= await store.versions.drop_oldest_blobs(tx, owner, stored.uid, excess)
+    return retained
 
 
 async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected: Expected | None) -> None:
@@ -142,16 +142,16 @@ async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
     if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
         raise VaultNotFound
-    await _note(
+    await _record(
         write, write.next_timestamp(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0)
     )
     await write.finish(None)
 
 
-async def _note(
+async def _record(
     write: AccountWrite, timestamp: int, vault: Vault, kind: VaultChange, size: int, documents: int = 0
 ) -> None:
-    """Tell those who follow the account what happened to the vault, and count what it added."""
+    """Record a change of the vault for event streams, and the usage that it adds."""
     owner = write.actor.user_id
     await store.vault_changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
     write.record(timestamp, documents, size)
@@ -161,8 +161,8 @@ def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:
     return (stored.name, stored.data, stored.salt) == (name, data, salt)
 
 
-def _holds(stored: Vault, wanted: AnyPut) -> bool:
-    """Whether all that is wanted is stored already."""
+def _is_stored(stored: Vault, wanted: AnyPut) -> bool:
+    """Whether the wanted name and blob are stored already."""
     return _same(
         stored,
         stored.name if wanted.name is None else wanted.name,

@@ -1,4 +1,4 @@
-"""History: the versions of documents and blobs that were replaced."""
+"""Version history: replaced versions of documents and blobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def of_document(tx: Tx, actor: Actor, vault_uid: str, uid: str) -> list[Version]:
-    """The versions of a document that were replaced and are kept, newest first."""
+    """The replaced versions of a document in history, newest first."""
     await documents.head(tx, actor, vault_uid, uid)
     return await store.versions.of_document(tx, actor.user_id, uid)
 
@@ -25,15 +25,15 @@ async def document(tx: Tx, actor: Actor, vault_uid: str, uid: str, version: int)
     if version == (await documents.head(tx, actor, vault_uid, uid)).version:
         current = await documents.get(tx, actor, vault_uid, uid)
         if current.version == version:
-            return current  # otherwise it has been replaced since the look before, and is kept
-    kept = await store.versions.get(tx, actor.user_id, uid, version)
-    if kept is None:
+            return current  # otherwise it was replaced after the query before, and is in history
+    replaced = await store.versions.get(tx, actor.user_id, uid, version)
+    if replaced is None:
         raise VersionNotFound
-    return kept
+    return replaced
 
 
 async def of_blob(tx: Tx, actor: Actor, uid: str) -> list[BlobVersion]:
-    """The blobs of a vault that were replaced and are kept, newest first."""
+    """The replaced versions of a vault's blob in history, newest first."""
     await vaults.get(tx, actor, uid)
     return await store.versions.of_blob(tx, actor.user_id, uid) if rules.may_see_blobs(actor) else []
 
@@ -45,7 +45,7 @@ async def blob(tx: Tx, actor: Actor, uid: str, version: int) -> VaultBlob:
         raise VersionNotFound
     if version == vault.version and vault.data is not None:
         return VaultBlob(vault.uid, vault.version, vault.updated_at, vault.data, vault.salt)
-    kept = await store.versions.blob(tx, actor.user_id, uid, version)
-    if kept is None:
+    replaced = await store.versions.blob(tx, actor.user_id, uid, version)
+    if replaced is None:
         raise VersionNotFound
-    return kept
+    return replaced
