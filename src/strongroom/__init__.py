@@ -1,4 +1,4 @@
-"""strongroom: a self-hostable backend whose data stays unreadable to whoever runs it."""
+"""strongroom: a self-hostable, end-to-end encrypted backend; its operator cannot read the data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Server", "__version__", "create_server"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the server only when it is asked for: clients and the command line start without it."""
+    """Import the server on first use: clients and the command line start without it."""
     if name in {"Server", "create_server"}:
         from strongroom import server
 

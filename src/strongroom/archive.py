@@ -1,7 +1,7 @@
-"""The archive that a backup is: blocks, each with a checksum over everything before it. docs/archive.md has the format.
+"""The archive format of backups: blocks, each with a checksum over everything before it; see docs/archive.md.
 
-It holds rows and knows neither an engine nor a file. Whatever was changed, cut off or added is noticed while it is
-read, before the block in question is given to anybody.
+It holds rows, independent of engine and file. A change, a truncation or an addition is detected while it is read,
+before the block in question is returned.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _HEAD = struct.Struct(">cII")  # kind, length of what follows, a checksum of the
 _DIGEST: Final = 32
 _MANIFEST, _ROWS, _END = b"M", b"R", b"E"
 
-_LONGEST: Final = 2**30  # bytes of a block: it ends with the row that reaches 1 MiB, and no engine keeps a longer row
+_LONGEST: Final = 2**30  # bytes of a block: it ends with the row that reaches 1 MiB, and no engine stores a longer row
 _LONGEST_MANIFEST: Final = 2**20
-_PIECE: Final = 2**20  # that is read at once: what a block says of its length is believed no further than it is there
+_PIECE: Final = 2**20  # read at once: memory is allocated for what has arrived, not for what a block claims
 
 Row = tuple[Any, ...]
-_Word = Annotated[str, Meta(max_length=100, pattern=r"^[\x20-\x7e]*\Z")]  # told to the operator as it is
+_Text = Annotated[str, Meta(max_length=100, pattern=r"^[\x20-\x7e]*\Z")]  # shown to the operator as it is
 _Count = Annotated[int, Meta(ge=0, le=2**53)]
-_Moment = Annotated[int, Meta(ge=0, lt=253_402_300_800_000)]  # milliseconds, up to the year 9999
+_Timestamp = Annotated[int, Meta(ge=0, lt=253_402_300_800_000)]  # milliseconds, up to the year 9999
 _Value = str | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None
 
 
@@ -41,38 +41,38 @@ class Sink(Protocol):
     """Where an archive is written to."""
 
     def write(self, data: bytes, /) -> object:
-        """Take these bytes."""
+        """Write these bytes."""
 
 
 class Source(Protocol):
     """Where an archive is read from."""
 
     def read(self, size: int, /) -> bytes:
-        """So many bytes; fewer only at the end."""
+        """Read this many bytes; fewer only at the end."""
 
 
 class TableInfo(Struct, frozen=True):
-    """A table of the archive."""
+    """A table in the manifest."""
 
-    name: _Word
-    columns: tuple[_Word, ...]
+    name: _Text
+    columns: tuple[_Text, ...]
     rows: _Count
 
 
 class Manifest(Struct, frozen=True):
-    """What an archive says of itself, in its first block."""
+    """The first block of an archive: where it comes from, and which tables follow."""
 
-    program: _Word  # the version of strongroom that wrote it
-    engine: _Word
-    created_at: _Moment
-    epoch: _Word | None
+    program: _Text  # the version of strongroom that wrote it
+    engine: _Text
+    created_at: _Timestamp
+    epoch: _Text | None
     schema: _Count
     steps: dict[str, str]  # the checksum of each step of the schema, by its number
     tables: tuple[TableInfo, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows there are altogether."""
+        """The number of rows of all tables."""
         return sum(table.rows for table in self.tables)
 
 
@@ -95,12 +95,12 @@ class Writer:
         self._block(_MANIFEST, msgspec.json.encode(manifest))
 
     def rows(self, table: int, page: Sequence[Row]) -> None:
-        """Add rows of the table with this place in the manifest."""
+        """Add rows of the table with this index in the manifest."""
         self._count += len(page)
         self._block(_ROWS, msgspec.msgpack.encode((table, page)))
 
     def end(self) -> str:
-        """Close the archive; its checksum."""
+        """Write the last block; the checksum of the archive."""
         self._block(_END, msgspec.json.encode(_End(self._count, self._blocks)))
         return self._chain.hex()
 
@@ -114,7 +114,7 @@ class Writer:
 
 
 class Reader:
-    """Reads an archive. `pages` gives all rows, and ends without a complaint only if nothing is wrong with any."""
+    """Reads an archive. `pages` yields all rows, and raises BadArchive unless the whole archive is intact."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -141,11 +141,11 @@ class Reader:
                 break
             if kind != _ROWS:
                 raise _damaged("a block is of no known kind")
-            place, page = _read(_rows, payload)
-            if not 0 <= place < len(tables) or any(len(row) != len(tables[place].columns) for row in page):
+            index, page = _read(_rows, payload)
+            if not 0 <= index < len(tables) or any(len(row) != len(tables[index].columns) for row in page):
                 raise _damaged("rows do not fit their table")
-            counts[place] += len(page)
-            yield tables[place].name, page
+            counts[index] += len(page)
+            yield tables[index].name, page
         end = _read(msgspec.json.Decoder(_End), payload)
         whole = end == _End(sum(counts), self._blocks - 1) and counts == [table.rows for table in tables]
         if not whole:
@@ -155,7 +155,7 @@ class Reader:
         self.checksum = self._chain.hex()
 
     def _block(self) -> tuple[bytes, bytes]:
-        """The next block, if it and everything before it are as they were written."""
+        """The next block, if the checksum over it and everything before it is right."""
         head = self._exactly(_HEAD.size)
         kind, length, _ = _HEAD.unpack(head)
         if head != _head(kind, length):

@@ -1,4 +1,4 @@
-"""Secrets that the server checks: passwords, tokens, API keys. It never makes or sees a key that decrypts."""
+"""Password hashes, tokens and API keys: the secrets that the server verifies. None of them decrypts anything."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32
 
 _PARAMETERS: Final = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p={_LANES}$"
 
-# A hash that no password matches, with the parameters of a real one: an unknown email costs the same work.
+# A hash that no password matches, with real parameters: a login with an unknown email costs the same work.
 DUMMY_HASH: Final = f"{_PARAMETERS}bm9ib2R5LW5vYm9keS0xNg$" + "A" * 43
 
 
 def hash_password(password: str) -> str:
-    """A PHC string for this password."""
+    """The Argon2id hash of a password, as a PHC string."""
     kdf = Argon2id(salt=os.urandom(_SALT), length=_LENGTH, iterations=_PASSES, lanes=_LANES, memory_cost=_MEMORY)
     return kdf.derive_phc_encoded(password.encode())
 
 
 def is_outdated(phc: str) -> bool:
-    """Whether a hash was made with other parameters than today's, and is to be made anew at the next login."""
+    """Whether a hash has other parameters than the current ones, and is replaced at the next login."""
     return not phc.startswith(_PARAMETERS)
 
 
 def password_matches(password: str, phc: str) -> bool:
-    """Whether the password is the one behind this PHC string."""
+    """Whether the password matches this PHC string."""
     try:
         Argon2id.verify_phc_encoded(password.encode(), phc)
     except InvalidKey:
@@ -56,9 +56,9 @@ def password_matches(password: str, phc: str) -> bool:
 
 
 def hashing_pool(on_refusal: Callable[[OSError], None] = lambda _: None) -> ThreadPoolExecutor:
-    """Two threads below normal priority: a storm of logins slows logins, not everybody.
+    """A pool of two threads of low priority: a burst of logins slows down logins, not other requests.
 
-    Where the system refuses the lower priority, as a filter on system calls may, they hash all the same.
+    If the system refuses the lower priority, as a system call filter may, they hash at normal priority.
     """
     return ThreadPoolExecutor(
         max_workers=2, thread_name_prefix="argon2", initializer=_lower_priority, initargs=(on_refusal,)
@@ -74,11 +74,11 @@ def _lower_priority(on_refusal: Callable[[OSError], None]) -> None:
 
 
 # Tokens: JWS compact serialisation, HS256 only. Written out because the rules are narrower than any library's: one
-# algorithm, one header, one spelling, seven claims, no leeway. docs/decisions/0004 has the reasons.
+# algorithm, one header, one encoding, seven claims, no leeway. docs/decisions/0004 has the reasons.
 
 
 class Claims(Struct, frozen=True, forbid_unknown_fields=False, omit_defaults=True):
-    """What a token says. All seven are required; `nbf`, which we never write, is honoured."""
+    """The claims of a token. All seven are required; `nbf`, which this server never issues, is honoured."""
 
     iss: str
     sub: str
@@ -89,8 +89,8 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=False, omit_defaults=Tru
     typ: Kind
     nbf: int | float = 0
 
-    def in_force(self, now: int) -> bool:
-        """Whether it counts at `now` (milliseconds)."""
+    def is_valid_at(self, now: int) -> bool:
+        """Whether `now` (milliseconds) is between `nbf` and `exp`."""
         return self.nbf * 1000 <= now < self.exp * 1000
 
 
@@ -101,52 +101,52 @@ def _b64(data: bytes) -> bytes:
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 _HEADER_TEXT = _b64(msgspec.json.encode(_HEADER))
 _SHAPE = re.compile(rb"[A-Za-z0-9_-]{1,512}\.[A-Za-z0-9_-]{1,4096}\.[A-Za-z0-9_-]{43}")
-_REMEMBERED = 20_000
-_LATEST = (2**63 - 1) // 1000  # the last second that a clock of milliseconds holds
+_CACHE_SIZE = 20_000
+_LATEST = (2**63 - 1) // 1000  # the last second that fits into 64 bits of milliseconds
 _encode = msgspec.json.Encoder().encode
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
 
 class TokenSigner:
-    """Signs tokens and checks them; remembers those that were good until they expire."""
+    """Signs and verifies tokens; caches the claims of verified ones until they expire."""
 
     def __init__(self, secret: bytes, issuer: str, previous: bytes = b"") -> None:
         self._secrets = (secret, previous) if previous else (secret,)
         self._issuer = issuer
-        self._good: dict[bytes, Claims] = {}
+        self._cache: dict[bytes, Claims] = {}
 
     def __repr__(self) -> str:
         return "TokenSigner(...)"
 
     def sign(self, claims: Claims) -> str:
-        """The token that says these claims."""
+        """The signed token with these claims."""
         text = _HEADER_TEXT + b"." + _b64(_encode(claims))
         return (text + b"." + _signature(self._secrets[0], text)).decode()
 
     def claims(self, token: str, kind: Kind, now: int) -> Claims | None:
-        """What a token says, if we signed it, it is of this kind, and it is in force at `now` (milliseconds)."""
-        claims = self._checked(token)
-        return claims if claims is not None and claims.typ == kind and claims.in_force(now) else None
+        """The claims of a token, if its signature, kind and times are valid at `now` (milliseconds); else None."""
+        claims = self._verified(token)
+        return claims if claims is not None and claims.typ == kind and claims.is_valid_at(now) else None
 
     def signed(self, token: str) -> bool:
-        """Whether we signed it, with a secret that we still accept, however long ago."""
-        return self._checked(token) is not None
+        """Whether its signature is valid under an accepted secret; it may be expired."""
+        return self._verified(token) is not None
 
     def cached(self, header: bytes, now: int) -> Claims | None:
-        """What a header says that carried a good access token before, if it is in force still."""
-        claims = self._good.get(header)
-        if claims is not None and not claims.in_force(now):
-            del self._good[header]
+        """The cached claims of an authorization header, if they are still valid."""
+        claims = self._cache.get(header)
+        if claims is not None and not claims.is_valid_at(now):
+            del self._cache[header]
             return None
         return claims
 
     def cache(self, header: bytes, claims: Claims) -> None:
-        """Remember a header whose access token was found to be good."""
-        if len(self._good) >= _REMEMBERED:
-            del self._good[next(iter(self._good))]
-        self._good[header] = claims
+        """Cache the claims of an authorization header whose access token was verified."""
+        if len(self._cache) >= _CACHE_SIZE:
+            del self._cache[next(iter(self._cache))]
+        self._cache[header] = claims
 
-    def _checked(self, token: str) -> Claims | None:
+    def _verified(self, token: str) -> Claims | None:
         try:
             raw = token.encode("ascii")
         except UnicodeEncodeError:
@@ -164,8 +164,8 @@ class TokenSigner:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         if claims.iss != self._issuer or "\0" in claims.sub + claims.sid + claims.jti:
-            return None  # no engine is asked for a name that it cannot store
-        if not all(0 <= moment <= _LATEST for moment in (claims.iat, claims.exp, claims.nbf)):
+            return None  # PostgreSQL cannot store NUL, and no query is sent with one
+        if not all(0 <= time <= _LATEST for time in (claims.iat, claims.exp, claims.nbf)):
             return None
         return claims
 
@@ -175,20 +175,20 @@ def _signature(secret: bytes, text: bytes) -> bytes:
 
 
 class Lifetime(NamedTuple):
-    """How long a token lives, in milliseconds. Claims in whole seconds would cut a short life: those are `exact`."""
+    """The lifetime of a token in milliseconds. `exact`: the claims have fractions of a second."""
 
     milliseconds: int
     exact: bool = False
 
     def validity(self, now: int) -> tuple[int | float, int | float]:
-        """`iat` and `exp` for a token that is issued now."""
+        """`iat` and `exp` of a token that is issued now."""
         if self.exact:
             return now / 1000, (now + self.milliseconds) / 1000
         return now // 1000, now // 1000 + self.milliseconds // 1000
 
 
 class TokenPair(Struct, frozen=True):
-    """An access and a refresh token of one session, and what is recorded of them."""
+    """An access and a refresh token of one session, and what the database stores about them."""
 
     session_id: str
     access_token: str
@@ -202,7 +202,7 @@ class TokenPair(Struct, frozen=True):
 
 
 class TokenIssuer:
-    """Issues pairs of tokens."""
+    """Issues pairs of access and refresh tokens."""
 
     def __init__(self, tokens: TokenSigner, issuer: str, access: Lifetime, refresh: Lifetime) -> None:
         self._tokens = tokens
@@ -214,7 +214,7 @@ class TokenIssuer:
         return "TokenIssuer(...)"
 
     def pair(self, user_id: str, session_id: str, now: int) -> TokenPair:
-        """A fresh pair for this session. The session outlives whichever of the two lives longer."""
+        """A new pair for this session, which lasts until both tokens have expired."""
         access, _, access_until = self._token(user_id, session_id, "access", self._access, now)
         refresh, jti, refresh_until = self._token(user_id, session_id, "refresh", self._refresh, now)
         return TokenPair(session_id, access, refresh, jti, refresh_until, max(access_until, refresh_until))
@@ -229,25 +229,25 @@ class TokenIssuer:
 def _unb64(text: bytes) -> bytes:
     data = base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
     if _b64(data) != text:
-        raise binascii.Error("another spelling")
+        raise binascii.Error("not canonical base64url")
     return data
 
 
 # API keys: srk_ and 48 characters of base64url, which hold 32 random bytes and a CRC-32 of them. The checksum lets a
-# scanner recognise a leaked key, and lets us refuse a typo without a query; it is no secret.
+# scanner recognise a leaked key, and lets the server refuse a typo without a query; it is no secret.
 
 KEY_PREFIX: Final = "srk_"
 _KEY_SHAPE = re.compile(r"srk_[A-Za-z0-9_-]{48}")
 
 
 def new_api_key() -> str:
-    """A fresh API key."""
+    """A new API key."""
     secret = os.urandom(32)
     return KEY_PREFIX + _b64(secret + _checksum(secret)).decode()
 
 
 def api_key_hash(key: str) -> str | None:
-    """What is stored of a key, or None if it cannot be one."""
+    """The hash under which a key is stored, or None if it is malformed."""
     if not _KEY_SHAPE.fullmatch(key):
         return None
     data = base64.urlsafe_b64decode(key.removeprefix(KEY_PREFIX))
@@ -261,7 +261,7 @@ def _checksum(data: bytes) -> bytes:
 
 
 def certificate_expiry(pem: bytes) -> float:
-    """When the first of these certificates ends, in seconds since 1970; ValueError if there is none."""
-    from cryptography import x509  # which takes a fifth of the start of a process, and most need it not
+    """When the first of these certificates expires, in seconds since 1970; ValueError if there is none."""
+    from cryptography import x509  # imported here: it takes a fifth of the start-up time, and few processes need it
 
     return x509.load_pem_x509_certificates(pem)[0].not_valid_after_utc.timestamp()

@@ -1,7 +1,7 @@
-"""How a client derives its password, as the server keeps it: a small object that it stores and never reads.
+"""Key derivation descriptors of clients: small objects that the server stores and never interprets.
 
-Whoever asks for the descriptor of an email gets one, whether there is an account or not. A decoy has the form that our
-own clients send (docs/format.md): today's parameters, and random bytes that follow from the email under a secret.
+A prelogin request gets a descriptor for every email, with an account or not. A decoy has the form that our own clients
+send (docs/format.md): the current parameters, and pseudorandom bytes derived from the email with a secret.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Kdf = dict[str, str | int]
 
 _SALT: Final = 16
 _RECOVERY: Final = 112
-_FIGURES: Final[Kdf] = {"format": 1, "kdf": "argon2id", "memory": 65_536, "passes": 3, "lanes": 1}
+_PARAMETERS: Final[Kdf] = {"format": 1, "kdf": "argon2id", "memory": 65_536, "passes": 3, "lanes": 1}
 _LABEL: Final = b"strongroom/1/decoy/"
 
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -24,7 +24,7 @@ _decode = msgspec.json.Decoder(Kdf).decode
 
 
 def canonical_json(kdf: Kdf) -> str:
-    """The one spelling in which a descriptor is kept: the order of its fields does not tell who wrote them."""
+    """Canonical JSON of a descriptor, as it is stored: the order of its fields does not identify a client."""
     return _encode(kdf).decode()
 
 
@@ -34,7 +34,7 @@ def parse(text: str) -> Kdf:
 
 
 class Decoys:
-    """Descriptors for emails that have none. The same email always gets the same one, on every node."""
+    """Decoy descriptors for emails without one. The same email always gets the same decoy, on every node."""
 
     def __init__(self, secret: str) -> None:
         self._secret = bytes.fromhex(secret)
@@ -43,12 +43,12 @@ class Decoys:
         return "Decoys(...)"
 
     def of(self, email: str) -> str:
-        """The decoy of a normal email."""
+        """The decoy of a normalised email."""
         stream = b"".join(
             hmac.digest(self._secret, _LABEL + bytes([block]) + email.encode(), "sha512") for block in (1, 2)
         )
         salt, recovery = stream[:_SALT], stream[_SALT : _SALT + _RECOVERY]
-        return canonical_json({**_FIGURES, "salt": _base64(salt), "recovery": _base64(recovery)})
+        return canonical_json({**_PARAMETERS, "salt": _base64(salt), "recovery": _base64(recovery)})
 
 
 def _base64(data: bytes) -> str:

@@ -1,13 +1,13 @@
-"""Every way we say no: a word with a code.
+"""Every refusal of a request: an exception with a code.
 
     Refusal
-    ├── Invalid                 validation_error         the request's form is wrong; names each field
-    ├── Unauthorized            unauthorized             no bearer, or not a good one
+    ├── Invalid                 validation_error         the request is not valid; explains each field
+    ├── Unauthorized            unauthorized             no bearer token, or an invalid one
     ├── InvalidCredentials      invalid_credentials      wrong email or password
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
     ├── InsufficientScope       insufficient_scope       the API key may not do this
-    ├── AccountDisabled         account_disabled         an operator has disabled the account; nothing of it is lost
-    ├── SignupsClosed           signups_closed           people cannot register by themselves here
+    ├── AccountDisabled         account_disabled         an operator has disabled the account; its data is not lost
+    ├── SignupsClosed           signups_closed           this server takes no registrations
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
@@ -22,8 +22,8 @@
     │   ├── VaultAlreadyExists  vault_already_exists
     │   ├── UidTaken            uid_taken
     │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
-    ├── ImportUnfinished        import_unfinished        nothing else is written until it is finished or given up
-    ├── BatchConflict           batch_conflict           names every operation that cannot be done as it is
+    ├── ImportUnfinished        import_unfinished        no other write until it is finished or abandoned
+    ├── BatchConflict           batch_conflict           reports every operation that failed
     ├── Conflict                                         the version is not the stored one
     │   ├── DocumentConflict    document_conflict
     │   ├── VaultConflict       vault_conflict
@@ -31,10 +31,10 @@
     ├── RequestTimeout          request_timeout          it took too long to arrive
     ├── PayloadTooLarge         payload_too_large
     ├── UnsupportedMediaType    unsupported_media_type
-    ├── RateLimited             rate_limited             carries when to come back
+    ├── RateLimited             rate_limited             carries a retry-after
     ├── StorageFull             storage_full
-    ├── QuotaExceeded           quota_exceeded           the account would use more than this server grants
-    ├── Unavailable             unavailable              carries when to come back
+    ├── QuotaExceeded           quota_exceeded           the account would exceed its quota
+    ├── Unavailable             unavailable              carries a retry-after
     └── InternalError           internal_error
 
 The status of each is one table at the HTTP edge; the client reads that table backwards.
@@ -45,8 +45,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 
-class Refusal(Exception):  # noqa: N818 - the house's word for it
-    """A request that is answered with no. `message` is one sentence a person can act on."""
+class Refusal(Exception):  # noqa: N818 - a refused request is an outcome, not a fault
+    """A request that is refused. `message` is one sentence that a person can act on."""
 
     code: ClassVar[str] = "refused"
     sentence: ClassVar[str] = "The request was refused."
@@ -58,9 +58,9 @@ class Refusal(Exception):  # noqa: N818 - the house's word for it
 
 
 class Invalid(Refusal):
-    """The request's form is wrong; `details.fields` says what is wrong with each field.
+    """The request is not valid; `details.fields` explains each invalid field.
 
-    `details.more` is true where there are more bad fields than are explained.
+    `details.more` is true if there are more invalid fields than are explained.
     """
 
     code = "validation_error"
@@ -71,14 +71,14 @@ class Invalid(Refusal):
 
 
 class Unauthorized(Refusal):
-    """There is no bearer token or API key, or it is not a good one."""
+    """The bearer token or API key is missing or invalid."""
 
     code = "unauthorized"
     sentence = "Send a valid access token or API key as 'Authorization: Bearer ...'."
 
 
 class InvalidCredentials(Refusal):
-    """The email or the password is wrong; never said which."""
+    """The email or the password is wrong; the response never says which."""
 
     code = "invalid_credentials"
     sentence = "The email or the password is wrong."
@@ -99,14 +99,14 @@ class InsufficientScope(Refusal):
 
 
 class AccountDisabled(Refusal):
-    """An operator has disabled the account; said only to who has its password, a session or a key of it."""
+    """An operator has disabled the account; sent only to callers with its password, a session or a key."""
 
     code = "account_disabled"
     sentence = "This account is disabled; nothing of it is lost. Ask the operator of this server."
 
 
 class SignupsClosed(Refusal):
-    """People cannot register by themselves on this server."""
+    """This server takes no registrations."""
 
     code = "signups_closed"
     sentence = "This server does not take registrations; ask its operator for an account."
@@ -134,10 +134,10 @@ class DocumentNotFound(NotFound):
 
 
 class VersionNotFound(NotFound):
-    """This version is neither the current one nor kept in the history."""
+    """This version is neither the current one nor in the history."""
 
     code = "version_not_found"
-    sentence = "This version is not kept; list the versions to see which are."
+    sentence = "This version is not in the history; list the versions to see which are."
 
 
 class ApiKeyNotFound(NotFound):
@@ -180,7 +180,7 @@ class MethodNotAllowed(Refusal):
 
 
 class Taken(Refusal):
-    """Something of that name is there already."""
+    """The name or id is in use already."""
 
 
 class EmailAlreadyExists(Taken):
@@ -198,7 +198,7 @@ class VaultAlreadyExists(Taken):
 
 
 class UidTaken(Taken):
-    """This owner uses that uid already; for a document within reach, at which version and since when."""
+    """This owner uses that uid already; for a document in scope, with its version and time."""
 
     code = "uid_taken"
     sentence = "You already use this uid for something else; choose another."
@@ -210,7 +210,7 @@ class UidTaken(Taken):
 
 
 class BatchConflict(Refusal):
-    """Operations of a batch cannot be done as they are, so none was; `details.operations` names each of them."""
+    """Operations of a batch failed, so none was applied; `details.operations` reports each failure."""
 
     code = "batch_conflict"
     sentence = "Operations of the batch cannot be done as they are, so nothing was written; see details.operations."
@@ -220,14 +220,14 @@ class BatchConflict(Refusal):
 
 
 class AccountNotEmpty(Taken):
-    """The account has vaults already, and an import needs one that has none."""
+    """An import needs an account without vaults, and this one has some."""
 
     code = "account_not_empty"
     sentence = "Your account has vaults already; an import needs an account without any."
 
 
 class ImportUnfinished(Refusal):
-    """An import into this account is unfinished, and nothing else is written until it is finished or given up."""
+    """An import into this account is unfinished; no other write runs until it is finished or abandoned."""
 
     code = "import_unfinished"
     sentence = (
@@ -239,7 +239,7 @@ class ImportUnfinished(Refusal):
 class Conflict(Refusal):
     """The version the client saw is not the stored one; `details` carries the stored one.
 
-    `precondition` is true when the client spoke through If-Match: HTTP has a status of its own for that.
+    `precondition` is true if the client sent If-Match: HTTP has a status of its own for that.
     """
 
     def __init__(self, version: int, updated_at: int, *, precondition: bool = False) -> None:
@@ -293,7 +293,7 @@ class UnsupportedMediaType(Refusal):
 
 
 class Later(Refusal):
-    """A refusal that says when to come back."""
+    """A refusal with the seconds after which to retry."""
 
     def __init__(self, retry_after: int = 1, message: str | None = None) -> None:
         super().__init__(message)
@@ -301,35 +301,35 @@ class Later(Refusal):
 
 
 class RateLimited(Later):
-    """Too many failed attempts."""
+    """The rate limit is exceeded."""
 
     code = "rate_limited"
     sentence = "Too many failed attempts; wait and try again."
 
 
 class Unavailable(Later):
-    """The database is away for the moment."""
+    """The database cannot be reached at the moment."""
 
     code = "unavailable"
     sentence = "The service cannot reach its database at the moment; try again shortly."
 
 
 class StorageFull(Refusal):
-    """The disk is full: writes are refused, reads go on."""
+    """The disk is full: writes are refused, reads still work."""
 
     code = "storage_full"
     sentence = "The server's storage is full; nothing was written. Reading still works."
 
 
 class QuotaExceeded(Refusal):
-    """The account would use more than this server grants it; reads and deletions go on."""
+    """The write would exceed the account's quota; reads and deletions still work."""
 
     code = "quota_exceeded"
     sentence = "Your account has no room for this; nothing was written. Delete something, or ask the operator for more."
 
 
 class InternalError(Refusal):
-    """The server has a fault of its own."""
+    """An unexpected error of the server."""
 
     code = "internal_error"
     sentence = "The server has a fault of its own; the request id names it in the server's log."

@@ -1,4 +1,4 @@
-"""UUIDs: made as version 7, so that new rows land at the end of an index; read in any version."""
+"""UUIDs: generated as version 7, so that new rows go to the end of an index; parsed in any version."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 def new_uid(now: int) -> str:
     """A UUIDv7 for this millisecond: 48 bits of time, 74 of randomness."""
-    chance = os.urandom(10).hex()
-    return f"{_beginning(now)}{chance[:3]}-{_VARIANT[chance[3]]}{chance[4:7]}-{chance[7:19]}"
+    random = os.urandom(10).hex()
+    return f"{_prefix(now)}{random[:3]}-{_VARIANT[random[3]]}{random[4:7]}-{random[7:19]}"
 
 
 @lru_cache(maxsize=4)
-def _beginning(now: int) -> str:
-    """What all those of one millisecond begin with."""
+def _prefix(now: int) -> str:
+    """The common prefix of all UUIDs of one millisecond."""
     time = f"{now & 0xFFFF_FFFF_FFFF:012x}"
     return f"{time[:8]}-{time[8:]}-7"
 
 
 def canonical(text: str) -> str | None:
-    """The one spelling of a UUID, or None if it is not one. UUIDs are read without regard to case."""
+    """The canonical form of a UUID, in lower case; None if it is malformed."""
     return text.lower() if _UUID.fullmatch(text) else None

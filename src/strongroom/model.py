@@ -138,7 +138,7 @@ class ApiKey(Struct, frozen=True, rename="camel"):
 
 
 class Actor(Struct, frozen=True):
-    """The caller: an account through a session or an API key, or nobody on a public route."""
+    """The caller: an account through a session or an API key, or no account on a public route."""
 
     user_id: str
     session_id: str | None = None

@@ -1,4 +1,4 @@
-"""Every setting, in one table: the command line, the server, docs/settings.md and a test read it."""
+"""The table of settings, read by the command line, the server, docs/settings.md and a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PATHS: Final = {
     "TLS_CERT_FILE",
     "TLS_KEY_FILE",
 }
-# What a settings file may hold besides settings: variables that a library reads, by the names that it gives them.
+# Variables of libraries that a settings file may contain besides settings.
 FOREIGN: Final = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -35,12 +35,12 @@ class Option(NamedTuple):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its option names a file: what stands on a command line stands in everybody's list of processes."""
+        """Whether its option names a file with the value: a command line is visible in the list of processes."""
         return self.option.endswith("-file")
 
     @property
     def file_variable(self) -> str:
-        """The variable that names a file with the value; only secrets have one, and for the others this is empty."""
+        """The variable that names a file with the value; empty for settings that are not secret."""
         return f"{self.variable}_FILE" if self.is_secret else ""
 
     @property
@@ -100,7 +100,7 @@ TABLE: Final = (
         "--buffer-bytes",
         "268435456",
         "Bytes of unfinished requests and of answers not taken, of all clients of a process; "
-        "beyond it, those who hold the most are cut off",
+        "beyond it, the clients that hold the most are disconnected",
     ),
     Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
@@ -109,19 +109,19 @@ TABLE: Final = (
         "TRUSTED_PROXIES",
         "--trusted-proxies",
         "",
-        "Addresses or networks whose X-Forwarded-For counts, unix for a socket; else nobody's",
+        "Addresses or networks whose X-Forwarded-For is trusted, unix for a socket; none by default",
     ),
     Option("SIGNUPS", "--signups", "open", "Whether people may register by themselves: open or closed"),
     Option("SIGNUP_LIMIT", "--signup-limit", "1000", "Registrations from one address in an hour; 0 does not limit"),
     Option(
         "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"
     ),
-    Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may keep; 0 does not limit"),
+    Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may store; 0 does not limit"),
     Option(
         "QUOTA_BYTES",
         "--quota-bytes",
         "0",
-        "Bytes of ciphertext that one account may keep, and as much again in trash and history; 0 does not limit",
+        "Bytes of ciphertext that one account may store, and as much again in trash and history; 0 does not limit",
     ),
     Option(
         "HISTORY_VERSIONS",
@@ -176,7 +176,7 @@ TABLE: Final = (
         "DRAIN_SECONDS",
         "--drain-seconds",
         "0",
-        "How long a server that is told to stop goes on answering, while /ready says 503, so that proxies leave it",
+        "How long a server that is stopping still serves requests, while /ready responds 503 so that proxies leave it",
     ),
     Option("LOG_LEVEL", "--log-level", "info", "How much is logged: debug, info, warning or error"),
     Option("LOG_FORMAT", "--log-format", "auto", "json, text, or auto: text at a terminal and json elsewhere"),
@@ -184,7 +184,7 @@ TABLE: Final = (
         "METRICS_TOKEN",
         "--metrics-token-file",
         "",
-        "Opens /metrics to whoever presents it as a bearer. The option names a file with it",
+        "Opens /metrics to requests that present it as a bearer token. The option names a file with it",
     ),
     Option(
         "METRICS_PORT",

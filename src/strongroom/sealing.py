@@ -1,7 +1,7 @@
 """Encryption of whole archives, to a passphrase or to an age recipient of the operator's.
 
-It has nothing to do with what accounts store, which is ciphertext already and stays so. Only the command line imports
-this module: the server holds no key that opens anything. docs/archive.md has the format.
+This is independent of the ciphertext that accounts store, which stays encrypted inside. Only the command line imports
+this module: the server holds no key that decrypts. docs/archive.md has the format.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TAG: Final = 16
 _PREFIX: Final = 7  # of a nonce: this, the number of the chunk, whether it is the last
 _HEAD = struct.Struct(">16s7sIII")  # salt, beginning of the nonces; memory in KiB, passes and lanes of Argon2id
 _MEMORY, _PASSES, _LANES = 65_536, 3, 4  # RFC 9106, the second recommendation
-_MOST: Final = (262_144, 16, 16)  # what an archive may ask for: 256 MiB, and seconds
+_MOST: Final = (262_144, 16, 16)  # the most that an archive may demand: 256 MiB, and a few seconds
 
 
 class CannotSeal(Exception):  # noqa: N818 - said to the operator in one sentence
@@ -39,7 +39,7 @@ class CannotSeal(Exception):  # noqa: N818 - said to the operator in one sentenc
 
 
 class Sealer:
-    """Encrypts to a passphrase what is written to it: AES-256-GCM in chunks, by the STREAM construction."""
+    """A sink that encrypts to a passphrase: AES-256-GCM in chunks, by the STREAM construction."""
 
     def __init__(self, sink: Sink, passphrase: str) -> None:
         salt, prefix = os.urandom(16), os.urandom(_PREFIX)
@@ -48,29 +48,29 @@ class Sealer:
         self._prefix = prefix
         self._sink = sink
         self._number = 0
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         sink.write(self._head)
 
     def write(self, data: bytes) -> None:
-        """Take these bytes; a chunk leaves when there is more than one."""
-        self._waiting += data
+        """Encrypt these bytes; a chunk is written once more than one is buffered."""
+        self._buffer += data
         at = 0
-        while len(self._waiting) - at > CHUNK:
-            self._send(bytes(self._waiting[at : at + CHUNK]), last=False)
+        while len(self._buffer) - at > CHUNK:
+            self._write_chunk(bytes(self._buffer[at : at + CHUNK]), last=False)
             at += CHUNK
-        del self._waiting[:at]
+        del self._buffer[:at]
 
     def close(self) -> None:
-        """Send the last chunk, which says that it is the last."""
-        self._send(bytes(self._waiting), last=True)
+        """Write the last chunk, which is marked as the last."""
+        self._write_chunk(bytes(self._buffer), last=True)
 
-    def _send(self, chunk: bytes, *, last: bool) -> None:
+    def _write_chunk(self, chunk: bytes, *, last: bool) -> None:
         self._sink.write(self._cipher.encrypt(_nonce(self._prefix, self._number, last=last), chunk, self._head))
         self._number += 1
 
 
 class Opener:
-    """Gives what a Sealer took. A chunk that was changed, moved, left out or added is refused."""
+    """A source that decrypts what a Sealer wrote; refuses chunks that were changed, moved, removed or added."""
 
     def __init__(self, source: Source, passphrase: str) -> None:
         self._source = source
@@ -88,7 +88,7 @@ class Opener:
         self._ended = False
 
     def read(self, size: int) -> bytes:
-        """So many bytes; fewer only at the end."""
+        """Read this many bytes; fewer only at the end."""
         while len(self._ready) < size and not self._ended:
             self._open_next()
         taken = bytes(self._ready[:size])
@@ -96,7 +96,7 @@ class Opener:
         return taken
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: there is nothing to release."""
 
     def _open_next(self) -> None:
         chunk, self._next = self._next, self._source.read(CHUNK + _TAG)
@@ -131,38 +131,38 @@ def _nonce(prefix: bytes, number: int, *, last: bool) -> bytes:
     return prefix + number.to_bytes(4) + (b"\1" if last else b"\0")
 
 
-# age: the library reads and writes by itself, so it has a thread, and a pipe leads there.
+# age: the library reads and writes files by itself, so it runs in a thread behind a pipe.
 
 
 class AgeSealer:
-    """Encrypts to age recipients what is written to it."""
+    """A sink that encrypts to age recipients."""
 
     def __init__(self, sink: Sink, recipients: Sequence[str]) -> None:
         pyrage = _pyrage()
         to = [_recipient(pyrage, text) for text in recipients]
-        self._out = out = _Remembers(sink)
-        self._piped = _Piped(lambda pipe: pyrage.encrypt_io(pipe, out, to), reads=True)
+        self._out = out = _RecordingSink(sink)
+        self._pipe = _PipeThread(lambda pipe: pyrage.encrypt_io(pipe, out, to), reads=True)
 
     def write(self, data: bytes) -> None:
-        """Take these bytes."""
+        """Encrypt these bytes."""
         try:
-            self._piped.ours.write(data)
+            self._pipe.ours.write(data)
         except BrokenPipeError:
             with suppress(BrokenPipeError):
-                self._piped.ours.close()
+                self._pipe.ours.close()
             self._join()
             raise
 
     def close(self) -> None:
-        """Send what is left."""
+        """Write what is buffered, and wait for the end of the thread."""
         with suppress(BrokenPipeError):
-            self._piped.ours.close()
+            self._pipe.ours.close()
         self._join()
 
     def _join(self) -> None:
-        """Wait for the library's end; what the sink raised comes out as it was, and not in the library's words."""
+        """Wait for the thread; an error of the sink is raised as it was, not as the library's error."""
         try:
-            self._piped.join()
+            self._pipe.join()
         except Exception:
             if self._out.error is not None:
                 raise self._out.error from None
@@ -170,7 +170,7 @@ class AgeSealer:
 
 
 class AgeOpener:
-    """Gives what was encrypted to an age recipient, with an identity that it was encrypted to."""
+    """A source that decrypts with an age identity."""
 
     def __init__(self, source: Source, identities: str) -> None:
         pyrage = _pyrage()
@@ -178,26 +178,26 @@ class AgeOpener:
         if not keys:
             raise CannotSeal("The identity file holds no line that begins with AGE-SECRET-KEY-.")
         self._error = (pyrage.DecryptError, OSError)
-        self._piped = _Piped(lambda pipe: pyrage.decrypt_io(_Prefixed(source), pipe, keys), reads=False)
+        self._pipe = _PipeThread(lambda pipe: pyrage.decrypt_io(_PrefixedSource(source), pipe, keys), reads=False)
 
     def read(self, size: int) -> bytes:
-        """So many bytes; fewer only at the end."""
-        data = self._piped.ours.read(size)
+        """Read this many bytes; fewer only at the end."""
+        data = self._pipe.ours.read(size)
         if len(data) < size:
             try:
-                self._piped.join()
+                self._pipe.join()
             except self._error:
                 raise BadArchive("The archive is damaged, or not encrypted to this identity.") from None
         return data
 
     def close(self) -> None:
-        """Read no further."""
-        self._piped.ours.close()
+        """Stop reading, and wait for the end of the thread."""
+        self._pipe.ours.close()
         with suppress(BaseException):
-            self._piped.join()
+            self._pipe.join()
 
 
-class _Piped:
+class _PipeThread:
     """A thread at the other end of a pipe."""
 
     def __init__(self, work: Callable[[Any], None], *, reads: bool) -> None:
@@ -208,7 +208,7 @@ class _Piped:
 
         def run() -> None:
             try:
-                work(_Plain(theirs))
+                work(_FileLike(theirs))
             except BaseException as error:  # noqa: BLE001 - raised again by join
                 self._error = error
             finally:
@@ -219,14 +219,14 @@ class _Piped:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for its end; what it raised is raised here."""
+        """Wait for the thread to end; raises what it raised."""
         self._thread.join()
         if self._error is not None:
             raise self._error
 
 
-class _Plain:
-    """Just enough of a file, and nothing that lets the library take it for one on disk."""
+class _FileLike:
+    """The least of a file object, without what would let the library take it for a file on disk."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -243,8 +243,8 @@ class _Plain:
         pass
 
 
-class _Remembers(_Plain):
-    """A sink whose failure is kept, for the library tells it in other words."""
+class _RecordingSink(_FileLike):
+    """A sink that records its error, which the library would replace by its own."""
 
     error: OSError | None = None
 
@@ -256,17 +256,17 @@ class _Remembers(_Plain):
             raise
 
 
-class _Prefixed(_Plain):
-    """A file whose first line was read already, to see what it is."""
+class _PrefixedSource(_FileLike):
+    """A source whose first line was read already, to detect its format."""
 
     def __init__(self, inner: Any) -> None:
         super().__init__(inner)
-        self._before = AGE_MAGIC
+        self._prefix_left = AGE_MAGIC
 
     def read(self, size: int = -1) -> bytes:
-        if not self._before:
+        if not self._prefix_left:
             return super().read(size)
-        taken, self._before = self._before[:size], self._before[size:]
+        taken, self._prefix_left = self._prefix_left[:size], self._prefix_left[size:]
         return taken
 
 
@@ -279,7 +279,7 @@ def _pyrage() -> Any:
 
 
 def check_recipient(text: str) -> None:
-    """Refuse what is no age recipient, and age where its library is missing."""
+    """Refuse an invalid age recipient, and age if its library is not installed."""
     _recipient(_pyrage(), text)
 
 
