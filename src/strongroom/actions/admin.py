@@ -9,7 +9,7 @@ from strongroom.actions import events, login_throttle
 from strongroom.model import EventType, Origin
 
 if TYPE_CHECKING:
-    from strongroom.model import Account, AccountApiKey, ApiKey
+    from strongroom.model import Account
     from strongroom.store import Tx
 
 OPERATOR = Origin("operator", "command line")
@@ -18,11 +18,6 @@ OPERATOR = Origin("operator", "command line")
 async def find(tx: Tx, email_or_id: str) -> Account | None:
     """The account with this email or id."""
     return await store.accounts.show(tx, identifiers.canonical(email_or_id) or rules.normalise_email(email_or_id))
-
-
-async def accounts(tx: Tx, after: str, limit: int) -> list[Account]:
-    """The accounts after this id, oldest first."""
-    return await store.accounts.page(tx, after, limit)
 
 
 async def disable(tx: Tx, user_id: str) -> bool:
@@ -65,24 +60,9 @@ async def reset_throttle(tx: Tx, email: str | None, address: str | None) -> int:
     return deleted
 
 
-async def keys_of(tx: Tx, user_id: str) -> list[ApiKey]:
-    """The keys of an account, oldest first."""
-    return await store.keys.of_user(tx, user_id)
-
-
-async def keys(tx: Tx, after: tuple[str, str], limit: int) -> list[AccountApiKey]:
-    """The keys of all accounts, after this one."""
-    return await store.keys.page(tx, after, limit)
-
-
 async def revoke(tx: Tx, user_id: str, uid: str) -> bool:
     """Revoke a key: it is refused from now on. False if there is none."""
     revoked = await store.keys.delete(tx, user_id, uid)
     if revoked:
         await events.record(tx, user_id, EventType.KEY_REVOKED, OPERATOR)
     return revoked
-
-
-async def stats(tx: Tx) -> dict[str, int]:
-    """The number of rows of each table."""
-    return await store.stats.counts(tx)

@@ -63,8 +63,3 @@ async def holder(tx: Tx, key_hash: str) -> Actor | None:
     if disabled:
         raise AccountDisabled
     return actor
-
-
-async def touch(tx: Tx, user_id: str, uid: str) -> None:
-    """Update when a key was last used."""
-    await store.keys.touch(tx, user_id, uid)

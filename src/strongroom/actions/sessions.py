@@ -88,11 +88,6 @@ async def check_only(_tx: Tx) -> None:
     """An action that does nothing, to run a session check alone."""
 
 
-async def touch(tx: Tx, user_id: str, session_id: str, origin: Origin) -> None:
-    """Update when and from where a session was last used."""
-    await store.sessions.touch(tx, user_id, session_id, origin)
-
-
 async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bool:
     """Exchange a refresh token for a pair of the next generation; False if it is refused.
 

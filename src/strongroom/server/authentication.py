@@ -6,7 +6,7 @@ import math
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from strongroom import credentials
+from strongroom import credentials, store
 from strongroom.actions import accounts, keys, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, StorageFull, Unauthorized, Unavailable
 from strongroom.model import Actor
@@ -47,7 +47,7 @@ async def authenticate(request: Request) -> Actor:
         return _to_be_proven(request, claims)
     actor = await context.db.read(sessions.actor, claims)
     if now - actor.last_used_at >= MINUTE:
-        await _note(request, sessions.touch, actor.user_id, claims.sid, request.origin)
+        await _note(request, store.sessions.touch, actor.user_id, claims.sid, request.origin)
     return actor
 
 
@@ -74,7 +74,7 @@ async def finish_session_check(request: Request) -> None:
         await request.context.db.read_checked(check, sessions.check_only)
     if check.passed and request.context.clock() - check.found >= MINUTE:
         check.found = request.context.clock()
-        await _note(request, sessions.touch, actor.user_id, actor.session_id, request.origin)
+        await _note(request, store.sessions.touch, actor.user_id, actor.session_id, request.origin)
 
 
 def _bearer(header: bytes) -> str:
@@ -95,7 +95,7 @@ async def _by_key(request: Request, key: str) -> Actor:
         raise Unauthorized
     used = actor.key.last_used_at
     if used is None or context.clock() - used >= MINUTE:
-        await _note(request, keys.touch, actor.user_id, actor.key.uid)
+        await _note(request, store.keys.touch, actor.user_id, actor.key.uid)
     return actor
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from strongroom import credentials, identifiers, rules, wire
+from strongroom import credentials, identifiers, rules, store, wire
 from strongroom._version import __version__
 from strongroom.actions import accounts, admin, epochs
 from strongroom.errors import Unavailable
@@ -61,7 +61,7 @@ def users(settings: Settings) -> list[Account]:
 
     async def run(db: Database) -> list[Account]:
         found: list[Account] = []
-        while page := await db.read(admin.accounts, found[-1].id if found else "", _PAGE):
+        while page := await db.read(store.accounts.page, found[-1].id if found else "", _PAGE):
             found += page
         return found
 
@@ -123,11 +123,11 @@ def keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
             owner, email = account.id, account.email
             return [
                 AccountApiKey(owner, key.uid, email, key.name, key.created_at, key.expires_at, key.last_used_at)
-                for key in await db.read(admin.keys_of, owner)
+                for key in await db.read(store.keys.of_user, owner)
             ]
         found: list[AccountApiKey] = []
         last = ("", "")
-        while page := await db.read(admin.keys, last, _PAGE):
+        while page := await db.read(store.keys.page, last, _PAGE):
             found += page
             last = page[-1].user_id, page[-1].uid
         return found
@@ -149,7 +149,7 @@ def stats(settings: Settings) -> dict[str, Any]:
             "data": db.describe,
             "epoch": await db.write(epochs.epoch),
             "schema": schema.newest(),
-            **await db.read(admin.stats),
+            **await db.read(store.stats.counts),
             "databaseBytes": await db.size(),
             "freeBytes": db.free_bytes,
         }
