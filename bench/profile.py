@@ -21,7 +21,7 @@ from bench.peers.base import BENCH_BIN, WORK
 from bench.scenarios import SCENARIOS
 
 _RATE = 250
-_IDLE = ("SqliteDatabase._work ", "_worker ", "Writer._commit ", "wait ", "Thread.")  # threads that wait for work
+_IDLE = ("Writer._work ", "_worker ", "Writer._commit ", "wait ", "Thread.")  # threads that wait for work
 
 
 def main() -> int:

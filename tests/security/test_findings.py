@@ -99,7 +99,7 @@ async def test_a_right_password_in_a_burst_is_one_guess_among_many(
 ) -> None:
     """Many accounts at once from one address: once the address is used up, no guess is told to be right."""
     monkeypatch.setattr(
-        "strongroom.store.postgres.engine.PATIENCE", 60.0
+        "strongroom.store.postgres.engine.WAIT_SECONDS", 60.0
     )  # however busy the machine is, all are answered
     async with house() as h:
         person = await h.person()
@@ -168,7 +168,7 @@ async def test_a_request_that_outlives_its_account_is_refused(house: Open) -> No
 async def test_a_full_disk_while_the_log_is_folded_stops_nobody(tmp_path: Path, clock: Clock) -> None:
     """The writer goes on, and the next fold is another chance."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
-    real = db._writer
+    real = db._writer.connection
 
     class Full:
         def __getattr__(self, name: str) -> Any:
@@ -177,10 +177,10 @@ async def test_a_full_disk_while_the_log_is_folded_stops_nobody(tmp_path: Path, 
         def wal_checkpoint(self, **_: Any) -> None:
             raise apsw.FullError("no space")
 
-    db._writer = Full()  # type: ignore[assignment]
+    db._writer.connection = Full()  # type: ignore[assignment]
     await asyncio.wait_for(db.truncate_log(), 10)
     assert await asyncio.wait_for(db.write(store.accounts.insert, "u", "e@x", "hash"), 10) is not None
-    db._writer = real
+    db._writer.connection = real
     await db.close()
 
 

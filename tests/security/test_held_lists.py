@@ -21,7 +21,7 @@ import strongroom
 from strongroom.actions import admin
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots, snapshots
-from strongroom.store.sqlite import engine
+from strongroom.store.sqlite import writer as sqlite_writer
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
 from tests.support.internals import context_of, database_of, is_started, unfinished
@@ -183,8 +183,8 @@ def test_the_log_does_not_grow_with_lists_that_are_held(
     serve: Serve, on_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody always holds a list, writers write: the log stays within its bound, counted in pages."""
-    monkeypatch.setattr(engine, "CHECKPOINT_PAGES", 100)
-    monkeypatch.setattr(engine, "LOG_PAGES", 400)
+    monkeypatch.setattr(sqlite_writer, "CHECKPOINT_PAGES", 100)
+    monkeypatch.setattr(sqlite_writer, "MAX_LOG_PAGES", 400)
     log = on_file.with_name(on_file.name + "-wal")
     with serve() as running:
         holder, listed = running.person(8)

@@ -9,8 +9,8 @@ import pytest
 
 from strongroom.server.live import channel, follower, hub
 from strongroom.store.postgres import notify
-from strongroom.store.postgres.notify import NotifyNudges
-from strongroom.store.sqlite.change_watch import FileNudges
+from strongroom.store.postgres.notify import PostgresNotifications
+from strongroom.store.sqlite.change_watch import FileNotifications
 from tests.conftest import Clock, Open, Person, runs
 from tests.server.test_long_polls import sleepers
 from tests.support.event_stream import Follow, following
@@ -23,11 +23,11 @@ from tests.support.postgres import Postgres
 def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is heard from other processes; clocks are compared five times a second."""
 
-    async def drop(self: NotifyNudges, _: Any) -> None:
+    async def drop(self: PostgresNotifications, _: Any) -> None:
         self._pending.clear()
 
-    monkeypatch.setattr(NotifyNudges, "_send", drop)
-    monkeypatch.setattr(FileNudges, "look", lambda _: None)
+    monkeypatch.setattr(PostgresNotifications, "_send", drop)
+    monkeypatch.setattr(FileNotifications, "poll", lambda _: None)
     monkeypatch.setattr(hub, "SAFETY_SECONDS", 0.2)
 
 
@@ -90,7 +90,7 @@ async def test_a_database_that_goes_away_costs_no_stream(clock: Clock, monkeypat
     """PostgreSQL is killed and comes back: the stream goes on, with all that was committed."""
     for module in (channel, follower):
         monkeypatch.setattr(module, "AGAIN", 0.05)
-    monkeypatch.setattr(notify, "BACK_OFF", 0.05)
+    monkeypatch.setattr(notify, "RETRY_SECONDS", 0.05)
     server = Postgres()
     async with Served(server.fresh(), clock) as served:
         ann = await served.person()

@@ -137,7 +137,7 @@ async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> No
 @runs
 async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """It doubts everything, because nobody knows what was said meanwhile, and hears again."""
-    monkeypatch.setattr(notify, "BACK_OFF", 0.05)
+    monkeypatch.setattr(notify, "RETRY_SECONDS", 0.05)
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
@@ -161,20 +161,20 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
     here.db.notifications.watch(wanted=True)
     await until_async(lambda: here.doubts == 1)
     sent = 0
-    send = notify.NotifyNudges._send
+    send = notify.PostgresNotifications._send
 
     async def counted(self: Any, connection: Any) -> None:
         nonlocal sent
         sent += 1
         await send(self, connection)
 
-    monkeypatch.setattr(notify.NotifyNudges, "_send", counted)
+    monkeypatch.setattr(notify.PostgresNotifications, "_send", counted)
     names = {f"0192f0c1-2b3c-7d4e-8f90-{n:012}" for n in range(400)}
     vault = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
     there.db.notifications.committed({ChangeHint(name, vault) for name in names})
     await until_async(lambda: set(here.heard) == {(name, vault) for name in names})
     assert sent == 4
-    assert notify.MOST * 74 + 20 < 8_000  # what PostgreSQL takes
+    assert notify.MAX_HINTS * 74 + 20 < 8_000  # what PostgreSQL takes
     for ear in (here, there):
         await ear.db.close()
 
@@ -196,4 +196,4 @@ async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock
 
 def test_a_file_is_looked_at_often() -> None:
     """Fifty times a second: an event of another process is not late."""
-    assert change_watch.LOOK_SECONDS <= 0.02
+    assert change_watch.POLL_SECONDS <= 0.02

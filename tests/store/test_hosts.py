@@ -29,7 +29,7 @@ from tests.support.postgres import postgres
 )
 def test_every_host_gets_an_address_of_its_own(url: str, addresses: list[str]) -> None:
     """With user, password, database and all the rest as they were."""
-    assert hosts.each(url) == addresses
+    assert hosts.split(url) == addresses
 
 
 def beside(where: str, *ports: int) -> str:

@@ -15,7 +15,7 @@ from strongroom.errors import Unauthorized, Unavailable
 from strongroom.model import Login
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from strongroom.store.postgres.read_batches import MOST, ReadBatcher
+from strongroom.store.postgres.read_batches import MAX_READS, ReadBatcher
 from strongroom.store.queries.accounts import _BY_EMAIL, _WITH_HASH
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import Sql
@@ -66,7 +66,7 @@ async def test_many_looks_are_few_questions_and_each_has_its_own_answer() -> Non
         assert [row and Login(*row).password_hash for row in rows] == [
             None if name == "nobody" else f"hash of {name}" for name in names
         ]
-        assert len(asked.questions) == -(-len(names) // MOST)
+        assert len(asked.questions) == -(-len(names) // MAX_READS)
 
 
 @runs

@@ -81,7 +81,7 @@ def test_durable_settings_hold_on_every_connection(tmp_path: Path, clock: Clock)
         "cell_size_check": 1,
         "temp_store": 2,
     }
-    for connection in (db._writer, db._reader):
+    for connection in (db._writer.connection, db._reader):
         assert {name: connection.pragma(name) for name in wanted} == wanted
     assert db._reader.pragma("query_only") == 1
     asyncio.run(db.close())
@@ -91,10 +91,10 @@ def test_durable_settings_hold_on_every_connection(tmp_path: Path, clock: Clock)
 async def test_cached_pages_are_released_but_for_those_in_use(tmp_path: Path, clock: Clock) -> None:
     """Those of short reads, of lists, and of the writer unless its thread may have it."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
-    db._writer.execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS data").fetchall()
+    db._writer.connection.execute("CREATE TABLE filler AS SELECT randomblob(1000000) AS data").fetchall()
     async with db.snapshot():
         pass  # its connection is kept
-    connections = {"writer": db._writer, "short reads": db._reader, "lists": db._readers[0]}
+    connections = {"writer": db._writer.connection, "short reads": db._reader, "lists": db._readers[0]}
 
     def full() -> set[str]:
         return {
@@ -107,10 +107,10 @@ async def test_cached_pages_are_released_but_for_those_in_use(tmp_path: Path, cl
         for connection in connections.values():
             connection.execute("SELECT max(hex(data)) FROM filler").fetchall()
         assert full() == set(connections)
-        db._busy = busy
+        db._writer.busy = busy
         db.release_memory()
         assert full() == kept
-    db._busy = False
+    db._writer.busy = False
     await db.close()
 
 
@@ -178,12 +178,12 @@ class _Slow:
 
     def __init__(self, db: SqliteDatabase) -> None:
         self.commits = 0
-        self._commit: Callable[[Any], Any] = db._commit
-        db._commit = self  # type: ignore[method-assign]
+        self._commit: Callable[[Any], Any] = db._writer._commit
+        db._writer._commit = self  # type: ignore[method-assign]
 
-    def __call__(self, jobs: Any) -> Any:
+    def __call__(self, batch: Any) -> Any:
         self.commits += 1
-        return self._commit(jobs)
+        return self._commit(batch)
 
 
 @runs
@@ -201,7 +201,7 @@ async def test_no_answer_leaves_before_its_commit(tmp_path: Path, clock: Clock) 
     """Neither a result nor a refusal: until the commit, neither is true."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     held: list[Callable[[], None]] = []
-    db._hand_over = held.append  # type: ignore[method-assign, assignment]
+    db._writer._run_on_thread = held.append  # type: ignore[method-assign, assignment]
     first = asyncio.create_task(db.write(store.accounts.insert, "u", "e@x", "hash"))
     second = asyncio.create_task(db.write(store.accounts.insert, "w", "e@x", "hash"))
     while not held:  # noqa: ASYNC110
@@ -222,7 +222,7 @@ async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clo
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     fatal: list[BaseException] = []
     db.on_fatal = fatal.append
-    real = db._writer
+    real = db._writer.connection
 
     class Broken:
         def __getattr__(self, name: str) -> Any:
@@ -233,7 +233,7 @@ async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clo
                 raise apsw.IOError("fsync failed")
             return real.execute(sql, *args)
 
-    db._writer = Broken()  # type: ignore[assignment]
+    db._writer.connection = Broken()  # type: ignore[assignment]
     outcomes = await asyncio.gather(
         *(db.write(store.accounts.insert, f"u{n}", f"e{n}@x", "hash") for n in range(5)), return_exceptions=True
     )
@@ -241,7 +241,7 @@ async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clo
     assert [type(error) for error in fatal] == [apsw.IOError]
     with pytest.raises(Unavailable):
         await db.write(store.accounts.insert, "x", "x@x", "hash")
-    db._writer = real
+    db._writer.connection = real
     assert await db.read(store.accounts.by_email, "e0@x") is None
     await db.close()
 

@@ -18,7 +18,7 @@ from strongroom.store import Tx
 from strongroom.store.exceptions import RollbackWith
 from strongroom.store.queries.sessions import session_check
 from strongroom.store.session_check import SessionCheck
-from strongroom.store.sqlite import engine
+from strongroom.store.sqlite import writer
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
 
@@ -133,13 +133,13 @@ class _Threads:
 
     def __init__(self, db: SqliteDatabase, patch: pytest.MonkeyPatch) -> None:
         self.on_the_loop: list[bool] = []
-        real: Callable[[Any], Any] = db._commit
+        real: Callable[[Any], Any] = db._writer._commit
 
         def commit(jobs: Any) -> Any:
             self.on_the_loop.append(threading.current_thread() is threading.main_thread())
             return real(jobs)
 
-        patch.setattr(db, "_commit", commit)
+        patch.setattr(db._writer, "_commit", commit)
 
 
 async def _one_by_one(db: SqliteDatabase, first: int, many: int) -> None:
@@ -154,12 +154,12 @@ async def test_the_loop_waits_for_a_quick_disk_only(
     """A single write stays on its thread after so many quick commits, and leaves it after one that was not."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     threads = _Threads(db, monkeypatch)
-    monkeypatch.setattr(engine, "QUICK_SECONDS", 60)
-    await _one_by_one(db, 0, engine.QUICK_COMMITS + 3)
-    assert threads.on_the_loop == [False] * engine.QUICK_COMMITS + [True] * 3
+    monkeypatch.setattr(writer, "QUICK_SECONDS", 60)
+    await _one_by_one(db, 0, writer.QUICK_COMMITS + 3)
+    assert threads.on_the_loop == [False] * writer.QUICK_COMMITS + [True] * 3
     await asyncio.gather(*(_one_by_one(db, 1_000 * lane, 3) for lane in range(1, 4)))
-    assert not all(threads.on_the_loop[engine.QUICK_COMMITS + 3 :]), "several at once do not make the loop wait"
-    monkeypatch.setattr(engine, "QUICK_SECONDS", 0)
+    assert not all(threads.on_the_loop[writer.QUICK_COMMITS + 3 :]), "several at once do not make the loop wait"
+    monkeypatch.setattr(writer, "QUICK_SECONDS", 0)
     threads.on_the_loop.clear()
     await _one_by_one(db, 100, 3)
     assert not any(threads.on_the_loop[1:]), "the first of them showed that the disk is slow"
@@ -174,9 +174,9 @@ async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     fatal: list[BaseException] = []
     db.on_fatal = fatal.append
-    monkeypatch.setattr(engine, "QUICK_SECONDS", 60)
-    await _one_by_one(db, 0, engine.QUICK_COMMITS)
-    monkeypatch.setattr(engine, "_COMMIT", "COMMIT to a disk that is gone")
+    monkeypatch.setattr(writer, "QUICK_SECONDS", 60)
+    await _one_by_one(db, 0, writer.QUICK_COMMITS)
+    monkeypatch.setattr(writer, "COMMIT", "COMMIT to a disk that is gone")
     threads = _Threads(db, monkeypatch)
     with pytest.raises(Unavailable):
         await db.write(store.accounts.insert, "x", "x@x", "hash")
@@ -189,7 +189,7 @@ async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
 @runs
 async def test_the_log_does_not_grow_for_ever(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is copied into the file after a commit, and begun anew; a reader holds that up for as long as it reads."""
-    monkeypatch.setattr(engine, "CHECKPOINT_PAGES", 50)
+    monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 50)
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     log = tmp_path / "x.db-wal"
     async with db.snapshot() as tx:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from strongroom import create_server, identifiers
 from strongroom.actions import accounts
 from strongroom.model import Origin
-from strongroom.store.postgres.pool import place
+from strongroom.store.postgres.pool import hosts_and_database
 from strongroom.wire.requests import Register
 from tests.conftest import SECRET, Clock
 from tests.security.asgi_request import ask
@@ -64,7 +64,7 @@ class RestartableServer:
 
     def _copy(self, *, kept: bool) -> None:
         """Copy the database, or copy it back."""
-        here = place(self.where)[1] if "://" in self.where else self.where
+        here = hosts_and_database(self.where)[1] if "://" in self.where else self.where
         source, target = (here, f"{here}_kept") if kept else (f"{here}_kept", here)
         if "://" in self.where:
             postgres().sql(f'DROP DATABASE IF EXISTS "{target}"')

@@ -1,4 +1,4 @@
-"""What an engine tells of its own work. Plain numbers: adding to them costs less than asking whether to."""
+"""Metrics of an engine: commits, and whether the database can be reached. Always counted, for that is cheap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WRITES: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 
 
 class Histogram:
-    """How many values fell between which bounds, and their sum."""
+    """A histogram: counts of values between bounds, and their sum."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -31,8 +31,8 @@ class Histogram:
 class CommitMetrics:
     """Commits: how many writes shared each, and how long each waited for the disk; whether the database is there."""
 
-    on_lost: Callable[[str], None] | None = None  # told why, once for each loss
-    on_found: Callable[[float], None] | None = None  # told after how many seconds
+    on_lost: Callable[[str], None] | None = None  # called with the reason, once for each loss
+    on_found: Callable[[float], None] | None = None  # called with the seconds that it was lost
 
     def __init__(self) -> None:
         self.lost_at: float | None = None
@@ -45,14 +45,14 @@ class CommitMetrics:
         self.seconds.add(seconds)
 
     def lost(self, reason: str) -> None:
-        """The database cannot be reached."""
+        """Record that the database cannot be reached."""
         if self.lost_at is None:
             self.lost_at = time.monotonic()
             if self.on_lost is not None:
                 self.on_lost(reason)
 
     def found(self) -> None:
-        """The database has answered."""
+        """Record that the database can be reached again."""
         if self.lost_at is not None:
             lost_at, self.lost_at = self.lost_at, None
             if self.on_found is not None:

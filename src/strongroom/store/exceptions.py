@@ -10,7 +10,7 @@ class CannotOpen(Exception):  # noqa: N818 - said to the operator in one sentenc
 
 
 class CannotReach(CannotOpen):
-    """The server of the database does not answer, or not yet: another attempt may succeed."""
+    """The database server does not respond, or not yet: another attempt may succeed."""
 
 
 class Duplicate(Exception):  # noqa: N818 - an outcome that the caller turns into a refusal
@@ -22,7 +22,7 @@ class MissingParent(Exception):  # noqa: N818 - an outcome, seen when an account
 
 
 class RollbackWith(Exception):  # noqa: N818 - a way to leave a transaction
-    """Leave the transaction with nothing written, and answer with this result all the same."""
+    """Roll the transaction back, and return this result all the same."""
 
     def __init__(self, result: Any) -> None:
         self.result = result

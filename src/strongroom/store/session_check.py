@@ -1,7 +1,7 @@
-"""A look that rides along with another: asked at once, two things cost PostgreSQL one round trip and SQLite one moment.
+"""A deferred session check, combined with another query: both in one statement cost one round trip.
 
-The one who asks for a document must first be found to be who he is. Both are looked up in one statement, and nothing
-of the second is believed before the first is found.
+The caller's session must be valid before anything else is returned. Both are read in one statement, and the row of the
+second is used only after the first has passed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBERED = re.compile(r"([$?])(\d+)")
 
 
 class SessionCheck:
-    """A value that must stand before a judge, who refuses the request or says what it means."""
+    """A deferred authentication check: a query and its validator, which refuses the request or returns a value."""
 
     __slots__ = ("done", "found", "parameters", "passed", "sql", "validate")
 
@@ -33,7 +33,7 @@ class SessionCheck:
         self.found: Any = None
 
     def resolve(self, found: Any) -> None:
-        """Take note of what was found, or refuse."""
+        """Validate what the query found, or refuse."""
         self.done, self.passed = True, False
         self.found = self.validate(found)
         self.passed = True
@@ -51,7 +51,7 @@ class CombinedStatement(NamedTuple):
 
 @lru_cache(maxsize=256)
 def combine(first: Sql, second: Sql) -> CombinedStatement:
-    """One statement for both."""
+    """Combine two statements into one."""
     return CombinedStatement(_joined(first.postgres, second.postgres), _joined(first.numbered, second.numbered))
 
 

@@ -30,7 +30,7 @@ class Sql:
         self.postgres, self.names = _numbered(" ".join((postgres or common).split()), "$")
         parts = [_numbered(part, "?") for part in self.sqlite.split("; ")]  # numbers are bound quicker than names
         self.numbered = "; ".join(text for text, _ in parts)
-        self.values = _picking([name for _, names in parts for name in names])
+        self.values = _values_of([name for _, names in parts for name in names])
 
     def __repr__(self) -> str:
         return f"Sql({self.sqlite!r})"
@@ -42,8 +42,8 @@ def _numbered(text: str, sign: str) -> tuple[str, list[str]]:
     return _NAMED.sub(lambda match: f"{sign}{names.index(match[1]) + 1}", text), names
 
 
-def _picking(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Takes these out of a mapping, in this order."""
+def _values_of(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """A function that takes these values out of a mapping, in this order."""
     if len(names) > 1:
         return itemgetter(*names)
     return lambda given: tuple(given[name] for name in names)

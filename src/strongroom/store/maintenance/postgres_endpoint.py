@@ -32,7 +32,7 @@ class PostgresEndpoint:
         self.role = role
         self._url = address
         try:
-            self._hosts, self._database = pool.place(address)
+            self._hosts, self._database = pool.hosts_and_database(address)
         except ValueError as error:
             raise CannotCopy(f"The {role}'s address {error}.") from None
         self.identity = f"postgresql://{self._hosts}/{self._database}"

@@ -1,8 +1,8 @@
-"""The engine for many nodes: PostgreSQL through asyncpg. Kept connections, prepared statements, nothing ever hangs.
+"""The PostgreSQL engine, for many nodes: a pool, prepared statements, timeouts on everything.
 
 What SQLite gets from its one writer, PostgreSQL gets from row locks: the first statement of a write in a vault updates
 the account's ledger and so holds it until commit. A connection that breaks is replaced and the transaction tried again,
-as long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to ask again.
+as long as its COMMIT was not sent; after that the outcome is unknown, and the client is told to read again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from strongroom.store import locks
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
 from strongroom.store.postgres.migrate import migrate as migrate_database
-from strongroom.store.postgres.notify import NotifyNudges
+from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.postgres.pool import Pool, connect, location
-from strongroom.store.postgres.read_batches import Looks, ReadBatcher
+from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
 from strongroom.store.postgres.write_batches import RunSeparately, WriteBatcher
 from strongroom.store.statement import Sql
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from strongroom.store.session_check import SessionCheck
 
 R = TypeVar("R")
-PATIENCE: Final = 5.0  # seconds that a request waits for a connection, or for the database to come back
+WAIT_SECONDS: Final = 5.0  # that a request waits for a connection, or for the database to come back
 
 # The connection is gone, or leads to a server that does not take writes any more: another one may do.
 _LOST: Final = (
@@ -57,7 +57,7 @@ _AGAIN: Final = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 
 
 class PostgresDatabase:
-    """One database, as many nodes as there are."""
+    """A PostgreSQL database, shared by any number of nodes."""
 
     waits = True
     notice: str | None = None
@@ -71,34 +71,34 @@ class PostgresDatabase:
         self._pool: Pool | None = None
         self._write_batcher: WriteBatcher | None = None
         self._read_batcher: ReadBatcher | None = None
-        self.notifications = NotifyNudges(lambda: connect(url))
+        self.notifications = PostgresNotifications(lambda: connect(url))
         self.commit_metrics = CommitMetrics()
         self.warn: Callable[[str], None] = lambda _sentence: None
-        _elsewhere(partial(self._prepare, migrate))
+        _run_on_thread(partial(self._prepare, migrate))
 
     def at_start(self, action: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Run an action on a connection of its own."""
+        """Run an action in a transaction, on a connection of its own."""
 
         async def run() -> Any:
             async with self._opening("ask") as connection:
                 return await self._transact(connection, action, (), {})
 
-        return _elsewhere(run)
+        return _run_on_thread(run)
 
     def examine(self) -> None:
-        """PostgreSQL looks after its own pages, and 'strongroom doctor' asks it."""
+        """Nothing: PostgreSQL checks its own pages, and 'strongroom doctor' queries the result."""
 
     def __repr__(self) -> str:
         return f"PostgresDatabase({self.describe!r})"
 
     async def _prepare(self, apply: bool) -> None:  # noqa: FBT001 - passed on
-        """Bring the schema up to date before anyone is served, or see that it is."""
+        """Bring the schema up to date before the server accepts requests, or check that it is."""
         async with self._opening("bring up to date") as connection:
             await migrate_database(connection, self._clock(), apply=apply)
 
     @asynccontextmanager
     async def _opening(self, purpose: str) -> AsyncIterator[Connection]:
-        """A patient connection; say in a sentence why it cannot be had, or does not serve its purpose."""
+        """A connection without statement timeouts; CannotOpen, with a sentence, where there is none or it fails."""
         try:
             connection = await connect(self._url, patient=True)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
@@ -121,28 +121,28 @@ class PostgresDatabase:
         return self._pool
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
-        """Look; a connection that broke meanwhile is replaced, and the look repeated."""
-        return await self._attempts(self._look, action, args, keywords)
+        """Run a short read; a connection that broke meanwhile is replaced, and the read repeated."""
+        return await self._attempts(self._read, action, args, keywords)
 
     async def read_checked(
         self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
     ) -> Any:
-        """The same, for one who is still to be proven: both are asked at once, and with those of others."""
-        looks = self._looks(check)
+        """Run a short read for a caller whose session is checked in the same query, in a batch with other reads."""
+        tx = self._batched_reads(check)
         try:
-            result = await action(looks, *args, **keywords)
+            result = await action(tx, *args, **keywords)
         except Unavailable:
-            raise  # which tells nothing of what is stored, and would only be met again
+            raise  # it tells nothing of what is stored, and the check would meet it again
         except Exception:
-            await looks.prove()  # whatever came of it, the one who is not proven learns nothing but that
+            await tx.run_check()  # a caller that does not pass learns nothing else
             raise
-        await looks.prove()
+        await tx.run_check()
         return result
 
-    def _looks(self, check: SessionCheck) -> Looks:
+    def _batched_reads(self, check: SessionCheck) -> BatchedReadTx:
         if self._read_batcher is None or self._read_batcher.loop is not asyncio.get_running_loop():
             self._read_batcher = ReadBatcher(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
-        return Looks(self._read_batcher, check, self._clock(), self.read)
+        return BatchedReadTx(self._read_batcher, check, self._clock(), self.read)
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction of its own; when this returns, it is committed."""
@@ -163,7 +163,7 @@ class PostgresDatabase:
         The session check comes first: only callers that have passed it share transactions.
         """
         if check is not None and not check.passed:
-            await self._looks(check).prove()
+            await self._batched_reads(check).run_check()
         if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
             self._write_batcher = WriteBatcher(partial(self._attempts, self._transact))
         return await self._write_batcher.write(owner, action, *args, **keywords)
@@ -171,18 +171,18 @@ class PostgresDatabase:
     async def write_long_checked(
         self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
     ) -> Any:
-        """The same, for one who is still to be proven, which comes first."""
+        """Run a long write for a caller, whose session is checked first."""
         if not check.passed:
-            await self._looks(check).prove()
+            await self._batched_reads(check).run_check()
         return await self.write_long(action, *args, **keywords)
 
     @asynccontextmanager
     async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
-        """A connection for a list, for as long as the list takes; steady, with a transaction around all of it."""
+        """A connection for as long as the snapshot is open; steady, with a transaction around all of it."""
         del release  # PostgreSQL keeps its log apart from what is read
         pool = self._connections()
-        deadline = time.monotonic() + PATIENCE
-        connection = await self._taken(pool, deadline)
+        deadline = time.monotonic() + WAIT_SECONDS
+        connection = await self._acquire(pool, deadline)
         good = False
         try:
             async with consistent_read(connection) if steady else nullcontext():
@@ -196,10 +196,10 @@ class PostgresDatabase:
         except _DAMAGE as error:
             raise self._damaged(error) from None
         finally:
-            pool.give(connection, good=good)
+            pool.release(connection, good=good)
 
     def _damaged(self, error: BaseException) -> Unavailable:
-        """Not ready from now on. The node goes on: what it can still read is of use, and PostgreSQL guards the rest."""
+        """Mark the node as not ready. It goes on: what can still be read is of use, and PostgreSQL guards the rest."""
         if not self.is_damaged:
             self.is_damaged = True
             self.warn(
@@ -208,10 +208,10 @@ class PostgresDatabase:
             )
         return Unavailable(1)
 
-    async def _taken(self, pool: Pool, deadline: float) -> Connection:
+    async def _acquire(self, pool: Pool, deadline: float) -> Connection:
         while True:
             try:
-                return await pool.take(deadline)
+                return await pool.acquire(deadline)
             except (*_LOST, asyncpg.PostgresError) as error:
                 self.commit_metrics.lost(reason(error))
                 if time.monotonic() + 0.1 > deadline:
@@ -220,19 +220,19 @@ class PostgresDatabase:
 
     async def _attempts(
         self,
-        way: Callable[..., Awaitable[Any]],
+        run: Callable[..., Awaitable[Any]],
         action: Callable[..., Awaitable[Any]] | str,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
     ) -> Any:
-        """Try until it works, is refused, or patience ends."""
+        """Retry until it succeeds, is refused, or the deadline has passed."""
         pool = self._connections()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            connection = await self._taken(pool, deadline)
+            connection = await self._acquire(pool, deadline)
             good = False
             try:
-                result = await way(connection, action, args, keywords)
+                result = await run(connection, action, args, keywords)
                 good = True
             except (Refusal, Duplicate, MissingParent, RunSeparately):
                 good = True
@@ -257,12 +257,12 @@ class PostgresDatabase:
                     self.commit_metrics.found()
                 return result
             finally:
-                pool.give(connection, good=good)
+                pool.release(connection, good=good)
             if time.monotonic() > deadline:
                 raise Unavailable(1)
             await asyncio.sleep(0.02)
 
-    async def _look(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
+    async def _read(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
         return await action(Tx(connection, self._clock()), *args, **keywords)
 
     async def _transact(self, connection: Connection, action: Any, args: Any, keywords: Any) -> Any:
@@ -288,7 +288,7 @@ class PostgresDatabase:
         return result
 
     async def truncate_log(self) -> bool:
-        """PostgreSQL keeps its own log, and its own time to forget."""
+        """Nothing to do: PostgreSQL manages its own log."""
         return True
 
     @property
@@ -302,7 +302,7 @@ class PostgresDatabase:
         return None
 
     def release_memory(self) -> None:
-        """Nothing: the pages are cached by PostgreSQL."""
+        """Nothing to do: the pages are cached by PostgreSQL."""
 
     async def size(self) -> int:
         """The bytes of the database, as PostgreSQL counts them."""
@@ -310,13 +310,13 @@ class PostgresDatabase:
         return size
 
     async def vacuum(self) -> None:
-        """Let PostgreSQL take back what is dead, and count anew what its plans rest on. Nobody waits for it."""
+        """Run VACUUM and ANALYZE; no reader or writer waits for them."""
         async with self._opening("vacuum") as connection:
             await connection.execute("SET statement_timeout = 0")
             await connection.execute("VACUUM (ANALYZE)")
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self.notifications.close()
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
@@ -324,7 +324,7 @@ class PostgresDatabase:
 
 
 class _Unknown(Exception):  # noqa: N818 - not an error of ours
-    """COMMIT was sent and no answer came."""
+    """COMMIT was sent, and the connection was lost before its result came."""
 
 
 async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:
@@ -335,7 +335,7 @@ async def _size(tx: Tx) -> Any:
     return await tx.value(Sql("SELECT pg_database_size(current_database())"))
 
 
-def _elsewhere(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
+def _run_on_thread(work: Callable[[], Coroutine[Any, Any, R]]) -> R:
     """Run a coroutine to its end on a thread of its own: works whether or not a loop is running here."""
     result: list[R] = []
     raised: list[BaseException] = []

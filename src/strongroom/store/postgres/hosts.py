@@ -1,7 +1,6 @@
-"""A connection to whichever of several hosts takes writes: the primary of PostgreSQL, wherever it is now.
+"""Connects to the host that takes writes, of several: the primary of PostgreSQL, wherever it is now.
 
-All are asked at once. One that is switched off answers nobody and refuses nobody, and must not keep those waiting who
-could have the other.
+All are tried at once: one that is switched off neither accepts nor refuses, and must not delay a connection to another.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ _SILENT_SECONDS: Final = 5  # a host that has been silent for so long is gone, w
 _TAKES_WRITES: Final = "read-write"
 
 
-def each(url: str) -> list[str]:
-    """An address of its own for every host that an address names, in the two ways in which it can name several."""
+def split(url: str) -> list[str]:
+    """A URL for each host that a URL names, in either of the two ways in which it can name several."""
     parts = urlsplit(url)
     before, at, named = parts.netloc.rpartition("@")
     if "," in named:
@@ -35,24 +34,24 @@ def each(url: str) -> list[str]:
     found = []
     for host, port in zip(hosts, ports, strict=True):
         own = {**query, "host": host, "port": port}
-        kept = urlencode({name: own[name] for name in own if own[name]}, safe="/")
-        found.append(f"{url.partition('?')[0]}?{kept}")
+        own_query = urlencode({name: own[name] for name in own if own[name]}, safe="/")
+        found.append(f"{url.partition('?')[0]}?{own_query}")
     return found
 
 
-async def reach(url: str, seconds: float, **options: Any) -> Connection:
+async def connect(url: str, seconds: float, **options: Any) -> Connection:
     """A connection to the one host, or to the first of several that takes writes."""
-    addresses = each(url)
+    addresses = split(url)
     if len(addresses) == 1:
-        return _impatient(await asyncpg.connect(url, timeout=seconds, **options))
+        return _with_keepalive(await asyncpg.connect(url, timeout=seconds, **options))
     if "target_session_attrs" not in dict(parse_qsl(urlsplit(url).query)):
         options["target_session_attrs"] = _TAKES_WRITES
     under_way = {asyncio.ensure_future(asyncpg.connect(one, timeout=seconds, **options)) for one in addresses}
     try:
-        return _impatient(await _first(under_way))
+        return _with_keepalive(await _first(under_way))
     finally:
         for attempt in under_way:
-            attempt.add_done_callback(_let_go)
+            attempt.add_done_callback(_terminate_late)
             attempt.cancel()
 
 
@@ -72,14 +71,14 @@ async def _first(under_way: set[asyncio.Future[Connection]]) -> Connection:
     raise reason
 
 
-def _let_go(attempt: asyncio.Future[Connection]) -> None:
-    """Close what came too late."""
+def _terminate_late(attempt: asyncio.Future[Connection]) -> None:
+    """Close a connection that came too late."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().terminate()
 
 
-def _impatient(connection: Connection) -> Connection:
-    """Notice within seconds that the host is gone: one that lost its power does not say so."""
+def _with_keepalive(connection: Connection) -> Connection:
+    """Set TCP keepalive, to notice within seconds that the host is gone: after a power loss it sends nothing."""
     bound = connection._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no door to it
     if bound is not None and bound.family != socket.AF_UNIX:
         with suppress(AttributeError, OSError):  # not every system has all of them

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: where they lead, how they are made, and those that are kept."""
+"""The connection pool of PostgreSQL, and how a connection is made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATEMENT_SECONDS: Final = 15
 
 
 class Pool:
-    """Connections that are kept, as many as allowed; whoever comes when all are out waits, but not for ever."""
+    """A bounded pool of connections. When all are in use, a caller waits until its deadline."""
 
     def __init__(self, url: str, size: int) -> None:
         self.loop = asyncio.get_running_loop()
@@ -36,19 +36,19 @@ class Pool:
 
     @property
     def waiting(self) -> int:
-        """How many wait for a connection."""
+        """How many callers wait for a connection."""
         return len(self._waiting)
 
-    async def take(self, deadline: float) -> Connection:
-        """A connection of one's own, until it is given back."""
+    async def acquire(self, deadline: float) -> Connection:
+        """A connection for the exclusive use of the caller, until it is released."""
         while self._out >= self._size:
-            turn = self.loop.create_future()
-            self._waiting.append(turn)
+            slot = self.loop.create_future()
+            self._waiting.append(slot)
             try:
-                await asyncio.wait_for(turn, max(0.0, deadline - time.monotonic()))
+                await asyncio.wait_for(slot, max(0.0, deadline - time.monotonic()))
             except BaseException as error:
-                if turn.done() and not turn.cancelled():
-                    self._wake()  # the turn came at the very end of our patience: it is the next one's
+                if slot.done() and not slot.cancelled():
+                    self._wake()  # it came together with the timeout: it is the next caller's
                 if isinstance(error, TimeoutError):
                     raise Unavailable(1, "The service is too busy at the moment; try again shortly.") from None
                 raise
@@ -58,17 +58,17 @@ class Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
-            return await self._serving()
+            return await self._connect_to_serve()
         except BaseException:
-            self._back()
+            self._free_slot()
             raise
 
-    async def _serving(self) -> Connection:
+    async def _connect_to_serve(self) -> Connection:
         """A new connection, which keeps a restore away for as long as it lives."""
         connection = await connect(self._url)
         try:
             free = await connection.fetchval(locks.TRY_SHARED, locks.SERVING)
-        except BaseException:  # also where whoever asked for it has gone meanwhile
+        except BaseException:  # also where the caller was cancelled meanwhile
             connection.terminate()
             raise
         if not free:
@@ -76,35 +76,35 @@ class Pool:
             raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
         return connection
 
-    def give(self, connection: Connection, *, good: bool) -> None:
-        """Give it back; one that is not good is closed for good."""
+    def release(self, connection: Connection, *, good: bool) -> None:
+        """Return a connection to the pool; one that is not good is closed."""
         if good and not connection.is_closed() and not self._closed:
             self._idle.append(connection)
         else:
             connection.terminate()
-        self._back()
+        self._free_slot()
 
-    def _back(self) -> None:
+    def _free_slot(self) -> None:
         self._out -= 1
         self._wake()
 
     def _wake(self) -> None:
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
                 return
 
     async def close(self) -> None:
-        """Close what is idle now, and what is out when it comes back."""
+        """Close idle connections now, and those in use when they are released."""
         self._closed = True
         while self._idle:
             with suppress(Exception):
                 await self._idle.pop().close(timeout=2)
 
 
-def place(url: str) -> tuple[str, str]:
-    """Hosts and database of an address. Of one that cannot be taken apart nothing is shown.
+def hosts_and_database(url: str) -> tuple[str, str]:
+    """Hosts and database of a URL. Of one that cannot be parsed nothing is shown.
 
     A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
     """
@@ -121,17 +121,17 @@ def place(url: str) -> tuple[str, str]:
 
 
 def location(url: str) -> str:
-    """Hosts and database of an address, for people."""
+    """Hosts and database of a URL, as the operator reads them."""
     try:
-        where, database = place(url)
+        where, database = hosts_and_database(url)
     except ValueError as error:
         raise CannotOpen(f"DATABASE_URL {error}.") from None
     return f"PostgreSQL at {where or 'a local socket'}, database {database}"
 
 
 async def connect(url: str, *, patient: bool = False) -> Connection:
-    """A connection that gives up rather than hang, and commits for good. A patient one waits for long statements."""
-    connection = await hosts.reach(
+    """A connection with timeouts and synchronous commits; `patient`, without a timeout for statements."""
+    connection = await hosts.connect(
         url,
         CONNECT_SECONDS,
         command_timeout=None if patient else STATEMENT_SECONDS + 5,
@@ -150,7 +150,7 @@ async def connect(url: str, *, patient: bool = False) -> Connection:
         await connection.set_type_codec(
             "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
         )
-    except BaseException:  # whoever waited for it has gone: nobody else knows of it
+    except BaseException:  # the caller was cancelled: no other code knows of the connection
         connection.terminate()
         raise
     return connection

@@ -1,4 +1,4 @@
-"""A transaction, or a look, on one connection to PostgreSQL."""
+"""A transaction, or a short read, on one connection to PostgreSQL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE_ROWS: Final = 2_048
 
 
 class Tx(NotifyingTransaction):
-    """A transaction, or a look, on one connection."""
+    """A transaction, or a short read, on one connection."""
 
     __slots__ = ("_connection", "now", "writes")
 
@@ -37,7 +37,7 @@ class Tx(NotifyingTransaction):
         return rows[0] if rows else None
 
     async def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[asyncpg.Record]:
-        with _in_words():
+        with _translate_errors():
             rows: list[Any] = await self._connection.fetch(sql.postgres, *[parameters[name] for name in sql.names])
         return rows
 
@@ -58,25 +58,25 @@ class Tx(NotifyingTransaction):
     async def run(self, sql: Sql, /, **parameters: Any) -> int:
         """How many rows the statement changed."""
         arguments = [parameters[name] for name in sql.names]
-        with _in_words():
+        with _translate_errors():
             done = await self._connection.execute(sql.postgres, *arguments)
         count = done.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
-        """All are on their way before the first answer is awaited. What comes back tells, in order, which changed."""
+        """Pipeline all statements, then await the results. The returned keys show, in order, what changed."""
         if not rows:
             return []
         arguments = [[parameters[name] for name in sql.names] for parameters in rows]
-        with _in_words():
+        with _translate_errors():
             changed = await self._connection.fetchmany(f"{sql.postgres} RETURNING {', '.join(by)}", arguments)
-        told = deque(tuple(row) for row in changed)
+        returned = deque(tuple(row) for row in changed)
         outcomes = []
         for parameters in rows:
             key = tuple(parameters[name] for name in by)
-            outcomes.append(bool(told) and told[0] == key)
-            while told and told[0] == key:
-                told.popleft()
+            outcomes.append(bool(returned) and returned[0] == key)
+            while returned and returned[0] == key:
+                returned.popleft()
         return outcomes
 
     async def pages(
@@ -109,13 +109,13 @@ class Tx(NotifyingTransaction):
 
 
 def consistent_read(connection: Connection) -> Any:
-    """A transaction in which all that is read is of one moment; within another such one, a part of that."""
+    """A transaction in which all reads are of one snapshot; within another such one, a part of that."""
     return connection.transaction(isolation="repeatable_read", readonly=True)
 
 
 @contextmanager
-def _in_words() -> Iterator[None]:
-    """Say in the store's words what a statement met."""
+def _translate_errors() -> Iterator[None]:
+    """Raise the store's exceptions in place of the driver's."""
     try:
         yield
     except asyncpg.UniqueViolationError as error:

@@ -1,7 +1,7 @@
-"""Writes of one account on PostgreSQL share transactions: they would only wait in line for the same row.
+"""Batches concurrent writes of one account on PostgreSQL into one transaction: they would wait for the same row lock.
 
 Each node takes the writes of an account that have gathered and runs them one after the other in one transaction. If
-one of them is refused, all are undone and each is run again by itself: a refusal never touches the others.
+one of them is refused, all are rolled back and each is run again by itself: a refusal never touches the others.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any, Final, NamedTuple
 from strongroom.errors import Refusal, Unavailable
 from strongroom.store.exceptions import Duplicate, MissingParent, RollbackWith
 
-MOST: Final = 64  # writes in one transaction
+MAX_WRITES: Final = 64  # writes in one transaction
 
 
 class RunSeparately(Exception):  # noqa: N818 - a way to leave a transaction
-    """One of several writes did not go through: each is to be run by itself."""
+    """One write of a batch failed: each is to be run in a transaction of its own."""
 
 
 class _BatchedWrite(NamedTuple):
-    """A write that waits for its turn."""
+    """A write that waits for its batch."""
 
     action: Callable[..., Awaitable[Any]]
     args: tuple[Any, ...]
@@ -34,84 +34,84 @@ Run = Callable[[Callable[..., Awaitable[Any]], tuple[Any, ...], dict[str, Any]],
 
 
 class WriteBatcher:
-    """The queues of one node, a queue for each account that is being written to."""
+    """The queues of one node, one for each account that is being written to."""
 
     def __init__(self, run: Run) -> None:
         self.loop = asyncio.get_running_loop()
         self._run = run
         self._queues: dict[str, deque[_BatchedWrite]] = {}
-        self._serving: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def write(self, owner: str, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Awaitable[Any]:
-        """Run an action with others of its account; whoever waits for it is told once it is committed."""
-        job = _BatchedWrite(action, args, keywords, self.loop.create_future())
+        """Run an action in a batch of its account; its result, once it is committed."""
+        write = _BatchedWrite(action, args, keywords, self.loop.create_future())
         queue = self._queues.get(owner)
         if queue is not None:
-            queue.append(job)
+            queue.append(write)
         else:
-            self._queues[owner] = deque((job,))
-            task = self.loop.create_task(self._serve(owner))
-            self._serving.add(task)
-            task.add_done_callback(self._serving.discard)
-        return job.future
+            self._queues[owner] = deque((write,))
+            task = self.loop.create_task(self._run_queue(owner))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return write.future
 
-    async def _serve(self, owner: str) -> None:
+    async def _run_queue(self, owner: str) -> None:
         queue = self._queues[owner]
         try:
             while queue:
-                jobs = [queue.popleft() for _ in range(min(len(queue), MOST))]
+                writes = [queue.popleft() for _ in range(min(len(queue), MAX_WRITES))]
                 try:
-                    await self._share([job for job in jobs if not job.future.done()])
-                except Unavailable as refusal:  # nobody else needs to find that out by waiting
-                    for job in (*jobs, *queue):
-                        _settle(job, error=Unavailable(refusal.retry_after, refusal.message))
+                    await self._run_batch([write for write in writes if not write.future.done()])
+                except Unavailable as refusal:  # the writes behind it need not wait to meet the same
+                    for write in (*writes, *queue):
+                        _complete(write, error=Unavailable(refusal.retry_after, refusal.message))
                     queue.clear()
         finally:
             del self._queues[owner]
-            for job in queue:
-                job.future.cancel()
+            for write in queue:
+                write.future.cancel()
 
-    async def _share(self, jobs: list[_BatchedWrite]) -> None:
-        if len(jobs) > 1:
+    async def _run_batch(self, writes: list[_BatchedWrite]) -> None:
+        if len(writes) > 1:
             try:
-                results = await self._run(_together, (jobs,), {})
+                results = await self._run(_run_all, (writes,), {})
             except RunSeparately:
                 pass
             except Unavailable:
                 raise
-            except Exception as error:  # noqa: BLE001 - told to those who wait
-                for job in jobs:
-                    _settle(job, error=error)
+            except Exception as error:  # noqa: BLE001 - raised for all callers
+                for write in writes:
+                    _complete(write, error=error)
                 return
             else:
-                for job, result in zip(jobs, results, strict=True):
-                    _settle(job, result)
+                for write, result in zip(writes, results, strict=True):
+                    _complete(write, result)
                 return
-        for job in jobs:
-            await self._alone(job)
+        for write in writes:
+            await self._run_single(write)
 
-    async def _alone(self, job: _BatchedWrite) -> None:
+    async def _run_single(self, write: _BatchedWrite) -> None:
         try:
-            _settle(job, await self._run(job.action, job.args, job.keywords))
+            _complete(write, await self._run(write.action, write.args, write.keywords))
         except Unavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - told to the one who waits
-            _settle(job, error=error)
+        except Exception as error:  # noqa: BLE001 - raised for its caller
+            _complete(write, error=error)
 
 
-async def _together(tx: Any, jobs: list[_BatchedWrite]) -> list[Any]:
-    tx.writes = len(jobs)
+async def _run_all(tx: Any, writes: list[_BatchedWrite]) -> list[Any]:
+    tx.writes = len(writes)
     try:
-        return [await job.action(tx, *job.args, **job.keywords) for job in jobs]
+        return [await write.action(tx, *write.args, **write.keywords) for write in writes]
     except (RollbackWith, Refusal, Duplicate, MissingParent):
         raise RunSeparately from None
 
 
-def _settle(job: _BatchedWrite, result: Any = None, error: BaseException | None = None) -> None:
-    """Tell the one who waits. A request that was cancelled meanwhile has nobody waiting."""
-    if job.future.done():
+def _complete(write: _BatchedWrite, result: Any = None, error: BaseException | None = None) -> None:
+    """Complete the future of the caller, unless the caller was cancelled meanwhile."""
+    if write.future.done():
         return
     if error is not None:
-        job.future.set_exception(error)
+        write.future.set_exception(error)
     else:
-        job.future.set_result(result)
+        write.future.set_result(result)

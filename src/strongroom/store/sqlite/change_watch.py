@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     import apsw
 
-LOOK_SECONDS: Final = 0.02  # between two looks at a file that other processes may write to
+POLL_SECONDS: Final = 0.02  # between two polls of a file that other processes may write to
 
 
-class FileNudges(ChangeNotifications):
-    """Several processes on one SQLite file need no broker: the file itself tells that another one has committed.
+class FileNotifications(ChangeNotifications):
+    """Notices commits of other processes on one SQLite file, without a broker.
 
-    `PRAGMA data_version` on the connection that writes changes with every commit but its own. It is asked between two
+    `PRAGMA data_version` on the connection that writes changes with every commit but its own. It is read between two
     transactions of ours, and at the beginning of each; never while the writer's thread has the connection.
     """
 
@@ -34,22 +34,22 @@ class FileNudges(ChangeNotifications):
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, *, wanted: bool) -> None:
-        """Look every few milliseconds."""
+        """Start or stop polling, every few milliseconds."""
         super().watch(wanted=wanted)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if wanted:
-            self._version = None  # whatever happened while nobody looked
-            self._look_again()
+            self._version = None  # the first poll invalidates: anything may have happened before it
+            self._poll_again()
 
-    def _look_again(self) -> None:
+    def _poll_again(self) -> None:
         if not self._is_busy():
-            self.look()
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look_again)
+            self.poll()
+        self._timer = asyncio.get_running_loop().call_later(POLL_SECONDS, self._poll_again)
 
-    def look(self) -> None:
-        """Whether another process has committed since the last look; only while the connection is ours to ask."""
+    def poll(self) -> None:
+        """Invalidate if another process has committed since the last poll; only while the connection is not in use."""
         if not self.watching:
             return
         try:
@@ -59,4 +59,4 @@ class FileNudges(ChangeNotifications):
             return
         if version != self._version:
             self._version = version
-            self.doubt()
+            self.invalidate()

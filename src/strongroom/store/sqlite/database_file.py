@@ -1,4 +1,4 @@
-"""The file under a SQLite database: how it is made and opened, and what to do when the disk fails."""
+"""The file under a SQLite database: how it is created and opened, and what to do when the disk fails."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # SQLite would follow a link that took the place of a file since it was checked; folders above may be links.
 READ_WRITE: Final = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
 BUSY_MS: Final = 5_000  # how long to wait for another process that is writing
+TRUNCATE_WAIT_MS: Final = 100  # how long writers may wait for the log to be truncated
 CHECKPOINT_PAGES: Final = 4_000  # of the log; a page that is written often is copied into the file once in so many
 
 DAMAGE: Final = (apsw.CorruptError, apsw.NotADBError, apsw.IOError)  # the file or its disk cannot be trusted any more
@@ -39,9 +40,9 @@ def has_wal_fault(version: str) -> bool:
 
 
 def make_file(path: Path, check: Callable[[], None]) -> locks.FileLock:
-    """Make the file and its folder, readable by their owner only, unless a restore is at work there; its lock.
+    """Create the file and its folder, readable by their owner only, unless a restore is at work there; its lock.
 
-    Who is the first to have it open checks what is there.
+    The first process to open it runs `check`.
     """
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
@@ -52,21 +53,21 @@ def make_file(path: Path, check: Callable[[], None]) -> locks.FileLock:
 
 
 def stop_process(path: Path, error: BaseException) -> None:
-    """The disk failed under a commit, or pages cannot be read: what the file holds is unknown, so this must not go on.
+    """End the process, because a commit failed or pages cannot be read: what the file holds is unknown.
 
-    One that is damaged ends with a code of its own: to start again at once would only meet it again.
+    With damage it ends with a code of its own: to start again at once would only meet it again.
     """
     is_damaged = isinstance(error, DAMAGE)
     said = damaged(path, error) if is_damaged else f"the database failed ({type(error).__name__})"
     try:
-        os.set_blocking(2, False)  # nobody may read it
+        os.set_blocking(2, False)  # a pipe may have no reader
         os.write(2, f"strongroom: {said.rstrip('.')}; stopping so that nothing is lost.\n".encode())
     finally:
         os._exit(1 if isinstance(error, apsw.IOError) or not is_damaged else DAMAGED_EXIT)  # a disk may come back
 
 
 def damaged(path: Path, error: BaseException) -> str:
-    """What to tell the operator of a file whose pages cannot be read."""
+    """The warning about a file whose pages cannot be read."""
     return (
         f"The database {path} is damaged, or its disk fails ({type(error).__name__}). 'strongroom doctor' says where; "
         "'strongroom restore FILE' puts a backup in its place; 'strongroom salvage' brings what can be read into a new "
@@ -75,9 +76,9 @@ def damaged(path: Path, error: BaseException) -> str:
 
 
 def bytes_of(path: str) -> int:
-    """How large a file is; one that is not there has none."""
+    """The size of a file; 0 if there is none."""
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - a path made for one question
+        return os.stat(path).st_size  # noqa: PTH116 - a path made for this call only
     except FileNotFoundError:
         return 0
 
@@ -122,8 +123,8 @@ def connect_read_only(path: Path) -> apsw.Connection:
     """A connection that changes no file: not the database, not its log, not the index of the log.
 
     An ordinary one writes into the index, and the last one to close copies the log into the file. Beside a server the
-    index is read as it is. Where nobody has the file open, one is made in memory; without a log there is nothing but
-    the file.
+    index is read as it is. Where no process has the file open, one is made in memory; without a log only the file is
+    read.
     """
     if all(path.with_name(f"{path.name}{suffix}").exists() for suffix in ("-wal", "-shm")) and locks.is_served(path):
         return _read_only(path, "readonly_shm=1")
@@ -131,7 +132,7 @@ def connect_read_only(path: Path) -> apsw.Connection:
 
 
 def connect_unshared(path: Path) -> apsw.Connection:
-    """The same, for a file that nobody else has open; the index of its log is made in memory."""
+    """The same, for a file that no other process has open; the index of its log is made in memory."""
     if not bytes_of(f"{path}-wal"):
         return connect_immutable(path)
     connection = _read_only(path, "vfs=unix-none")
@@ -157,7 +158,7 @@ def _read_only(path: Path, how: str) -> apsw.Connection:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+    """Call fsync on a folder, so that the names in it are on the disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -167,13 +168,13 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_anew(connection: apsw.Connection, folder: Path, wait_ms: int) -> None:
-    """Write the whole database again without its gaps, in this folder, and fold its log."""
+def vacuum(connection: apsw.Connection, folder: Path) -> None:
+    """Run VACUUM with its temporary files in this folder, and truncate the log."""
     os.environ.setdefault("SQLITE_TMPDIR", str(folder))  # where the data may lie, and there is room
     connection.execute("PRAGMA temp_store = FILE")
     try:
         connection.execute("VACUUM")
     finally:  # also where the disk became full on the way: the log would keep the room that was left
-        connection.set_busy_timeout(wait_ms)
+        connection.set_busy_timeout(TRUNCATE_WAIT_MS)
         with suppress(apsw.BusyError, apsw.FullError):
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

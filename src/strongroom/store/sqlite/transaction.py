@@ -1,4 +1,4 @@
-"""Transactions on one SQLite connection. A statement has run before the loop gets its turn again."""
+"""Transactions on one SQLite connection: every statement runs synchronously."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _seen: dict[Any, set[tuple[type, ...]]] = {}  # the types of values that rows of
 
 @lru_cache
 def _rows_of(kind: Any, count: int) -> Any:
-    """What msgspec takes for a list of such rows of so many columns: text is text, a number is a whole one."""
+    """The type that msgspec validates rows of this kind with: text, integers, and None where it is allowed."""
     if not issubclass(kind, Struct):
         return Any
     columns = []
@@ -74,7 +74,7 @@ def _fits_one(row: tuple[Any, ...], kind: Any) -> bool:
     return True
 
 
-def at_once(awaitable: Awaitable[Any]) -> Any:
+def run_sync(awaitable: Awaitable[Any]) -> Any:
     """The result of an action that awaits nothing but its transaction, and so never suspends."""
     coroutine: Coroutine[Any, Any, Any] = awaitable  # type: ignore[assignment]
     try:
@@ -86,13 +86,13 @@ def at_once(awaitable: Awaitable[Any]) -> Any:
 
 
 class Faults(Protocol):
-    """Who is told when a file turns out to be damaged."""
+    """Receives reports of damage that transactions meet."""
 
     def damaged(self, error: apsw.Error) -> Refusal:
-        """Pages cannot be read; what the one who asked is answered."""
+        """Pages cannot be read; the refusal for the caller."""
 
     def unreadable(self, names: dict[str, str]) -> None:
-        """One row, of these names, holds what no row may hold."""
+        """A row, identified by these columns, cannot be read."""
 
 
 class Tx(NotifyingTransaction):
@@ -109,7 +109,7 @@ class Tx(NotifyingTransaction):
         self.now = now
 
     def close(self) -> None:
-        """End what is still being read: an open statement would keep its moment alive for whoever comes next."""
+        """Close open cursors: an open statement would keep its snapshot alive for the next user of the connection."""
         for cursor in self._open:
             cursor.close(force=True)
 
@@ -125,7 +125,7 @@ class Tx(NotifyingTransaction):
             raise self._faults.damaged(error) from None
 
     def _unreadable(self, parameters: dict[str, Any]) -> InternalError:
-        """Name a row that cannot be read to the operator; what the one who asked for it is answered."""
+        """Warn the operator of a row that cannot be read; the refusal for the caller."""
         self._faults.unreadable({name: parameters[name] for name in _NAMES if name in parameters})
         return InternalError(_DAMAGED)
 
@@ -136,8 +136,8 @@ class Tx(NotifyingTransaction):
             raise self._unreadable(parameters) from None
         return rows[0] if rows else None
 
-    def prove(self, check: SessionCheck) -> None:
-        """Look for what must be there, and refuse if it is not."""
+    def run_check(self, check: SessionCheck) -> None:
+        """Run the query of a session check, and refuse if it does not pass."""
         row = self._row(check.sql, check.parameters)
         check.resolve(None if row is None else row[0])
 
@@ -151,7 +151,7 @@ class Tx(NotifyingTransaction):
         return kind(*row)
 
     async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
-        """All rows; one whose text cannot be read is left out, and told of."""
+        """All rows; one whose text cannot be read is left out, and the operator is warned."""
         try:
             rows = self._rows(sql, parameters)
         except UnicodeDecodeError:
@@ -201,9 +201,9 @@ class Tx(NotifyingTransaction):
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
     ) -> AsyncGenerator[list[Any], None]:
-        """Pages of one open statement: it shows one moment by itself, and needs no key to go on.
+        """Pages of one open statement: it reads one snapshot by itself, and needs no key to go on.
 
-        A row that cannot be read is told of and left out: another statement goes on behind it.
+        A row that cannot be read is left out with a warning: another statement goes on behind it.
         """
         heavy = kind.__struct_fields__.index("data")
         while True:
@@ -240,22 +240,22 @@ class Tx(NotifyingTransaction):
             beyond = self._beyond_bad_row(kind, sql, by, parameters, seen)
             parameters = {**parameters, after: beyond, "limit": parameters["limit"] - seen}
 
-    def _beyond_bad_row(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any], place: int) -> Any:
-        """Name the row at this place of a list; the key behind which the list goes on."""
+    def _beyond_bad_row(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any], offset: int) -> Any:
+        """Warn of the row at this offset of a list; the key after which the list goes on."""
         shown = [name for name in _NAMES if name in kind.__struct_fields__ and name not in parameters]
         casts = "".join(f", CAST({name} AS BLOB)" for name in shown)
         found: list[Any] = self._execute(
-            f"SELECT {by}{casts} FROM ({sql.numbered}) LIMIT 1 OFFSET {place}", sql.values(parameters)
+            f"SELECT {by}{casts} FROM ({sql.numbered}) LIMIT 1 OFFSET {offset}", sql.values(parameters)
         ).fetchall()
         [(key, *names)] = found
-        told = {name: parameters[name] for name in _NAMES if name in parameters}
-        told |= {name: bytes(raw or b"").decode("utf-8", "replace") for name, raw in zip(shown, names, strict=True)}
-        self._faults.unreadable(told)
+        named = {name: parameters[name] for name in _NAMES if name in parameters}
+        named |= {name: bytes(raw or b"").decode("utf-8", "replace") for name, raw in zip(shown, names, strict=True)}
+        self._faults.unreadable(named)
         return key
 
 
-class Look(Tx):
-    """What short reads share: nothing of it lasts from one to the next."""
+class ReadTx(Tx):
+    """The transaction that all short reads share: no state lasts from one to the next."""
 
     __slots__ = ("_check", "_clock")
 
@@ -266,25 +266,25 @@ class Look(Tx):
 
     @property
     def now(self) -> int:
-        """The moment, asked for when it matters."""
+        """The current time, read when it is needed."""
         return self._clock()
 
     @now.setter
-    def now(self, _moment: int) -> None:
+    def now(self, _now: int) -> None:
         pass
 
     def run_checked(self, check: SessionCheck, action: Callable[..., Awaitable[Any]], args: Any, keywords: Any) -> Any:
-        """Run an action for one who is still to be proven: its first statement asks for the proof as well."""
+        """Run an action for a caller whose session is checked by the action's first statement."""
         self._check = check
         try:
-            return at_once(action(self, *args, **keywords))
+            return run_sync(action(self, *args, **keywords))
         finally:
-            self._prove_alone()  # whatever came of it, the one who is not proven learns nothing but that
+            self._finish_check()  # a caller that does not pass learns nothing else
 
-    def _prove_alone(self) -> None:
+    def _finish_check(self) -> None:
         check, self._check = self._check, None
         if check is not None:
-            self.prove(check)
+            self.run_check(check)
 
     def _row(self, sql: Sql, parameters: dict[str, Any]) -> tuple[Any, ...] | None:
         check = self._check
@@ -302,5 +302,5 @@ class Look(Tx):
         return row[2:] if row[1] else None
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
-        self._prove_alone()
+        self._finish_check()
         return super()._rows(sql, parameters)

@@ -1,4 +1,4 @@
-"""Writes that wait for the one writer of a SQLite file, and what becomes of them."""
+"""The queue of the one writer of a SQLite file: a write, its result, its error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store.exceptions import RollbackWith
-from strongroom.store.sqlite.transaction import at_once
+from strongroom.store.sqlite.transaction import run_sync
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class QueuedWrite:
-    """One write that waits for its turn, and then for the disk."""
+    """A write that waits for its batch, and then for the disk."""
 
     __slots__ = ("action", "args", "check", "error", "future", "keywords", "long", "loop", "result")
 
@@ -43,22 +43,22 @@ class QueuedWrite:
         self.error: BaseException | None = None
 
     def run(self, tx: Tx) -> None:
-        """Run the action; what comes of it is kept until the commit is done."""
-        self.result = self.error = None  # of an earlier run, if that was undone
+        """Run the action; its result or error is stored until the commit is done."""
+        self.result = self.error = None  # of an earlier run, if that was rolled back
         try:
-            assert self.action is not None  # noqa: S101 - folding the log runs no action
+            assert self.action is not None  # noqa: S101 - a checkpoint runs no action
             if self.check is not None:
-                tx.prove(self.check)
-            self.result = at_once(self.action(tx, *self.args, **self.keywords))
+                tx.run_check(self.check)
+            self.result = run_sync(self.action(tx, *self.args, **self.keywords))
         except RollbackWith as undo:
             self.result = undo.result
             raise
         except BaseException as error:
-            self.error = passing(error) or error
+            self.error = transient_refusal(error) or error
             raise
 
-    def settle(self) -> None:
-        """Tell the one who waits. A request that was cancelled meanwhile has nobody waiting."""
+    def complete(self) -> None:
+        """Complete the future of the caller, unless the caller was cancelled meanwhile."""
         if self.future.done():
             return
         if self.error is not None:
@@ -67,8 +67,8 @@ class QueuedWrite:
             self.future.set_result(self.result)
 
 
-def passing(error: BaseException) -> Refusal | None:
-    """What to say of a fault that passes by itself; None for one that does not."""
+def transient_refusal(error: BaseException) -> Refusal | None:
+    """The refusal for a fault that passes by itself; None for one that does not."""
     if isinstance(error, apsw.FullError):
         return StorageFull()
     return Unavailable(1) if isinstance(error, apsw.BusyError) else None
