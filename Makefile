@@ -19,6 +19,9 @@
 #   make format   let the formatter and the linter mend what they can
 #   make generate write the files that are generated from others
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
+#   make build    sdist and wheel of the checked-out commit into dist/, the same bytes wherever they are built
+#   make release  VERSION=x.y.z: version, changelog, build, upgrade test, commit and tag; pushes nothing, and leaves
+#                 everything as it was if a step fails
 #   make clean    remove .venv and caches; never your data or .env
 
 PYTHON ?= python3
@@ -34,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format generate lock clean
+.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -94,7 +97,7 @@ SOAK_security := tests/security
 SOAK_server := tests/server
 SOAK_proxies := tests/proxies
 SOAK_operating := tests/operating tests/cli tests/store
-SOAK_upgrade := tests/upgrade
+SOAK_upgrade := tests/upgrade tests/test_release.py
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
@@ -167,6 +170,12 @@ lock:
 	  --quiet pyproject.toml requirements-build.in --output-file requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
 	  --quiet --constraint requirements.lock requirements-dev.in --output-file requirements-dev.lock
+
+build: .venv/.dev
+	$(BIN)/python -m tools.build
+
+release: check
+	$(BIN)/python -m tools.release $(VERSION)
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Releases as wheels: the one of the working tree, and the one before it, from the history if that is here."""
+"""Releases as wheels: that of the working tree, and older ones, out of the history if that is here."""
 
 from __future__ import annotations
 
@@ -14,13 +14,26 @@ ROOT = Path(__file__).parents[2]
 _BUILD = "import sys; from flit_core.buildapi import build_wheel; print(build_wheel(sys.argv[1]))"
 
 
-def previous() -> str | None:
-    """The commit of the release before this one; None where it is not to be had, as in a copy without history."""
+def without_promises() -> str | None:
+    """The commit of the last program that cannot read promises of the schema; None in a copy without history."""
     [commit] = [line for line in (ROOT / "tests/upgrade/previous").read_text().splitlines() if line[:1] != "#"]
-    found = subprocess.run(
-        ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True, check=False
-    )
-    return commit if found.returncode == 0 else None
+    return commit if _git("cat-file", "-e", f"{commit}^{{commit}}") is not None else None
+
+
+def last_release() -> str | None:
+    """The tag of the newest release before the commit that is checked out; None if there is none."""
+    tags = _git("tag", "--list", "v[0-9]*", "--sort=-version:refname", "--merged", "HEAD", "--no-contains", "HEAD")
+    return tags.split()[0] if tags else None
+
+
+def older_releases() -> list[str]:
+    """All that the upgrade is tested from."""
+    return [commit for commit in (without_promises(), last_release()) if commit is not None]
+
+
+def _git(*words: str) -> str | None:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 @cache
