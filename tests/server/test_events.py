@@ -147,7 +147,7 @@ async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
     house: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond a number of bytes it falls behind; when it reads again, it has all of it, once."""
-    monkeypatch.setattr(follower, "MOST_BYTES", 2_000)
+    monkeypatch.setattr(follower, "MAX_BYTES", 2_000)
     async with house() as h:
         ann = await h.person()
         vault = await ann.vault()
@@ -170,7 +170,7 @@ async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
 def followers(h: House) -> list[Any]:
     """Everybody who follows anything."""
     accounts = context_of(h.server).live._accounts.values()
-    return [one for account in accounts for found in account.channels.values() for one in found.present]
+    return [one for account in accounts for found in account.channels.values() for one in found.followers]
 
 
 @runs

@@ -131,7 +131,7 @@ async def log_out(_: Any, ann: Person, __: dict[str, Any]) -> None:
 async def outlive(house: Any, _: Person, __: dict[str, Any]) -> None:
     house.clock.pass_(15 * 60_000)
     for account in context_of(house.app).live._accounts.values():
-        account.poke()
+        account.notify()
 
 
 async def lose_vault(_: Any, ann: Person, vault: dict[str, Any]) -> None:

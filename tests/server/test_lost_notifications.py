@@ -89,7 +89,7 @@ async def test_a_long_poll_ends_with_its_session(house: Open, where: str, clock:
 async def test_a_database_that_goes_away_costs_no_stream(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL is killed and comes back: the stream goes on, with all that was committed."""
     for module in (channel, follower):
-        monkeypatch.setattr(module, "AGAIN", 0.05)
+        monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(notify, "RETRY_SECONDS", 0.05)
     server = Postgres()
     async with Served(server.fresh(), clock) as served:

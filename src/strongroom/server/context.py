@@ -107,7 +107,7 @@ class AppContext:
         """Take the secrets of these settings from now on."""
         self.settings = reloading.renewed(self.settings, settings)
         self._sign()
-        self.live.examine_tokens()
+        self.live.check_tokens()
 
     def _sign(self) -> None:
         settings = self.settings

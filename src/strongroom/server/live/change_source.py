@@ -1,4 +1,4 @@
-"""Reading what changed, a page at a time; between two pages nothing of the database is held."""
+"""Change readers: the changes of a vault or of an account, page by page; no snapshot is held between two pages."""
 
 from __future__ import annotations
 
@@ -19,44 +19,46 @@ if TYPE_CHECKING:
     from strongroom.store import Database
 
 PAGE: Final = 128  # changes that are read at once
-SPREAD: Final = 1_024  # changes that are kept while those of many vaults are put in order
-MOST_VAULTS: Final = 10_000  # that may have changed since a follower was last here
-_AT_ONCE: Final = 64  # short reads before others get their turn
+MERGE_ROWS: Final = 1_024  # changes in memory while those of many vaults are merged
+MAX_VAULTS: Final = 10_000  # that may have changed since the cursor of a follower
+_READS_PER_TURN: Final = 64  # short reads before the event loop may do other work
 
 
-class TooFar(Exception):  # noqa: N818 - an outcome
-    """So much has changed that a list is the better way to learn of it."""
+class TooManyChanges(Exception):  # noqa: N818 - an outcome
+    """Too many vaults changed for a stream: the client should list instead."""
 
 
-class Reading(Protocol):
-    """On the way through what changed, from some timestamp on."""
+class ChangeReader(Protocol):
+    """An iterator over pages of changes, from a timestamp on."""
 
     async def page(self) -> ChangePage | None:
-        """What comes next, in order; a page without `more` is the last. None: what was followed is there no more."""
+        """The next page, in order; one without `more` is the last. None if the vault was deleted."""
 
 
-Source = Callable[[int], Reading]
+Source = Callable[[int], ChangeReader]
 
 
-class OfVault:
-    """The documents of one vault: one read a page."""
+class VaultChanges:
+    """Changes of the documents of one vault: one query a page."""
 
-    def __init__(self, db: Database, user_id: str, vault_uid: str, born: int, since: int) -> None:
+    def __init__(self, db: Database, user_id: str, vault_uid: str, created_at: int, since: int) -> None:
         self._db = db
         self._user_id = user_id
         self._vault_uid = vault_uid
-        self._born = born
+        self._created_at = created_at
         self._since = since
 
     async def page(self) -> ChangePage | None:
-        """The next changes; None if this vault is gone, whatever has its uid now."""
-        page = await self._db.read(change_feed.page, self._user_id, self._vault_uid, self._born, self._since, PAGE)
+        """The next page; None if this vault was deleted, even if another one has its uid now."""
+        page = await self._db.read(
+            change_feed.page, self._user_id, self._vault_uid, self._created_at, self._since, PAGE
+        )
         self._since = self._since if page is None else page.reached
         return page
 
 
 class _Queue:
-    """One vault's changes, or those of the vaults themselves: a few at a time, in order."""
+    """A read-ahead queue: changes of one vault, or of the vaults themselves, in order."""
 
     def __init__(self, read: Callable[[int, int], Awaitable[list[Change]]], since: int) -> None:
         self._read = read
@@ -65,7 +67,7 @@ class _Queue:
         self._more = True
 
     async def next(self, size: int) -> Change | None:
-        """The next one, or None after the last."""
+        """The next change, or None after the last."""
         if not self._rows and self._more:
             self._rows.extend(await self._read(self._since, size))
             self._more = len(self._rows) == size
@@ -74,12 +76,12 @@ class _Queue:
         return self._rows.popleft() if self._rows else None
 
 
-class OfAccount:
-    """All vaults of an account: what changed in each, and what happened to the vaults themselves.
+class AccountChanges:
+    """Changes of all vaults of an account, merged: of their documents, and of the vaults themselves.
 
     There is no index by time over all vaults, which every write would have to pay for. Each vault has one, so those
-    that changed are read side by side and merged: no two changes of an account share one. The account's clock is
-    read first and bounds it all, so it does not matter that the vaults are read one after the other.
+    that changed are read side by side and merged: no two changes of an account share a timestamp. The account's clock
+    is read first and bounds it all, so it does not matter that the vaults are read one after the other.
     """
 
     def __init__(self, db: Database, user_id: str, since: int) -> None:
@@ -91,7 +93,7 @@ class OfAccount:
         self._heads: list[tuple[int, Change, _Queue]] = []
 
     async def page(self) -> ChangePage:
-        """The next changes, up to the clock as it was at the beginning."""
+        """The next page, up to the account's clock at the first one."""
         if self._until < 0:
             self._until = await self._db.read(store.ledgers.clock, self._user_id)
             if self._until > self._since:
@@ -110,18 +112,18 @@ class OfAccount:
         return ChangePage(changes, self._until)
 
     async def _begin(self) -> None:
-        """Look for the vaults that changed, and for the first change in each."""
+        """Find the vaults that changed, and the first change of each."""
         queues = [self._queue(store.change_feed.of_vaults)]
         async for uid in self._changed():
             queues.append(self._queue(store.change_feed.of_vault, uid))
-            if len(queues) > MOST_VAULTS:
-                raise TooFar
-        self._size = max(4, SPREAD // len(queues))
+            if len(queues) > MAX_VAULTS:
+                raise TooManyChanges
+        self._size = max(4, MERGE_ROWS // len(queues))
         for number, queue in enumerate(queues, 1):
             first = await queue.next(self._size)
             if first is not None:
                 self._heads.append((first.updated_at, first, queue))
-            if number % _AT_ONCE == 0:
+            if number % _READS_PER_TURN == 0:
                 await asyncio.sleep(0)
         heapify(self._heads)
 

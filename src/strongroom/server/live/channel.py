@@ -1,4 +1,4 @@
-"""A channel: what one vault or one account is followed through. It reads once for all who follow."""
+"""A channel: reads the changes of one vault or account once, and publishes them to all followers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom import store
 from strongroom.errors import Refusal
-from strongroom.server.live.change_source import TooFar
+from strongroom.server.live.change_source import TooManyChanges
 from strongroom.server.live.sse import framed
 from strongroom.server.timeouts import timeout
 from strongroom.wire.events import Ending
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
     from strongroom.store import Database
     from strongroom.store.queries.access_status import AccessStatus
 
-# To follow costs each wake so much, and it is not to take more than a part of the time: what is committed meanwhile
-# goes along with the next wake. The first after a silence waits for nothing.
-SPACING: Final = 0.0002  # seconds for each follower
-REST: Final = 1  # times as long as the reading took
-LONGEST: Final = 1.0
-AGAIN: Final = 0.5  # seconds, when the database is away
+# Each wake costs time for each follower, so wakes are throttled: what is committed meanwhile goes along with the next
+# wake. The first wake after a pause is immediate.
+SECONDS_PER_FOLLOWER: Final = 0.0002  # of pause after a wake
+PAUSE_FACTOR: Final = 1  # times as long as the wake took
+MAX_PAUSE_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 0.5  # when the database is unavailable
 
 
 class FollowerProtocol(Protocol):
-    """One follower, as its channel sees it."""
+    """A follower, as its channel uses it."""
 
     actor: Actor
     view: View
 
-    def examine_token(self) -> None:
-        """End if the secret that signed the token is not accepted any more."""
+    def check_token(self) -> None:
+        """End the stream if the secret that signed the token is no longer accepted."""
 
     def check_access(self, access_status: AccessStatus) -> None:
-        """End if the session or the key is there no more."""
+        """End the stream if the session or the key was revoked."""
 
-    def offer(self, shown: Sequence[Frame], reached: int) -> None:
-        """Make these ready to be sent."""
+    def enqueue(self, shown: Sequence[Frame], reached: int) -> None:
+        """Queue these frames to be sent."""
 
-    def rouse(self) -> None:
-        """Look again at what there is."""
+    def wake(self) -> None:
+        """Wake the stream, if it sleeps."""
 
     def end(self, reason: Ending) -> None:
-        """Show nothing more, and say why."""
+        """End the stream with a reason; queued frames are dropped."""
 
 
 class Channel:
-    """Followers of one source."""
+    """The followers of one vault or account."""
 
     def __init__(
         self,
@@ -67,104 +67,108 @@ class Channel:
     ) -> None:
         self.source = source
         self.fault = fault
-        self.present: set[FollowerProtocol] = set()  # all of them, those who are behind too
-        self.pokes = 0  # how often something may have changed
-        self.doubts = 0  # how often it became doubtful who may follow
-        self.held = False  # nothing is handed out until that is known
+        self.followers: set[FollowerProtocol] = set()  # all of them, also those that are behind
+        self.notifications = 0  # a counter: something may have changed
+        self.invalidations = 0  # a counter: the access of some follower may have ended
+        self.held = False  # nothing is sent until access was checked again
         self._joined: set[FollowerProtocol] = set()
-        self._cursor = 0  # those who have joined have all up to here
+        self._cursor = 0  # followers that have joined have everything up to here
         self._db = db
         self._user_id = user_id
         self._spawn = spawn
         self._dirty = False
         self._working = False
-        self._rest_until = 0.0
-        self._hurry = asyncio.Event()
+        self._pause_until = 0.0
+        self._urgent = asyncio.Event()
 
-    def poke(self) -> None:
-        """Something may have changed."""
-        self.pokes += 1
+    def notify(self) -> None:
+        """Wake the channel: something may have changed."""
+        self.notifications += 1
         self._dirty = True
         if self._joined and not self._working:
             self._working = True
             self._spawn(self._run())
 
-    def doubt(self) -> None:
-        """Somebody's right to follow may have ended: hold everything back until it is looked at."""
-        self.doubts += 1
+    def invalidate(self) -> None:
+        """Send nothing until access was checked again: a session or a key may have been revoked."""
+        self.invalidations += 1
         self.held = True
-        self._hurry.set()
-        self.poke()
+        self._urgent.set()
+        self.notify()
 
-    def join(self, follower: FollowerProtocol, reached: int, pokes: int) -> bool:
-        """Take in a follower who has all up to `reached`, as of so many pokes; False if it is behind the others.
+    def join(self, follower: FollowerProtocol, reached: int, notifications: int) -> bool:
+        """Add a follower that has everything up to `reached`, as of so many notifications; False if it is behind.
 
-        It has just proven that it may follow, so the first one to join has nothing to be held back.
+        Its access was checked just now, so the first one to join need not wait for a check.
         """
         if not self._joined:
             self._cursor, self.held = reached, False
         elif reached < self._cursor:
             return False
         self._joined.add(follower)
-        if self.pokes != pokes:
-            self.poke()
+        if self.notifications != notifications:
+            self.notify()
         return True
 
-    def part(self, follower: FollowerProtocol) -> None:
-        """Let a follower go on by itself."""
+    def detach(self, follower: FollowerProtocol) -> None:
+        """Remove a follower from those that are published to: it ended, or reads by itself."""
         self._joined.discard(follower)
 
     async def access_status(self) -> AccessStatus:
-        """Who may follow. To be asked after the changes were read that are to be shown."""
+        """Which sessions and keys are valid. Query this after the changes that are to be sent, never before."""
         return await self._db.read(store.access_status.of_account, self._user_id)
 
     async def _run(self) -> None:
-        """Read and hand out until nothing is new."""
+        """Read and publish until nothing is new."""
         try:
             while self._dirty and self._joined:
-                await self._rest()
+                await self._pause()
                 self._dirty = False
                 began = time.monotonic()
-                await self._pass_on()
+                await self._deliver()
                 took = time.monotonic() - began
-                self._rest_until = began + took + min(LONGEST, max(SPACING * len(self._joined), REST * took))
-        except Refusal:  # the database is away: nothing was handed out
+                self._pause_until = (
+                    began
+                    + took
+                    + min(MAX_PAUSE_SECONDS, max(SECONDS_PER_FOLLOWER * len(self._joined), PAUSE_FACTOR * took))
+                )
+        except Refusal:  # the database is unavailable: nothing was sent
             self._dirty = True
-            self._rest_until = time.monotonic() + AGAIN
-        except TooFar:
+            self._pause_until = time.monotonic() + RETRY_SECONDS
+        except TooManyChanges:
             self._end_all(Ending.TOO_FAR_BEHIND)
-        except Exception as error:  # noqa: BLE001 - they come again, and begin anew
+        except Exception as error:  # noqa: BLE001 - clients reconnect, and start again
             self.fault(error)
             self._end_all(Ending.SERVER_FAULT)
         self._working = False
         if self._dirty:
-            self.poke()
+            self.notify()
 
-    async def _rest(self) -> None:
-        """Let others have their share of the time, unless somebody has to go."""
-        left = self._rest_until - time.monotonic()
+    async def _pause(self) -> None:
+        """Pause between two wakes, unless access must be checked."""
+        left = self._pause_until - time.monotonic()
         if left > 0:
             with suppress(TimeoutError):
                 async with await timeout(left):
-                    await self._hurry.wait()
-        self._hurry.clear()
+                    await self._urgent.wait()
+        self._urgent.clear()
 
-    async def _pass_on(self) -> None:
-        """Read what is new, see who may still know of it, and only then hand it out."""
+    async def _deliver(self) -> None:
+        """Read new changes, then check access, and only then publish them."""
         since = self._cursor
-        reading, more = self.source(since), True
+        reader, more = self.source(since), True
         while more:
-            doubts = self.doubts
-            page = await reading.page()
+            invalidations = self.invalidations
+            page = await reader.page()
             if page is None or page.changes or self.held:
                 self._check_access(await self.access_status())
             if page is None:
-                self._end_all(Ending.VAULT_DELETED)  # those whose account is gone as a whole know that already
+                self._end_all(Ending.VAULT_DELETED)  # followers whose account was deleted have ended already
                 return
-            if self.doubts != doubts or self._cursor != since:
-                self._dirty = True  # it is doubtful again, or others are here: what was read is not good any more
+            if self.invalidations != invalidations or self._cursor != since:
+                self._dirty = True  # access is uncertain again, or the cursor was reset: read again
                 return
-            self._hand_out(page)
+            self._publish(page)
             since = self._cursor = max(since, page.reached)
             more = page.more
             await asyncio.sleep(0)
@@ -173,17 +177,17 @@ class Channel:
         for follower in list(self._joined):
             follower.check_access(access_status)
 
-    def _hand_out(self, page: ChangePage) -> None:
+    def _publish(self, page: ChangePage) -> None:
         released, self.held = self.held, False
-        made: dict[int, bytes] = {}
+        shared_frames: dict[int, bytes] = {}
         for_view: dict[View, list[Frame]] = {}
         for follower in list(self._joined):
             shown = for_view.get(follower.view)
             if shown is None:
-                shown = for_view[follower.view] = framed(page.changes, follower.view, made)
-            follower.offer(shown, page.reached)
+                shown = for_view[follower.view] = framed(page.changes, follower.view, shared_frames)
+            follower.enqueue(shown, page.reached)
             if released:
-                follower.rouse()
+                follower.wake()
 
     def _end_all(self, reason: Ending) -> None:
         for follower in list(self._joined):

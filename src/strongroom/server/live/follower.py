@@ -1,4 +1,4 @@
-"""One who follows: where it is, what is ready for it, and why it has to go."""
+"""A follower: one event stream, its cursor, its queue of frames, and why it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.errors import Refusal
 from strongroom.server.live import sse
-from strongroom.server.live.change_source import TooFar
+from strongroom.server.live.change_source import TooManyChanges
 from strongroom.wire.events import Ending
 
 if TYPE_CHECKING:
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
     from strongroom.actions.change_feed import ChangePage, View
     from strongroom.model import Actor
-    from strongroom.server.live.change_source import Reading
+    from strongroom.server.live.change_source import ChangeReader
     from strongroom.server.live.channel import Channel
     from strongroom.server.live.sse import Frame
     from strongroom.store.queries.access_status import AccessStatus
 
-MOST_BYTES: Final = 256 * 1024  # that may wait for one follower
-COMMENT_SECONDS: Final = 15.0  # no longer without a word
-AGAIN: Final = 0.5  # seconds, when the database is away
+MAX_BYTES: Final = 256 * 1024  # that may be queued for one follower
+COMMENT_SECONDS: Final = 15.0  # between two events at most; then a comment is sent
+RETRY_SECONDS: Final = 0.5  # when the database is unavailable
 _DAY: Final = 86_400.0
 
-Signed = Callable[[], bool]  # whether the token's secret is accepted still
+TokenCheck = Callable[[], bool]  # whether the secret that signed the token is still accepted
 
 
 class Follower:
-    """A place in the order of changes. It is behind at first, catches up by itself, and then joins its channel."""
+    """One event stream. It is behind at first, catches up by itself, and then joins its channel."""
 
     __slots__ = (
         "_behind",
@@ -39,73 +39,79 @@ class Follower:
         "_channel",
         "_clock",
         "_cursor",
-        "_left",
-        "_pokes",
+        "_has_left",
+        "_notifications",
         "_reached",
-        "_reading",
+        "_reader",
         "_ready",
         "_sent",
-        "_signed",
-        "_stuck",
+        "_sleeping",
+        "_stalled",
         "_timer",
-        "_wake",
+        "_token_is_valid",
         "actor",
         "ended",
         "view",
     )
 
     def __init__(
-        self, channel: Channel, actor: Actor, signed: Signed, view: View, cursor: int, clock: Callable[[], int]
+        self,
+        channel: Channel,
+        actor: Actor,
+        token_is_valid: TokenCheck,
+        view: View,
+        cursor: int,
+        clock: Callable[[], int],
     ) -> None:
         self.view = view
         self.actor = actor
         self.ended: Ending | None = None
-        self._signed = signed
+        self._token_is_valid = token_is_valid
         self._channel = channel
         self._clock = clock
-        self._cursor = self._sent = cursor  # all up to here is ready; all up to there was taken
+        self._cursor = self._sent = cursor  # everything up to here is queued; everything up to there was sent
         self._ready: list[Frame] = []
         self._bytes = 0
         self._behind = True
-        self._stuck = False
+        self._stalled = False
         self._reached = -1
-        self._reading: Reading | None = None
-        self._pokes = 0
-        self._wake: asyncio.Future[None] | None = None
+        self._reader: ChangeReader | None = None
+        self._notifications = 0
+        self._sleeping: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._left = False
+        self._has_left = False
 
-    # Its life
+    # Lifetime
 
     def enter(self) -> None:
-        """Begin."""
-        self._channel.present.add(self)
-        self._keep_time()
+        """Add it to its channel."""
+        self._channel.followers.add(self)
+        self._check_expiry()
 
     def leave(self) -> None:
-        """Go, for whatever reason."""
-        self._left = True
-        self._channel.part(self)
-        self._channel.present.discard(self)
+        """Remove it from its channel."""
+        self._has_left = True
+        self._channel.detach(self)
+        self._channel.followers.discard(self)
         if self._timer is not None:
             self._timer.cancel()
-        self.rouse()
+        self.wake()
 
     def end(self, reason: Ending) -> None:
-        """Show nothing more, not even what is ready, and say why."""
+        """End the stream with a reason; queued frames are dropped."""
         if self.ended is None:
             self.ended = reason
-            self._channel.part(self)
+            self._channel.detach(self)
             self._ready.clear()
-            self.rouse()
+            self.wake()
 
-    def examine_token(self) -> None:
-        """End if the secret that signed the token is not accepted any more."""
-        if not self._signed():
+    def check_token(self) -> None:
+        """End the stream if the secret that signed the token is no longer accepted."""
+        if not self._token_is_valid():
             self.end(Ending.TOKEN_REVOKED)
 
     def check_access(self, access_status: AccessStatus) -> None:
-        """End if the session or the key is there no more."""
+        """End the stream if the session or the key was revoked."""
         key = self.actor.key
         if not access_status.account:
             self.end(Ending.ACCOUNT_DELETED)
@@ -116,20 +122,20 @@ class Follower:
         elif key is None and self.actor.session_id not in access_status.sessions:
             self.end(Ending.SESSION_REVOKED)
 
-    def _keep_time(self) -> None:
-        """End at the very moment at which the token or the key does, by the server's clock."""
+    def _check_expiry(self) -> None:
+        """End the stream when the token or the key expires, by the server's clock."""
         if self.actor.until is None:
             return
         left = (self.actor.until - self._clock()) / 1000
         if left <= 0:
             self.end(Ending.TOKEN_EXPIRED if self.actor.key is None else Ending.KEY_EXPIRED)
         else:
-            self._timer = asyncio.get_running_loop().call_later(min(left, _DAY), self._keep_time)
+            self._timer = asyncio.get_running_loop().call_later(min(left, _DAY), self._check_expiry)
 
-    # What the channel does with it
+    # For the channel
 
-    def offer(self, shown: Sequence[Frame], reached: int) -> None:
-        """Make these ready. Who does not take what is ready falls behind, and reads by itself when it takes again."""
+    def enqueue(self, shown: Sequence[Frame], reached: int) -> None:
+        """Queue these frames. A client that does not read falls behind, and catches up when it reads again."""
         if shown and shown[0][0] <= self._cursor:
             shown = [frame for frame in shown if frame[0] > self._cursor]
         self._cursor = max(self._cursor, reached)
@@ -137,26 +143,26 @@ class Follower:
             return
         self._ready += shown
         self._bytes += sum(len(frame) for _, frame in shown)
-        if self._bytes > MOST_BYTES:
-            self._channel.part(self)
+        if self._bytes > MAX_BYTES:
+            self._channel.detach(self)
             self._ready.clear()
             self._bytes, self._cursor, self._behind = 0, self._sent, True
-        self.rouse()
+        self.wake()
 
-    def rouse(self) -> None:
-        """Look again at what there is."""
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+    def wake(self) -> None:
+        """Wake the stream, if it sleeps."""
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
 
-    # What the one who sends does with it
+    # For the response
 
     async def next(self) -> bytes:
-        """What is to be sent next; nothing after the last."""
+        """The bytes to send next; empty after the last."""
         loop = asyncio.get_running_loop()
         silent_until = loop.time() + COMMENT_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - not all of them at once
-        while not self._left:
+        while not self._has_left:
             if self.actor.until is not None and self._clock() >= self.actor.until:
-                self._keep_time()
+                self._check_expiry()
             if self.ended is not None:
                 self.leave()
                 return sse.end(self.ended)
@@ -178,48 +184,48 @@ class Follower:
 
     async def _sleep(self, until: float) -> None:
         loop = asyncio.get_running_loop()
-        self._wake = loop.create_future()
-        timer = loop.call_at(until, self.rouse)
+        self._sleeping = loop.create_future()
+        timer = loop.call_at(until, self.wake)
         try:
-            await self._wake
+            await self._sleeping
         finally:
             timer.cancel()
-            self._wake = None
+            self._sleeping = None
 
     async def _catch_up(self) -> bytes:
-        """Read on from where it is; when there is no more, join the others."""
-        await asyncio.sleep(AGAIN if self._stuck else 0)  # others get their turn
-        channel, doubts = self._channel, self._channel.doubts
-        if self._reading is None:
-            self._reading, self._pokes = channel.source(self._cursor), channel.pokes
+        """Read the next page after its cursor; after the last page, join the channel."""
+        await asyncio.sleep(RETRY_SECONDS if self._stalled else 0)  # the event loop may do other work
+        channel, invalidations = self._channel, self._channel.invalidations
+        if self._reader is None:
+            self._reader, self._notifications = channel.source(self._cursor), channel.notifications
         try:
-            page = await self._reading.page()
+            page = await self._reader.page()
             self.check_access(await channel.access_status())
-        except TooFar:
+        except TooManyChanges:
             self.end(Ending.TOO_FAR_BEHIND)
         except Refusal:
-            self._reading = None
-            await asyncio.sleep(AGAIN)
-        except Exception as error:  # noqa: BLE001 - it comes again, and begins anew
+            self._reader = None
+            await asyncio.sleep(RETRY_SECONDS)
+        except Exception as error:  # noqa: BLE001 - the client reconnects, and starts again
             channel.fault(error)
             self.end(Ending.SERVER_FAULT)
         else:
             if page is None:
                 self.end(Ending.VAULT_DELETED)
-            elif channel.doubts == doubts and self.ended is None:
-                return self._passed(page)
-            self._reading = None
+            elif channel.invalidations == invalidations and self.ended is None:
+                return self._frames_of(page)
+            self._reader = None
         return b""
 
-    def _passed(self, page: ChangePage) -> bytes:
-        """What this page shows. Nothing is awaited between the look at who may see it and its way out."""
+    def _frames_of(self, page: ChangePage) -> bytes:
+        """The frames of this page. Nothing is awaited between the access check and the frames' way out."""
         shown = sse.framed(page.changes, self.view, {})
         if shown and shown[0][0] <= self._cursor:
             shown = [frame for frame in shown if frame[0] > self._cursor]
         self._cursor = self._sent = max(self._cursor, page.reached)
         if not page.more:
-            self._reading = None
-            self._behind = not self._channel.join(self, page.reached, self._pokes)
-            if self._behind:  # no further than before: the others have more than the database, which was set back
-                self._stuck, self._reached = page.reached == self._reached, page.reached
+            self._reader = None
+            self._behind = not self._channel.join(self, page.reached, self._notifications)
+            if self._behind:  # no progress: the channel is ahead of the database, which was restored
+                self._stalled, self._reached = page.reached == self._reached, page.reached
         return b"".join([frame for _, frame in shown])

@@ -1,4 +1,4 @@
-"""The hub: who follows what in this process, and how it is woken."""
+"""The hub: the subscriptions of this process, and what wakes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strongroom import store
 from strongroom.actions import change_feed
 from strongroom.errors import Refusal
 from strongroom.server.live import sse
-from strongroom.server.live.change_source import OfAccount, OfVault
+from strongroom.server.live.change_source import AccountChanges, VaultChanges
 from strongroom.server.live.channel import Channel
 from strongroom.server.live.follower import Follower
 from strongroom.server.live.stream import Stream
@@ -24,51 +24,51 @@ if TYPE_CHECKING:
 
     from strongroom.model import Actor
     from strongroom.server.live.change_source import Source
-    from strongroom.server.live.follower import Signed
+    from strongroom.server.live.follower import TokenCheck
     from strongroom.server.monitoring.log import Log
     from strongroom.store import ChangeHint, Database
     from strongroom.store.queries.access_status import Credential
 
-SAFETY_SECONDS: Final = 3.0  # between two comparisons of all clocks: a change hint that was lost is made up for by then
-REST: Final = 19  # times as long as a comparison took: at most a twentieth of the time goes into it
-LINGER: Final = 20  # comparisons without anybody here, before this process looks out no more
+SAFETY_SECONDS: Final = 3.0  # between two comparisons of all clocks: by then a lost change hint is made up for
+PAUSE_FACTOR: Final = 19  # times as long as a comparison took: at most a twentieth of the time goes into it
+IDLE_COMPARISONS: Final = 20  # without a subscriber, before this process stops watching
 
-Place = tuple[str, int] | None  # a vault and when it was made, or the whole account
+ChannelKey = tuple[str, int] | None  # a vault and when it was created, or the whole account
 
 
 class _Account:
-    """An account of which something is followed, or waited for, in this process."""
+    """The subscriptions of one account in this process."""
 
     def __init__(self) -> None:
-        self.channels: dict[Place, Channel] = {}
+        self.channels: dict[ChannelKey, Channel] = {}
         self.waiters: set[Waiter] = set()
-        self.seen = 0  # how far its clock was at the last comparison
+        self.seen = 0  # its clock at the last comparison
 
-    def poke(self, vault_uid: str | None = None) -> None:
-        """This vault may have changed, or any."""
-        for place, channel in self.channels.items():
-            if vault_uid is None or place is None or place[0] == vault_uid:
-                channel.poke()
+    def notify(self, vault_uid: str | None = None) -> None:
+        """Wake subscribers: this vault may have changed, or any."""
+        for channel_key, channel in self.channels.items():
+            if vault_uid is None or channel_key is None or channel_key[0] == vault_uid:
+                channel.notify()
         for waiter in self.waiters:
             if vault_uid is None or waiter.vault_uid == vault_uid:
-                waiter.rouse()
+                waiter.wake()
 
-    def doubt(self) -> None:
-        """Somebody may have lost the right to be here."""
+    def invalidate(self) -> None:
+        """Check the access of all subscribers: a session or a key may have been revoked."""
         for channel in self.channels.values():
-            channel.doubt()
+            channel.invalidate()
         for waiter in self.waiters:
-            waiter.rouse()
+            waiter.wake()
 
     @property
     def actors(self) -> Iterator[Actor]:
-        """Those who are here."""
-        yield from (follower.actor for channel in self.channels.values() for follower in channel.present)
+        """The callers of all subscriptions."""
+        yield from (follower.actor for channel in self.channels.values() for follower in channel.followers)
         yield from (waiter.actor for waiter in self.waiters)
 
 
 class Hub:
-    """All that is followed in this process."""
+    """All subscriptions of this process."""
 
     def __init__(self, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
         self._db = db
@@ -77,45 +77,51 @@ class Hub:
         self._log = log
         self._accounts: dict[str, _Account] = {}
         self._stopping = False
-        self._doubtful = False
+        self._comparison_wanted = False
         self._comparing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty_for = 0
-        db.notifications.listen(self._notified, self._doubt)
+        db.notifications.listen(self._notified, self._request_comparison)
 
     @property
     def streams(self) -> int:
         """How many streams are open."""
-        return sum(len(channel.present) for account in self._accounts.values() for channel in account.channels.values())
+        return sum(
+            len(channel.followers) for account in self._accounts.values() for channel in account.channels.values()
+        )
 
     # For the routes
 
-    async def vault(self, actor: Actor, signed: Signed, vault_uid: str, since: int | None) -> Stream:
-        """Follow a vault's documents, from a moment on or from now."""
+    async def vault(self, actor: Actor, token_is_valid: TokenCheck, vault_uid: str, since: int | None) -> Stream:
+        """An event stream of a vault's documents, from a timestamp on or from now."""
         vault = await self._db.read(change_feed.open_vault, actor, vault_uid)
         cursor = vault.updated_at if since is None else since
-        return self._stream(actor, signed, (vault_uid, vault.created_at), cursor, documents=True)
+        return self._stream(actor, token_is_valid, (vault_uid, vault.created_at), cursor, documents=True)
 
-    async def account(self, actor: Actor, signed: Signed, since: int | None, *, documents: bool) -> Stream:
-        """Follow all vaults within reach, from a moment on or from now."""
+    async def account(self, actor: Actor, token_is_valid: TokenCheck, since: int | None, *, documents: bool) -> Stream:
+        """An event stream of all vaults that the caller may read, from a timestamp on or from now."""
         cursor = await self._db.read(store.ledgers.clock, actor.user_id) if since is None else since
-        return self._stream(actor, signed, None, cursor, documents=documents)
+        return self._stream(actor, token_is_valid, None, cursor, documents=documents)
 
-    def _stream(self, actor: Actor, signed: Signed, place: Place, cursor: int, *, documents: bool) -> Stream:
+    def _stream(
+        self, actor: Actor, token_is_valid: TokenCheck, channel_key: ChannelKey, cursor: int, *, documents: bool
+    ) -> Stream:
         view = change_feed.view(actor, documents=documents)
 
         def enter() -> Follower:
-            follower = Follower(self._channel(actor.user_id, place), actor, signed, view, cursor, self._clock)
+            follower = Follower(
+                self._channel(actor.user_id, channel_key), actor, token_is_valid, view, cursor, self._clock
+            )
             follower.enter()
-            follower.examine_token()
+            follower.check_token()
             if self._stopping:
                 follower.end(Ending.SERVER_STOPPING)
             return follower
 
         def leave(follower: Follower) -> None:
             follower.leave()
-            self._tidy(actor.user_id)
+            self._remove_unused(actor.user_id)
 
         return Stream(sse.ready(cursor, self._epoch), enter, leave)
 
@@ -124,52 +130,52 @@ class Hub:
         actor: Actor,
         vault_uid: str,
         seconds: float,
-        look: Callable[[], Awaitable[bool]],
-        gone: asyncio.Future[None],
+        has_changes: Callable[[], Awaitable[bool]],
+        disconnected: asyncio.Future[None],
     ) -> None:
-        """Wait until a look says that there is something new, for so long at most, or until nobody waits for it."""
+        """Wait until there are changes, until the timeout, or until the client has disconnected."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         waiter = Waiter(actor, vault_uid)
         account = self._account(actor.user_id)
         account.waiters.add(waiter)
-        gone.add_done_callback(lambda _: waiter.rouse())
+        disconnected.add_done_callback(lambda _: waiter.wake())
         try:
-            while not (gone.done() or await look() or self._stopping or loop.time() >= deadline):
+            while not (disconnected.done() or await has_changes() or self._stopping or loop.time() >= deadline):
                 await waiter.sleep(deadline)
         finally:
             account.waiters.discard(waiter)
-            self._tidy(actor.user_id)
+            self._remove_unused(actor.user_id)
 
-    def examine_tokens(self) -> None:
-        """End what was opened with a token that another secret signed than those that are accepted now."""
+    def check_tokens(self) -> None:
+        """End streams whose token was signed with a secret that is no longer accepted."""
         for account in self._accounts.values():
             for channel in account.channels.values():
-                for follower in list(channel.present):
-                    follower.examine_token()
+                for follower in list(channel.followers):
+                    follower.check_token()
             for waiter in account.waiters:
-                waiter.rouse()  # it proves anew who it is before it goes on
+                waiter.wake()  # it authenticates again before it goes on
 
     def stop(self) -> None:
-        """Tell everybody that the server stops, and wait for nobody."""
+        """End all subscriptions, because the server stops; does not wait."""
         self._stopping = True
         for account in self._accounts.values():
             for channel in account.channels.values():
-                for follower in list(channel.present):
+                for follower in list(channel.followers):
                     follower.end(Ending.SERVER_STOPPING)
             for waiter in account.waiters:
-                waiter.rouse()
-        self._look_out(wanted=False)
+                waiter.wake()
+        self._watch(wanted=False)
 
     async def close(self) -> None:
-        """Leave nothing under way that uses the database."""
+        """Cancel everything that uses the database."""
         self.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside everything else, and know of it until it is done."""
+        """Start a background task, and hold it until it is done."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -177,50 +183,52 @@ class Hub:
     def _fault(self, error: BaseException) -> None:
         self._log.fault(error, "live")
 
-    # Who is here
+    # Subscriptions
 
     def _account(self, user_id: str) -> _Account:
         account = self._accounts.get(user_id)
         if account is None:
             account = self._accounts[user_id] = _Account()
-            self._look_out(wanted=not self._stopping)
+            self._watch(wanted=not self._stopping)
         return account
 
-    def _channel(self, user_id: str, place: Place) -> Channel:
+    def _channel(self, user_id: str, channel_key: ChannelKey) -> Channel:
         channels = self._account(user_id).channels
-        channel = channels.get(place)
+        channel = channels.get(channel_key)
         if channel is None:
             source: Source = (
-                partial(OfAccount, self._db, user_id) if place is None else partial(OfVault, self._db, user_id, *place)
+                partial(AccountChanges, self._db, user_id)
+                if channel_key is None
+                else partial(VaultChanges, self._db, user_id, *channel_key)
             )
-            channel = channels[place] = Channel(self._db, user_id, source, self._spawn, self._fault)
+            channel = channels[channel_key] = Channel(self._db, user_id, source, self._spawn, self._fault)
         return channel
 
-    def _tidy(self, user_id: str) -> None:
-        """Forget what nobody follows any more."""
+    def _remove_unused(self, user_id: str) -> None:
+        """Remove channels without followers, and the account if nothing is left of it."""
         account = self._accounts.get(user_id)
         if account is None:
             return
-        for place in [place for place, channel in account.channels.items() if not channel.present]:
-            del account.channels[place]
+        for channel_key in [channel_key for channel_key, channel in account.channels.items() if not channel.followers]:
+            del account.channels[channel_key]
         if not account.channels and not account.waiters:
             del self._accounts[user_id]
 
-    # What wakes them
+    # Notifications
 
     def _notified(self, notifications: AbstractSet[ChangeHint]) -> None:
-        """Something was committed, here or elsewhere."""
+        """Handle change hints: something was committed, by this process or another."""
         for user_id, vault_uid in notifications:
             account = self._accounts.get(user_id)
             if account is None:
                 continue
             if vault_uid is None:
-                account.doubt()
+                account.invalidate()
             else:
-                account.poke(vault_uid)
+                account.notify(vault_uid)
 
-    def _look_out(self, *, wanted: bool) -> None:
-        """Look out for what other processes commit, or do not."""
+    def _watch(self, *, wanted: bool) -> None:
+        """Start or stop watching for commits of other processes."""
         if wanted and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SAFETY_SECONDS, self._tick)
             self._db.notifications.watch(wanted=True)
@@ -231,40 +239,40 @@ class Hub:
 
     def _tick(self) -> None:
         self._empty_for = 0 if self._accounts else self._empty_for + 1
-        if self._empty_for > LINGER:
-            self._look_out(wanted=False)
+        if self._empty_for > IDLE_COMPARISONS:
+            self._watch(wanted=False)
             return
         self._timer = asyncio.get_running_loop().call_later(SAFETY_SECONDS, self._tick)
-        self._doubt()
+        self._request_comparison()
 
-    def _doubt(self) -> None:
-        """Anything may have changed elsewhere."""
-        self._doubtful = True
+    def _request_comparison(self) -> None:
+        """Compare soon: anything may have changed in other processes."""
+        self._comparison_wanted = True
         if not self._comparing and self._accounts:
             self._comparing = True
             self._spawn(self._compare())
 
     async def _compare(self) -> None:
-        """Compare all clocks and all credentials with what is known here: two statements, however many there are."""
+        """Compare all clocks and credentials with the database: two statements, however many there are."""
         try:
-            while self._doubtful and self._accounts:
-                self._doubtful = False
+            while self._comparison_wanted and self._accounts:
+                self._comparison_wanted = False
                 began = time.monotonic()
-                await self._find_out()
-                await asyncio.sleep(REST * (time.monotonic() - began))
+                await self._compare_once()
+                await asyncio.sleep(PAUSE_FACTOR * (time.monotonic() - began))
         except Refusal:
-            pass  # the database is away; the next comparison is soon
+            pass  # the database is unavailable; the next comparison is soon
         except Exception as error:  # noqa: BLE001 - the next comparison is soon
             self._fault(error)
         finally:
             self._comparing = False
 
-    async def _find_out(self) -> None:
+    async def _compare_once(self) -> None:
         seen = {user_id: account.seen for user_id, account in self._accounts.items()}
         for user_id, clock in await self._db.read(store.access_status.advanced, seen):
             if account := self._accounts.get(user_id):
                 account.seen = clock
-                account.poke()
+                account.notify()
         sessions: set[Credential] = set()
         keys: set[Credential] = set()
         for user_id, account in self._accounts.items():
@@ -275,4 +283,4 @@ class Hub:
                     sessions.add((user_id, actor.session_id))
         for user_id in await self._db.read(store.access_status.revoked, sessions, keys):
             if account := self._accounts.get(user_id):
-                account.doubt()
+                account.invalidate()

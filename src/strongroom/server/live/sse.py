@@ -1,4 +1,4 @@
-"""Changes as server-sent events."""
+"""Server-sent events: the encoding of changes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from strongroom.model import Change
 
 Frame = tuple[int, bytes]  # the timestamp of a change, and its bytes
-COMMENT: Final = b":\n\n"  # keeps proxies awake, and means nothing
-RETRY_MS: Final = 2_000  # how long a client is to wait before it comes again
+COMMENT: Final = b":\n\n"  # keeps the connection open in proxies; clients ignore it
+RETRY_MS: Final = 2_000  # before a client reconnects
 
 
 def ready(cursor: int, epoch: str) -> bytes:
-    """The first event: a client that is cut off right after it comes back to this very place."""
+    """The first event: a client that is cut off right after it resumes at this cursor."""
     data = wire.encode(wire.events.Ready(cursor, epoch))
     return b": strongroom\nretry: %d\n\nid: %d\nevent: ready\ndata: %s\n\n" % (RETRY_MS, cursor, data)
 
 
 def of(change: Change) -> bytes:
-    """One change."""
+    """The event of one change."""
     shown: wire.events.DocumentChanged | wire.events.VaultChanged
     if change.kind:
         kind, shown = (
@@ -40,19 +40,19 @@ def of(change: Change) -> bytes:
 
 
 def end(reason: wire.events.Ending) -> bytes:
-    """The last event. It has no id: who comes back goes on after the last change."""
+    """The last event. It has no id: a client that reconnects resumes after the last change."""
     return b"event: end\ndata: %s\n\n" % wire.encode(wire.events.Ended(reason))
 
 
-def framed(changes: list[Change], view: View, made: dict[int, bytes]) -> list[Frame]:
-    """What a view shows of these changes, as frames. `made` keeps those that others may see as well."""
+def framed(changes: list[Change], view: View, shared_frames: dict[int, bytes]) -> list[Frame]:
+    """The frames of the changes that a view shows. `shared_frames` caches those that are the same for every view."""
     found: list[Frame] = []
     for change in changes:
         shown = view.shown(change)
         if shown is change:
-            frame = made.get(change.updated_at)
+            frame = shared_frames.get(change.updated_at)
             if frame is None:
-                frame = made[change.updated_at] = of(change)
+                frame = shared_frames[change.updated_at] = of(change)
             found.append((change.updated_at, frame))
         elif shown is not None:
             found.append((change.updated_at, of(shown)))

@@ -1,4 +1,4 @@
-"""The answer that does not end: what a follower is told, as it is told."""
+"""The streaming response of server-sent events."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
     from strongroom.server.live.follower import Follower
 
 CONTENT_TYPE: Final = b"text/event-stream"
-_HEADERS: Final = ((b"x-accel-buffering", b"no"),)  # nginx passes it on as it comes
+_HEADERS: Final = ((b"x-accel-buffering", b"no"),)  # nginx must not buffer it
 
 
 def headers_only() -> Response:
-    """The answer to a HEAD: no stream is begun for it."""
+    """The response to HEAD: the headers, and no subscription."""
     return Response(content_type=CONTENT_TYPE, headers=_HEADERS)
 
 
 class Stream(Response):
-    """Server-sent events for as long as somebody takes them.
+    """Server-sent events, until the client disconnects or the follower ends.
 
-    What is sent next is chosen after the client has taken most of what was sent before: nothing lies about that is
-    decided already.
+    What is sent next is chosen after the client has taken most of what was sent before: no frame is queued in the
+    transport that a revoked session must not see.
     """
 
     __slots__ = ()
 
     def __init__(self, first: bytes, enter: Callable[[], Follower], leave: Callable[[Follower], None]) -> None:
-        super().__init__(content_type=CONTENT_TYPE, headers=_HEADERS, chunks=self._told(first, enter, leave))
+        super().__init__(content_type=CONTENT_TYPE, headers=_HEADERS, chunks=self._events(first, enter, leave))
         self.ended = "client_gone"
 
-    async def _told(
+    async def _events(
         self, first: bytes, enter: Callable[[], Follower], leave: Callable[[Follower], None]
     ) -> AsyncGenerator[bytes, None]:
         follower, piece = enter(), first

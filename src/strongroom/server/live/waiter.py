@@ -1,4 +1,4 @@
-"""One who waits for a change, once."""
+"""A long poll that waits for a change."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
 
 
 class Waiter:
-    """Holds nothing but its place: no connection to the database, no turn at a list."""
+    """One waiting long poll. It holds no database connection and no snapshot slot."""
 
     def __init__(self, actor: Actor, vault_uid: str) -> None:
         self.actor = actor
         self.vault_uid = vault_uid
-        self._roused = False
-        self._wake: asyncio.Future[None] | None = None
+        self._woken = False
+        self._sleeping: asyncio.Future[None] | None = None
 
-    def rouse(self) -> None:
-        """Something may have changed."""
-        self._roused = True
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+    def wake(self) -> None:
+        """Wake it: something may have changed."""
+        self._woken = True
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
 
     async def sleep(self, until: float) -> None:
-        """Until something may have changed since the last sleep, or until then."""
-        if not self._roused:
+        """Sleep until it is woken, also by what came since the last sleep, or until the deadline."""
+        if not self._woken:
             loop = asyncio.get_running_loop()
-            self._wake = loop.create_future()
-            timer = loop.call_at(until, self.rouse)
+            self._sleeping = loop.create_future()
+            timer = loop.call_at(until, self.wake)
             try:
-                await self._wake
+                await self._sleeping
             finally:
                 timer.cancel()
-                self._wake = None
-        self._roused = False
+                self._sleeping = None
+        self._woken = False
