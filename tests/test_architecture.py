@@ -167,14 +167,63 @@ def test_a_planted_way_around_the_request_is_caught() -> None:
     assert uses_the_database((SOURCE / "server" / "routes" / "vaults.py").read_text() + tries)
 
 
-_NEEDS_A_TASK = re.compile(r"asyncio\.(timeout|TaskGroup|timeout_at)\b")
+# What raises, or does nothing, where no task runs (docs/decisions/0013-requests-are-not-tasks.md). gather, shield and
+# wait make tasks of what they are given and need none themselves.
+NEEDS_A_TASK = {"current_task", "TaskGroup", "timeout", "timeout_at", "wait_for"}
+RUNS_AS_A_TASK = {
+    SOURCE / "server" / "timeouts.py",  # makes one first
+    *(SOURCE / "store" / "postgres").glob("*.py"),  # where the database is waited for, every request is one
+}
+IN_A_REQUEST = [
+    path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if room_of(path) not in {"cli", "client"} and path not in RUNS_AS_A_TASK
+]
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "server").rglob("*.py")), ids=lambda path: path.stem)
-def test_what_needs_a_task_asks_for_one(path: Path) -> None:
-    """A request is not always a task; asyncio's own limits would fail in one that is not."""
-    if path.name != "timeouts.py":
-        assert not _NEEDS_A_TASK.search(path.read_text())
+def needs_a_task(source: str) -> set[str]:
+    """What a module uses that a coroutine may use only within a task; context variables, which tasks keep apart."""
+    found = set()
+    for node in nodes_of(source):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).partition(".")[0] == "asyncio":
+            found |= {node.attr} & NEEDS_A_TASK
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("asyncio") and alias.asname}
+    for name in imports_of(source):
+        library, _, last = name.rpartition(".")
+        if library.startswith("asyncio"):
+            found |= {last} & {*NEEDS_A_TASK, "*"}
+        elif "contextvars" in {library, last}:
+            found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("path", IN_A_REQUEST, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_request_uses_nothing_that_needs_a_task(path: Path) -> None:
+    """A request is not always a task: timeouts come from `server/timeouts.py`, which makes one first."""
+    assert needs_a_task(path.read_text()) == set()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import asyncio\nasync def f():\n    async with asyncio.timeout(1): ...",
+        "import asyncio\nasync def f():\n    async with asyncio.timeout_at(1): ...",
+        "import asyncio\nasync def f():\n    await asyncio.wait_for(g(), 1)",
+        "import asyncio\nasync def f():\n    async with asyncio.TaskGroup() as group: ...",
+        "import asyncio\nasync def f():\n    asyncio.current_task().cancel()",
+        "import asyncio\nasync def f():\n    async with asyncio.timeouts.timeout(1): ...",
+        "import asyncio as aio\nasync def f():\n    async with aio.timeout(1): ...",
+        "from asyncio import wait_for",
+        "from asyncio import *",
+        "from asyncio.tasks import current_task",
+        "import contextvars",
+        "from contextvars import ContextVar",
+    ],
+)
+def test_a_planted_need_of_a_task_is_caught(planted: str) -> None:
+    """Each of these would fail in some requests, or mix up their variables."""
+    assert needs_a_task(planted)
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
