@@ -76,7 +76,7 @@ def _bearer(client: Client) -> dict[str, str]:
 def fill(client: Client, url: str, count: int) -> str:
     """A vault with so many sealed documents; its uid."""
     vault = client.vault("large", create=True)
-    place = vault.collection("notes")._place.writing()  # noqa: SLF001
+    place = vault.collection("notes")._scope.write_key()  # noqa: SLF001
     bearer = _bearer(client)
     with httpx2.Client(timeout=60) as http:
         for first in range(0, count, BATCH):

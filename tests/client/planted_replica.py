@@ -21,7 +21,7 @@ def replaced(owner: Any, name: str, planted: Callable[..., Any]) -> Plant:
 
 def sends_and_forgets(patch: pytest.MonkeyPatch) -> None:
     """What is sent leaves the outbox before its answer has come."""
-    real = outgoing.bundle
+    real = outgoing.next_batch
 
     def bundle(local: Any, at: Any, after: int) -> Any:
         parcels = real(local, at, after)
@@ -29,18 +29,18 @@ def sends_and_forgets(patch: pytest.MonkeyPatch) -> None:
             local.file.drop_entry(parcel.entry.vault, parcel.entry.uid)
         return parcels
 
-    patch.setattr(outgoing, "bundle", bundle)
+    patch.setattr(outgoing, "next_batch", bundle)
 
 
 def leaves_one_out(patch: pytest.MonkeyPatch) -> None:
     """The last row of a page is not kept, and the cursor goes on."""
-    real = incoming.take
-    patch.setattr(incoming, "take", lambda file, at, kept, rows, stored: real(file, at, kept, rows[:-1], stored))
+    real = incoming.store_page
+    patch.setattr(incoming, "store_page", lambda file, at, kept, rows, stored: real(file, at, kept, rows[:-1], stored))
 
 
 def changed_again_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """What came through is taken for all that waits, though it was changed again since it was sent."""
-    patch.setattr(incoming, "_came_through", lambda file, _entry, row: file.drop_entry(row.vault_uid, row.uid))
+    patch.setattr(incoming, "_confirm_sent", lambda file, _entry, row: file.drop_entry(row.vault_uid, row.uid))
 
 
 def base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -51,18 +51,18 @@ def base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
         if entry is not None and not deleted:
             file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
 
-    patch.setattr(incoming, "meet", meet)
+    patch.setattr(incoming, "match_outbox", meet)
 
 
 def theirs_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """A conflict is decided for this device, whatever was said."""
-    real = conflicts._settle
+    real = conflicts._apply
 
     def settle(local: Any, at: Any, entry: Any, row: Any, resolution: Any, conflict: Any) -> None:
         kind = "mine" if resolution.kind == "merged" else resolution.kind
         real(local, at, entry, row, msgspec.structs.replace(resolution, kind=kind), conflict)
 
-    patch.setattr(conflicts, "_settle", settle)
+    patch.setattr(conflicts, "_apply", settle)
 
 
 FAULTS: dict[str, Plant] = {
@@ -72,6 +72,6 @@ FAULTS: dict[str, Plant] = {
     "a change is laid upon another unasked": base_is_forgotten,
     "a merge keeps one side": theirs_is_dropped,
     "a deletion of what was sent leaves no trace": replaced(File, "was_sent", lambda _f, _v, _u, proof="": bool(proof)),
-    "a restored server is believed": replaced(after_restore.Reconciling, "_queue", lambda *_: None),
+    "a restored server is believed": replaced(after_restore.RestoreReconciliation, "_queue", lambda *_: None),
 }
 AFTER_A_RESTORE = {"a restored server is believed"}

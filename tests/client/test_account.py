@@ -29,7 +29,7 @@ from strongroom.client.format import (
 from strongroom.client.format.derive import Descriptor, Floor
 from strongroom.client.format.keys import AccountKey, CollectionKey
 from strongroom.client.format.recovery import RecoveryKey
-from strongroom.client.operations import memory
+from strongroom.client.operations import rollback
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
 
 EMAIL, PASSWORD, OTHER = "ada@example.com", "correct horse battery staple", "another password"
@@ -184,15 +184,15 @@ def test_a_device_remembers() -> None:
     """What was seen is the floor: of the keyring's version, of its content, of the account, of the work."""
     later = MADE.keyring.with_vault(VAULT, "personal", sealed=True)
     sealed = later.sealed()
-    seen = memory.next_account(None, later, sealed, MADE.descriptor)
-    assert memory.next_account(seen, later, sealed, MADE.descriptor) == seen
+    seen = rollback.next_account(None, later, sealed, MADE.descriptor)
+    assert rollback.next_account(seen, later, sealed, MADE.descriptor) == seen
     with pytest.raises(RolledBack):
-        memory.next_account(seen, MADE.keyring, MADE.sealed, MADE.descriptor)
+        rollback.next_account(seen, MADE.keyring, MADE.sealed, MADE.descriptor)
     with pytest.raises(Tampered):
-        memory.next_account(seen, later, later.sealed(), MADE.descriptor)
+        rollback.next_account(seen, later, later.sealed(), MADE.descriptor)
     other = account.register(EMAIL, PASSWORD)
     with pytest.raises(Tampered):
-        memory.next_account(seen, other.keyring, other.sealed, other.descriptor)
+        rollback.next_account(seen, other.keyring, other.sealed, other.descriptor)
     assert seen.floor == Floor(derive.MEMORY, derive.PASSES)
     with pytest.raises(WeakParameters):
         Descriptor.read(MADE.descriptor.spelled(), Floor(derive.MEMORY, derive.PASSES + 1))

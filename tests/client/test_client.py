@@ -239,8 +239,8 @@ def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
 
 def test_a_list_of_several_pages(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each document once, in order, wherever the pages end."""
-    monkeypatch.setattr(listing, "FIRST", 2)
-    monkeypatch.setattr(listing, "_MOST", 2)
+    monkeypatch.setattr(listing, "FIRST_LIMIT", 2)
+    monkeypatch.setattr(listing, "_MAX_LIMIT", 2)
     notes = faces.person().vault("v", create=True).collection("c")
     for number in range(5):
         notes.create(number)
@@ -262,10 +262,10 @@ def test_what_is_answered_to_a_write_is_what_was_written() -> None:
         updated_at=2,
         deleted_at=None,
     )
-    documents.kept(row, sealed, uid, 2)
+    documents.check_stored(row, sealed, uid, 2)
     for change in ({"uid": "other"}, {"version": 3}, {"deleted_at": 2}, {"data": "other"}, {"hmac": "other"}):
         with pytest.raises(Tampered):
-            documents.kept(msgspec.structs.replace(row, **change), sealed, uid, 2)
+            documents.check_stored(msgspec.structs.replace(row, **change), sealed, uid, 2)
 
 
 def test_who_registers_leaves_the_account_before(faces: Faces) -> None:

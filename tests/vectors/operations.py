@@ -11,7 +11,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import AccountKey, CollectionKey, VaultKey
 from strongroom.client.format.padding import Content
 from strongroom.client.format.recovery import RecoveryKey
-from strongroom.client.operations import memory
+from strongroom.client.operations import rollback
 from strongroom.model import Document, Vault
 
 Given = dict[str, Any]
@@ -198,15 +198,15 @@ def _token(given: Given) -> Given:
 
 
 def _remember_row(given: Given) -> Given:
-    seen = memory.next_row(memory.SeenRow(*given["seen"]), document(given["row"]))
+    seen = rollback.next_row(rollback.SeenRow(*given["seen"]), document(given["row"]))
     return {"seen": [seen.version, seen.proof]}
 
 
 def _remember_account(given: Given) -> Given:
     ring = keyring.reopen(given["keyring"], AccountKey.of(hexed(given["accountKey"])))
     descriptor = Descriptor.read(given["descriptor"])
-    before = memory.SeenAccount(**given["seen"])
-    return {"version": memory.next_account(before, ring, given["keyring"], descriptor).version}
+    before = rollback.SeenAccount(**given["seen"])
+    return {"version": rollback.next_account(before, ring, given["keyring"], descriptor).version}
 
 
 OPERATIONS: dict[str, Callable[[Given], Given]] = {

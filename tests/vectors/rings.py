@@ -8,7 +8,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import AccountKey
 from strongroom.client.format.padding import Content
 from strongroom.client.format.recovery import RecoveryKey
-from strongroom.client.operations import memory
+from strongroom.client.operations import rollback
 from tests.vectors.book import (
     ACCOUNT_KEY,
     EMAIL,
@@ -214,7 +214,7 @@ def _remembered(book: Book, scene: Scene) -> None:
     """What a device remembers of an account."""
 
     def seen(at: int, *, memory_: int = 65_536, passes: int = 3, account: bytes | None = None) -> Given:
-        now = memory.next_account(None, scene.rings[at], scene.texts[at], scene.descriptor)
+        now = rollback.next_account(None, scene.rings[at], scene.texts[at], scene.descriptor)
         return {
             "account": encoding.to_url(account) if account else now.account,
             "version": now.version,

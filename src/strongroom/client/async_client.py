@@ -12,7 +12,7 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
-from strongroom.client.operations.documents import Document, Place
+from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.listing import Listing
 from strongroom.client.operations.vaults import Blob, OpenVault
 
@@ -148,20 +148,20 @@ class AsyncClient(_Part):
 
     def collection(self) -> AsyncCollection:
         """The collection that this client's token opens."""
-        return AsyncCollection(self._core, self._driver, sessions_and_keys.token_place(self._core))
+        return AsyncCollection(self._core, self._driver, sessions_and_keys.token_scope(self._core))
 
     def open_replica(self, path: str | os.PathLike[str]) -> AsyncReplica:
         """A copy on this device, in a file that only its owner can read; made if there is none."""
-        from strongroom.client.replica import unlocking
+        from strongroom.client.replica import unlock
         from strongroom.client.replica.async_replica import AsyncReplica
 
-        return AsyncReplica(unlocking.open_replica(self._core, path), self._driver)
+        return AsyncReplica(unlock.open_replica(self._core, path), self._driver)
 
     async def unlock(self, path: str | os.PathLike[str], password: str) -> None:
         """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
-        from strongroom.client.replica import unlocking
+        from strongroom.client.replica import unlock
 
-        await self._run(unlocking.unlock(self._core, path, password))
+        await self._run(unlock.unlock(self._core, path, password))
 
 
 class AsyncVault(_Part):
@@ -170,7 +170,7 @@ class AsyncVault(_Part):
     def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
         super().__init__(core, driver)
         self._opened = opened
-        self._place = documents.place(opened.uid, opened.keys)
+        self._scope = documents.key_scope(opened.uid, opened.keys)
         self.blob = AsyncVaultBlob(core, driver, opened)
 
     def __repr__(self) -> str:
@@ -189,15 +189,15 @@ class AsyncVault(_Part):
     def collection(self, name: str) -> AsyncCollection:
         """A collection of documents. It needs no making: it is there when it holds a document."""
         wire = self._opened.collection_wire(name)
-        return AsyncCollection(self._core, self._driver, documents.place(self.uid, self._opened.keys, wire, name))
+        return AsyncCollection(self._core, self._driver, documents.key_scope(self.uid, self._opened.keys, wire, name))
 
     def __aiter__(self) -> AsyncIterator[Document]:
         """Every living document of every collection."""
-        return aiter(AsyncChanges(self._core, self._driver, self._place, None))
+        return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> AsyncChanges:
         """What changed after a moment, in all collections; deletions too."""
-        return AsyncChanges(self._core, self._driver, self._place, cursor)
+        return AsyncChanges(self._core, self._driver, self._scope, cursor)
 
     async def delete(self) -> None:
         """Delete the vault and everything in it, at once and for good."""
@@ -233,48 +233,48 @@ class AsyncVaultBlob(_Part):
 class AsyncCollection(_Part):
     """Documents of one kind: JSON values or bytes."""
 
-    def __init__(self, core: Core, driver: AsyncDriver, at: Place) -> None:
+    def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope) -> None:
         super().__init__(core, driver)
-        self._place = at
+        self._scope = scope
 
     def __repr__(self) -> str:
-        return f"Collection(vault={self._place.vault!r})"
+        return f"Collection(vault={self._scope.vault!r})"
 
     @property
     def name(self) -> str:
         """What people call it."""
-        return self._place.name
+        return self._scope.name
 
     async def create(self, value: Any, *, uid: str | None = None) -> Document:
         """A new document."""
-        return await self._run(documents.create(self._core, self._place, value, uid))
+        return await self._run(documents.create(self._core, self._scope, value, uid))
 
     async def get(self, uid: str, *, deleted: bool = False) -> Document:
         """One document; a deleted one only if `deleted` is True."""
-        return await self._run(documents.get(self._core, self._place, uid, deleted=deleted))
+        return await self._run(documents.get(self._core, self._scope, uid, deleted=deleted))
 
     async def replace(self, document: Document, value: Any) -> Document:
         """Another value. If the document has changed since you read it, that is a DocumentConflict.
 
         A deleted document is revived.
         """
-        return await self._run(documents.replace(self._core, self._place, document, value))
+        return await self._run(documents.replace(self._core, self._scope, document, value))
 
     async def delete(self, document: Document) -> Document:
         """Delete a document, if it has not changed since you read it."""
-        return await self._run(documents.delete(self._core, self._place, document))
+        return await self._run(documents.delete(self._core, self._scope, document))
 
     def __aiter__(self) -> AsyncIterator[Document]:
         """Every living document, each once, in the order of their last change."""
-        return aiter(AsyncChanges(self._core, self._driver, self._place, None))
+        return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> AsyncChanges:
         """What changed after a moment; deletions too."""
-        return AsyncChanges(self._core, self._driver, self._place, cursor)
+        return AsyncChanges(self._core, self._driver, self._scope, cursor)
 
     async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
-        keys = self._place.writing()
+        keys = self._scope.write_key()
         return await self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )
@@ -283,9 +283,9 @@ class AsyncCollection(_Part):
 class AsyncChanges(_Part):
     """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
 
-    def __init__(self, core: Core, driver: AsyncDriver, at: Place, cursor: int | None) -> None:
+    def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope, cursor: int | None) -> None:
         super().__init__(core, driver)
-        self._listing = Listing(core, at, cursor)
+        self._listing = Listing(core, scope, cursor)
 
     @property
     def cursor(self) -> int:

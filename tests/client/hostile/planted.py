@@ -14,10 +14,10 @@ from strongroom.client.format.padding import Content
 from strongroom.client.format.seal import Opened
 from strongroom.client.net import decoders, http
 from strongroom.client.net.effects import Effects
-from strongroom.client.operations import accounts, documents, listing, memory, sessions_and_keys, vaults
+from strongroom.client.operations import accounts, documents, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
-from strongroom.client.replica import incoming, sync, unlocking
-from strongroom.client.replica.sync import Syncing
+from strongroom.client.replica import incoming, sync, unlock
+from strongroom.client.replica.sync import Sync
 
 
 class Guard(NamedTuple):
@@ -123,15 +123,15 @@ GUARDS: dict[str, Guard] = {
         client=("key derivation with less memory", "key derivation with fewer passes"),
     ),
     "what a device remembers of an account": Guard(
-        replaced((Device, "saw_account", nothing), (unlocking, "keep_keys", nothing)),
+        replaced((Device, "record_account", nothing), (unlock, "store_keys", nothing)),
         client=("a replayed keyring", "two keyrings of one version"),
         replica=("a replayed keyring", "two keyrings of one version"),
     ),
     "that the server has kept the keyring": Guard(
-        replaced((accounts, "_same", nothing)), client=("a keyring that is not kept",)
+        replaced((accounts, "_check_stored", nothing)), client=("a keyring that is not kept",)
     ),
     "uid and version in what a row is bound to": Guard(
-        replaced((seal, "_row", loosely), (Device, "saw", yes)),
+        replaced((seal, "_row", loosely), (Device, "record", yes)),
         client=("ciphertext of another document", "an older version called by a newer number"),
         replica=("ciphertext of another document",),
     ),
@@ -141,10 +141,10 @@ GUARDS: dict[str, Guard] = {
         replica=("a forged tombstone", "a forged tombstone, emptied"),
     ),
     "what a device remembers of a row": Guard(
-        replaced((memory, "next_row", nothing)), client=("a document that is set back", "two contents of one version")
+        replaced((rollback, "next_row", nothing)), client=("a document that is set back", "two contents of one version")
     ),
     "that times stay": Guard(
-        replaced((Device, "saw", yes)),
+        replaced((Device, "record", yes)),
         client=("another time of making", "another time of the last change", "a write from before"),
     ),
     "what a replica remembers of a row": Guard(
@@ -152,14 +152,14 @@ GUARDS: dict[str, Guard] = {
         replica=("a document that is set back", "another time of making", "an old tombstone whose trash was emptied"),
     ),
     "what a replica remembers of a vault": Guard(
-        replaced((Syncing, "_is_new", always_new)),
+        replaced((Sync, "_is_new", always_new)),
         replica=("a whole vault that is set back", "a clock that is set back"),
     ),
     "what a device remembers of a vault": Guard(
-        replaced((Device, "saw_vault", nothing)), client=("a whole vault that is set back", "a blob that is gone")
+        replaced((Device, "record_vault", nothing)), client=("a whole vault that is set back", "a blob that is gone")
     ),
     "that it is the vault that was asked for": Guard(
-        replaced((vaults, "seen", lambda _core, vault, _row, _mark: vault)),
+        replaced((vaults, "check_vault", lambda _core, vault, _row, _mark: vault)),
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
@@ -167,12 +167,12 @@ GUARDS: dict[str, Guard] = {
         replica=("a blob that is gone", "an older blob in the place of the newest"),
     ),
     "that what was written is what is answered": Guard(
-        replaced((documents, "kept", nothing)),
+        replaced((documents, "check_stored", nothing)),
         client=("another of the owner's own contents is kept",),
         replica=("another of the owner's own contents is kept",),
     ),
     "that nothing is missed in a list": Guard(
-        replaced((listing.Listing, "_miss", misses_nothing)),
+        replaced((listing.Listing, "_check_missing", misses_nothing)),
         client=("a row is left out of a page", "a list that is cut off", "a row is left out of what has changed"),
     ),
     "the order of a list": Guard(
@@ -181,7 +181,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a row twice", "rows out of order"),
     ),
     "that documents are counted": Guard(
-        replaced((Syncing, "_count", nothing)),
+        replaced((Sync, "_count", nothing)),
         replica=("a vault that counts other documents than it shows", "a row is left out of a page"),
     ),
     "that an answer has bounds": Guard(

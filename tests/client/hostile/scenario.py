@@ -73,7 +73,7 @@ def twin(faces: Faces, url: str, model: Client) -> Any:
     assert source.email is not None
     core.email, core.keys, core.ring = source.email, source.keys, source.ring
     core.sealed, core.descriptor = source.sealed, source.descriptor
-    core.device.saw_account(source.email, source.ring, source.sealed, source.descriptor)
+    core.device.record_account(source.email, source.ring, source.sealed, source.descriptor)
     core.session._access, core.session._refresh = source.session._access, source.session._refresh
     return made
 

@@ -41,7 +41,7 @@ class World:
         self.dice = dice
         self.keys = AccountKey.new()
         self.core = Core(Session(), Device())
-        self.places = {uid: documents.place(uid, self.keys.vault(uid)) for uid in VAULTS}
+        self.places = {uid: documents.key_scope(uid, self.keys.vault(uid)) for uid in VAULTS}
         self.rows = [row for vault in VAULTS for wire in self._wires(vault) for row in self._furnish(vault, wire)]
         self.blobs = [self._blob(vault, version) for vault in VAULTS for version in (1, 2)]
         ring = keyring.Keyring.new(self.keys, PasswordKeys(auth=bytes(32), wrap=bytes(32)), Descriptor.new())
@@ -89,7 +89,7 @@ class World:
         if place is None:
             raise Tampered  # no such place was asked for
         self.core.device = Device()
-        found = documents.judge(self.core, place, row, 0)
+        found = documents.open_row(self.core, place, row, 0)
         assert found is not None
         return (found.uid, found.vault, found.wire, found.version, found.deleted, found.proof, _plain(found.value))
 
@@ -264,7 +264,7 @@ def test_the_changes_reach_the_guards(monkeypatch: pytest.MonkeyPatch, guard: st
         world = World.__new__(World)
         world.dice, world.keys = dice, AccountKey.new()
         world.core = Core(Session(), Device())
-        world.places = {uid: documents.place(uid, world.keys.vault(uid)) for uid in VAULTS}
+        world.places = {uid: documents.key_scope(uid, world.keys.vault(uid)) for uid in VAULTS}
         keys = world.keys.vault(VAULTS[0]).collection("plain")
         sealed = seal.Sealed(base64.b64encode(b"\1\1" + bytes(336)).decode(), "")
         proof = seal._proof(keys, seal.DOCUMENT, seal._row(keys, UIDS[0], 1), sealed.data)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from strongroom.wire.responses import SignedIn
 
 _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
-_MISNAMED: Final = "The server calls a keyring by another version than its own."
+_WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
 
 
 def register(core: Core, email: str, password: str) -> Effects[User]:
@@ -41,24 +41,24 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
     opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         opened = yield from core.session.send(requests.login(email, made.password.password))
-    _begin(core, email, opened)
+    _start_session(core, email, opened)
     try:
-        yield from _kept_keyring(core, made.sealed, made.keyring.version)
+        yield from _check_keyring_stored(core, made.sealed, made.keyring.version)
     except BaseException:
         core.lock()
         raise
     core.device.forget_account(email)
-    _take(core, email, made.keyring, made.sealed, made.descriptor)
+    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
     return opened.user
 
 
-def _kept_keyring(core: Core, sealed: str, version: int) -> Effects[None]:
+def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None]:
     """Make sure that the server has kept what alone opens the account again."""
     try:
         stored = yield from core.session.send(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
-    _same(stored, sealed, version)
+    _check_stored(stored, sealed, version)
 
 
 def login(core: Core, email: str, password: str) -> Effects[User]:
@@ -68,7 +68,7 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
     descriptor = yield from _descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     opened = yield from core.session.send(requests.login(email, keys.password))
-    _begin(core, email, opened)
+    _start_session(core, email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
     except BaseException:
@@ -89,7 +89,7 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
     except Tampered:
         raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
     opened = yield from core.session.send(requests.login(email, secret))
-    _begin(core, email, opened)
+    _start_session(core, email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
         yield from _rewrap(core, email, secret, new_password)
@@ -101,7 +101,7 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
 
 def change_password(core: Core, old: str, new: str) -> Effects[None]:
     """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends."""
-    email, descriptor = _opened(core)
+    email, descriptor = _unlocked(core)
     derive.check_new_password(new)
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
     yield from effects.with_lock("keyring", _rewrap(core, email, keys.password, new))
@@ -120,13 +120,13 @@ def _rewrap(core: Core, email: str, secret: str, new: str) -> Effects[None]:
     stored = yield from core.session.send(requests.get_keyring())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
-    _same(stored, made.sealed, made.keyring.version)
-    _take(core, email, made.keyring, made.sealed, made.descriptor)
+    _check_stored(stored, made.sealed, made.keyring.version)
+    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
 
 
 def set_recovery(core: Core, password: str) -> Effects[str]:
     """A new recovery key, to be printed. One from before opens nothing any more."""
-    email, descriptor = _opened(core)
+    email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     return (yield from effects.with_lock("keyring", _set_recovery(core, email, keys, descriptor)))
 
@@ -139,17 +139,17 @@ def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descri
     key, made = account.set_recovery(ring, email, keys, descriptor)
     call = requests.put_keyring(made.sealed, ring.version, made.descriptor.spelled(), keys.password)
     stored = yield from core.session.send(call)
-    _same(stored, made.sealed, made.keyring.version)
-    _take(core, email, made.keyring, made.sealed, made.descriptor)
+    _check_stored(stored, made.sealed, made.keyring.version)
+    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
     return key.printed()
 
 
-def change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
+def update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
     """Change the directory of vaults; None where nothing is to change. Another device may do so at the same time."""
-    yield from effects.with_lock("keyring", _change_ring(core, change))
+    yield from effects.with_lock("keyring", _update_keyring(core, change))
 
 
-def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
+def _update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
     for _ in range(20):
         ring, descriptor, email = core.ring, core.descriptor, core.email
         if ring is None or descriptor is None or email is None:
@@ -163,8 +163,8 @@ def _change_ring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Eff
         except Conflict:
             yield from _reload(core)
             continue
-        _same(stored, sealed, made.version)
-        _take(core, email, made, sealed, descriptor)
+        _check_stored(stored, sealed, made.version)
+        _set_keyring(core, email, made, sealed, descriptor)
         return
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
 
@@ -181,30 +181,30 @@ def _reload(core: Core) -> Effects[None]:
     yield from _unlock(core, email, descriptor, lambda sealed: keyring.reopen(sealed, keys))
 
 
-def bring_back(core: Core) -> Effects[None]:
+def restore_keyring(core: Core) -> Effects[None]:
     """Give a server that was restored from a backup the directory again, above every version that was seen.
 
     What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
     """
-    yield from effects.with_lock("keyring", _bring_back(core))
+    yield from effects.with_lock("keyring", _restore_keyring(core))
 
 
-def _bring_back(core: Core) -> Effects[None]:
+def _restore_keyring(core: Core) -> Effects[None]:
     mine, descriptor, email = core.ring, core.descriptor, core.email
     if mine is None or descriptor is None or email is None:
         raise Locked
     stored = yield from core.session.send(requests.get_keyring())
     ring = keyring.reopen(stored.keyring, mine.keys)
     if ring.version != stored.version:
-        raise Tampered(_MISNAMED)
+        raise Tampered(_WRONG_VERSION)
     sealed = stored.keyring
     while ring.version <= mine.version:
         made = ring.together(mine)
         sealed = made.sealed()
         stored = yield from core.session.send(requests.put_keyring(sealed, ring.version))
-        _same(stored, sealed, made.version)
+        _check_stored(stored, sealed, made.version)
         ring = made
-    _take(core, email, ring, sealed, descriptor)
+    _set_keyring(core, email, ring, sealed, descriptor)
 
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
@@ -219,7 +219,7 @@ def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
 
 def delete(core: Core, password: str) -> Effects[None]:
     """The end of the account and of everything in it."""
-    email, descriptor = _opened(core)
+    email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     yield from core.session.send_or_done(requests.delete_account(keys.password))
     core.device.forget_account(email)
@@ -229,13 +229,13 @@ def delete(core: Core, password: str) -> Effects[None]:
 def _descriptor(core: Core, email: str) -> Effects[Descriptor]:
     seen = core.device.account(email)
     try:
-        told = yield from core.session.send(requests.prelogin(email))
+        response = yield from core.session.send(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
-    return Descriptor.read(told.kdf, derive.FLOOR if seen is None else seen.floor)
+    return Descriptor.read(response.kdf, derive.FLOOR if seen is None else seen.floor)
 
 
-def _begin(core: Core, email: str, opened: SignedIn) -> None:
+def _start_session(core: Core, email: str, opened: SignedIn) -> None:
     try:
         theirs = derive.normal_email(opened.user.email)
     except Invalid:
@@ -250,21 +250,21 @@ def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str
     stored = yield from core.session.send(requests.get_keyring())
     ring = open_(stored.keyring)
     if ring.version != stored.version:
-        raise Tampered(_MISNAMED)
-    _take(core, email, ring, stored.keyring, descriptor)
+        raise Tampered(_WRONG_VERSION)
+    _set_keyring(core, email, ring, stored.keyring, descriptor)
 
 
-def _take(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
-    core.device.saw_account(email, ring, sealed, descriptor)
+def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+    core.device.record_account(email, ring, sealed, descriptor)
     core.ring, core.keys, core.descriptor, core.sealed = ring, ring.keys, descriptor, sealed
 
 
-def _same(stored: StoredKeyring, sealed: str, version: int) -> None:
+def _check_stored(stored: StoredKeyring, sealed: str, version: int) -> None:
     if stored.keyring != sealed or stored.version != version:
         raise Tampered("The server did not keep the keyring that it was given.")
 
 
-def _opened(core: Core) -> tuple[str, Descriptor]:
+def _unlocked(core: Core) -> tuple[str, Descriptor]:
     if core.email is None or core.descriptor is None:
         raise Locked
     return core.email, core.descriptor

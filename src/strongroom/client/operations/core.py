@@ -49,7 +49,7 @@ class Core:
         self.lock()
         self.email, self.ring, self.keys = email, ring, ring.keys
         self.sealed, self.descriptor = sealed, descriptor
-        self.device.saw_account(email, ring, sealed, descriptor)
+        self.device.record_account(email, ring, sealed, descriptor)
 
         def log_in() -> Effects[None]:
             opened = yield from self.session.send(requests.login(email, keys.password))

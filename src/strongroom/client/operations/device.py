@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
-from strongroom.client.operations import memory
-from strongroom.client.operations.memory import SeenAccount, SeenRow
+from strongroom.client.operations import rollback
+from strongroom.client.operations.rollback import SeenAccount, SeenRow
 
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
-_TIMES: Final = "The server changed the time of something that it showed before."
+_WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
-class Known(Struct, frozen=True):
+class KnownDocument(Struct, frozen=True):
     """A document as this device knows it. `order` is when it came to know that."""
 
     row: SeenRow
@@ -49,7 +49,7 @@ class Device:
     def __init__(self) -> None:
         self._accounts: dict[str, SeenAccount] = {}
         self._vaults: dict[str, KnownVault] = {}
-        self._rows: dict[str, dict[str, Known]] = {}
+        self._rows: dict[str, dict[str, KnownDocument]] = {}
         self._order = 0
 
     def mark(self) -> int:
@@ -62,9 +62,9 @@ class Device:
         """What was seen of an account."""
         return self._accounts.get(email)
 
-    def saw_account(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+    def record_account(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
         """Remember a keyring that was opened, or refuse it."""
-        self._accounts[email] = memory.next_account(self._accounts.get(email), ring, sealed, descriptor)
+        self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, sealed, descriptor)
 
     def forget_account(self, email: str) -> None:
         """An account that was deleted here, or is made anew."""
@@ -76,16 +76,16 @@ class Device:
         """Whether this vault was seen."""
         return uid in self._vaults
 
-    def saw_vault(self, vault: Vault, mark: int) -> None:
+    def record_vault(self, vault: Vault, mark: int) -> None:
         """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
         known = self._vaults.get(vault.uid)
         if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
             if known.order <= mark:
                 raise RolledBack("The server shows a vault as it was before this device saw it last.")
             return
-        blob = memory.digest(vault.data)
+        blob = rollback.digest(vault.data)
         if known is not None:
-            memory.check_blob(known.version, known.blob, vault.version, blob)
+            rollback.check_blob(known.version, known.blob, vault.version, blob)
         self._order += 1
         self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
 
@@ -96,11 +96,11 @@ class Device:
 
     # Documents
 
-    def known(self, vault: str, uid: str) -> Known | None:
+    def known(self, vault: str, uid: str) -> KnownDocument | None:
         """What was seen of a document."""
         return self._rows.get(vault, {}).get(uid)
 
-    def live(self, vault: str, collection: str | None) -> dict[str, Known]:
+    def live(self, vault: str, collection: str | None) -> dict[str, KnownDocument]:
         """The documents that were alive when they were last seen."""
         return {
             uid: known
@@ -108,30 +108,30 @@ class Device:
             if not known.deleted and collection in {None, known.collection}
         }
 
-    def after(self, vault: str, collection: str | None, moment: int) -> dict[str, Known]:
+    def after(self, vault: str, collection: str | None, timestamp: int) -> dict[str, KnownDocument]:
         """The documents that were last seen with a later moment than this, deleted or not."""
         return {
             uid: known
             for uid, known in self._rows.get(vault, {}).items()
-            if known.updated_at > moment and collection in {None, known.collection}
+            if known.updated_at > timestamp and collection in {None, known.collection}
         }
 
-    def saw(self, row: Document, mark: int, *, deleted: bool) -> bool:
+    def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
         """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
         rows = self._rows.setdefault(row.vault_uid, {})
         known = rows.get(row.uid)
         if known is not None:
             if row.version < known.row.version and known.order > mark:
                 return False
-            memory.next_row(known.row, row)
+            rollback.next_row(known.row, row)
             same = row.version == known.row.version
             if (
                 row.created_at != known.created_at
                 or (same and row.updated_at != known.updated_at)
                 or (not same and row.updated_at <= known.updated_at)
             ):
-                raise Tampered(_TIMES)
+                raise Tampered(_WRONG_TIME)
         self._order += 1
         seen = SeenRow(row.version, row.hmac or "")
-        rows[row.uid] = Known(seen, row.collection, row.created_at, row.updated_at, deleted, self._order)
+        rows[row.uid] = KnownDocument(seen, row.collection, row.created_at, row.updated_at, deleted, self._order)
         return True

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
 
-OTHER: Final = "The server answered with another document than the one that was asked for."
+WRONG_DOCUMENT: Final = "The server answered with another document than the one that was asked for."
 WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
-_KEPT: Final = "The server did not keep the document that it was given."
+_NOT_STORED: Final = "The server did not keep the document that it was given."
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -46,96 +46,98 @@ class Document(Struct, frozen=True, kw_only=True):
         return f"Document(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class KeyScope(Struct, frozen=True, kw_only=True):
     """Where documents lie: one collection of a vault (`one`), or all that the key opens.
 
     `whole` is the vault's key; without it only the one collection can be opened.
     """
 
     vault: str
-    whole: VaultKey | None
-    one: CollectionKey | None
+    vault_key: VaultKey | None
+    collection_key: CollectionKey | None
     name: str = ""
     cache: dict[str, tuple[CollectionKey, str]] = {}
 
     def key(self, wire: str) -> tuple[CollectionKey, str]:
         """The key of a collection, called as on the wire, and what people call it."""
-        if self.one is not None and wire == self.one.collection:
-            return self.one, self.name
+        if self.collection_key is not None and wire == self.collection_key.collection:
+            return self.collection_key, self.name
         found = self.cache.get(wire)
         if found is None:
-            if self.whole is None:
-                raise Tampered(OTHER)
-            name = names.open_collection_name(self.whole, wire) if names.is_sealed(wire) else wire
+            if self.vault_key is None:
+                raise Tampered(WRONG_DOCUMENT)
+            name = names.open_collection_name(self.vault_key, wire) if names.is_sealed(wire) else wire
             try:
-                found = self.cache[wire] = self.whole.collection(wire), name
+                found = self.cache[wire] = self.vault_key.collection(wire), name
             except Invalid:
-                raise Tampered(OTHER) from None
+                raise Tampered(WRONG_DOCUMENT) from None
         return found
 
-    def writing(self) -> CollectionKey:
+    def write_key(self) -> CollectionKey:
         """The key to write with."""
-        if self.one is None:
+        if self.collection_key is None:
             raise Locked("Say which collection to write in.")
-        return self.one
+        return self.collection_key
 
     def __repr__(self) -> str:
         return f"Place(vault={self.vault!r})"
 
 
-def place(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, name: str = "") -> Place:
+def key_scope(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, name: str = "") -> KeyScope:
     """Where documents lie, by the keys that open them."""
     if isinstance(keys, CollectionKey):
-        return Place(vault=vault, whole=None, one=keys, name=name, cache={})
-    one = None if wire is None else keys.collection(wire)
-    return Place(vault=vault, whole=keys, one=one, name=name, cache={})
+        return KeyScope(vault=vault, vault_key=None, collection_key=keys, name=name, cache={})
+    collection_key = None if wire is None else keys.collection(wire)
+    return KeyScope(vault=vault, vault_key=keys, collection_key=collection_key, name=name, cache={})
 
 
-def create(core: Core, at: Place, value: Any, uid: str | None) -> Effects[Document]:
+def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
     """A new document. Its uid is made here, so that sending it twice does not make two."""
-    keys = at.writing()
+    keys = scope.write_key()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
     mark = core.device.mark()
-    row = yield from core.session.send_or_done(requests.create_document(at.vault, uid, keys.collection, sealed))
+    row = yield from core.session.send_or_done(requests.create_document(scope.vault, uid, keys.collection, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
-        return (yield from get(core, at, uid, deleted=True))
-    kept(row, sealed, uid, 1)
-    return believe(core, at, row, mark)
+        return (yield from get(core, scope, uid, deleted=True))
+    check_stored(row, sealed, uid, 1)
+    return open_written(core, scope, row, mark)
 
 
-def get(core: Core, at: Place, uid: str, *, deleted: bool = False) -> Effects[Document]:
+def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effects[Document]:
     """One document; a deleted one only where it is asked for."""
     uid = checked_uid(uid)
     for _ in range(10):
         mark = core.device.mark()
         try:
-            row = yield from core.session.send(requests.get_document(at.vault, uid))
+            row = yield from core.session.send(requests.get_document(scope.vault, uid))
         except DocumentNotFound:
-            if core.device.known(at.vault, uid) is None:
+            if core.device.known(scope.vault, uid) is None:
                 raise
             raise RolledBack(WITHHELD) from None
         if row.uid != uid:
-            raise Tampered(OTHER)
-        found = judge(core, at, row, mark)
+            raise Tampered(WRONG_DOCUMENT)
+        found = open_row(core, scope, row, mark)
         if found is None:
             continue  # something newer was seen while this answer was under way
-        if (found.deleted and not deleted) or (at.one is not None and row.collection != at.one.collection):
+        if (found.deleted and not deleted) or (
+            scope.collection_key is not None and row.collection != scope.collection_key.collection
+        ):
             raise DocumentNotFound
         return found
     raise Tampered
 
 
-def replace(core: Core, at: Place, document: Document, value: Any) -> Effects[Document]:
+def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effects[Document]:
     """Another value in the place of the one that was seen."""
-    keys, _ = at.key(wire_of(at, document))
+    keys, _ = scope.key(wire_collection(scope, document))
     sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
-    return (yield from put(core, at, document, sealed))
+    return (yield from put(core, scope, document, sealed))
 
 
-def delete(core: Core, at: Place, document: Document) -> Effects[Document]:
+def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
-    keys, _ = at.key(wire_of(at, document))
+    keys, _ = scope.key(wire_collection(scope, document))
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, to_content(document.value))
     operations = [
         requests.put_operation(document.uid, sealed, document.version),
@@ -143,21 +145,23 @@ def delete(core: Core, at: Place, document: Document) -> Effects[Document]:
     ]
     mark = core.device.mark()
     try:
-        found = yield from core.session.send(requests.batch(at.vault, operations))
+        found = yield from core.session.send(requests.batch(scope.vault, operations))
     except BatchConflict as refused:
-        return (yield from _why_not(core, at, document, sealed, refused))
+        return (yield from _explain_conflict(core, scope, document, sealed, refused))
     if len(found.results) != 2:
-        raise Tampered(_KEPT)
-    kept(found.results[0], sealed, document.uid, document.version + 1)
-    row = with_sealed(found.results[1], sealed)
-    kept(row, sealed, document.uid, document.version + 2, deleted=True)
-    return believe(core, at, row, mark)
+        raise Tampered(_NOT_STORED)
+    check_stored(found.results[0], sealed, document.uid, document.version + 1)
+    row = with_ciphertext(found.results[1], sealed)
+    check_stored(row, sealed, document.uid, document.version + 2, deleted=True)
+    return open_written(core, scope, row, mark)
 
 
-def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused: BatchConflict) -> Effects[Document]:
+def _explain_conflict(
+    core: Core, scope: KeyScope, document: Document, sealed: Sealed, refused: BatchConflict
+) -> Effects[Document]:
     """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
-    now = yield from get(core, at, document.uid, deleted=True)
-    known = core.device.known(at.vault, document.uid)
+    now = yield from get(core, scope, document.uid, deleted=True)
+    known = core.device.known(scope.vault, document.uid)
     if now.deleted and now.version == document.version + 2 and known is not None and known.row.proof == sealed.hmac:
         return now
     if now.version == document.version:
@@ -165,22 +169,24 @@ def _why_not(core: Core, at: Place, document: Document, sealed: Sealed, refused:
     raise DocumentConflict(now.version, now.updated_at) from None
 
 
-def put(core: Core, at: Place, document: Document, sealed: Sealed) -> Effects[Document]:
+def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effects[Document]:
     """What was sealed for the next version of a document, in its place."""
     mark = core.device.mark()
-    row = yield from core.session.send(requests.put_document(at.vault, document.uid, sealed, document.version))
-    kept(row, sealed, document.uid, document.version + 1)
-    return believe(core, at, row, mark)
+    row = yield from core.session.send(requests.put_document(scope.vault, document.uid, sealed, document.version))
+    check_stored(row, sealed, document.uid, document.version + 1)
+    return open_written(core, scope, row, mark)
 
 
-def wire_of(at: Place, document: Document) -> str:
+def wire_collection(scope: KeyScope, document: Document) -> str:
     """The collection of a document on the wire, if it lies in this place."""
-    if document.vault != at.vault or (at.one is not None and document.wire != at.one.collection):
+    if document.vault != scope.vault or (
+        scope.collection_key is not None and document.wire != scope.collection_key.collection
+    ):
         raise DocumentNotFound
     return document.wire
 
 
-def with_sealed(row: model.Document, sealed: Sealed) -> model.Document:
+def with_ciphertext(row: model.Document, sealed: Sealed) -> model.Document:
     """A tombstone with the notice that it keeps, also where it was answered without it."""
     if row.data or row.hmac is not None:
         return row
@@ -197,34 +203,34 @@ def with_sealed(row: model.Document, sealed: Sealed) -> model.Document:
     )
 
 
-def kept(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
+def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
     """Refuse an answer to a write that does not say exactly what was written."""
     if row.uid != uid or row.version != version or (row.deleted_at is not None) != deleted:
-        raise Tampered(_KEPT)
+        raise Tampered(_NOT_STORED)
     if row.data != sealed.data or row.hmac != sealed.hmac:
-        raise Tampered(_KEPT)
+        raise Tampered(_NOT_STORED)
 
 
-def judge(core: Core, at: Place, row: model.Document, mark: int) -> Document | None:
+def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document | None:
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
-    if row.vault_uid != at.vault:
-        raise Tampered(OTHER)
-    keys, name = at.key(row.collection)
+    if row.vault_uid != scope.vault:
+        raise Tampered(WRONG_DOCUMENT)
+    keys, name = scope.key(row.collection)
     made = seal.open_document(keys, row)
-    if not core.device.saw(row, mark, deleted=made.deleted):
+    if not core.device.record(row, mark, deleted=made.deleted):
         return None
-    return opened(row, made, name)
+    return to_document(row, made, name)
 
 
-def believe(core: Core, at: Place, row: model.Document, mark: int) -> Document:
+def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document:
     """What was just written, as a document."""
-    keys, name = at.key(row.collection)
+    keys, name = scope.key(row.collection)
     made = seal.open_document(keys, row)
-    core.device.saw(row, mark, deleted=made.deleted)
-    return opened(row, made, name)
+    core.device.record(row, mark, deleted=made.deleted)
+    return to_document(row, made, name)
 
 
-def opened(row: model.Document, made: Opened, name: str) -> Document:
+def to_document(row: model.Document, made: Opened, name: str) -> Document:
     """A row that was believed, as a document."""
     return Document(
         uid=row.uid,

@@ -33,8 +33,8 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
     for vault in (yield from vaults.list_vaults(core)):
         blob = yield from vaults.get_blob(core, vault)
         line: dict[str, Any] = {"vault": vault.name, "uid": vault.uid}
-        write(_encode(line | ({} if blob is None else _shown("blob", blob.value))) + b"\n")
-        listing = Listing(core, documents.place(vault.uid, vault.keys), None)
+        write(_encode(line | ({} if blob is None else _value_field("blob", blob.value))) + b"\n")
+        listing = Listing(core, documents.key_scope(vault.uid, vault.keys), None)
         while listing.more:
             for document in (yield from listing.page()):
                 line = {
@@ -43,12 +43,12 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
                     "uid": document.uid,
                     "version": document.version,
                 }
-                write(_encode(line | _shown("value", document.value)) + b"\n")
+                write(_encode(line | _value_field("value", document.value)) + b"\n")
                 count += 1
     return count
 
 
-def _shown(name: str, value: Any) -> dict[str, Any]:
+def _value_field(name: str, value: Any) -> dict[str, Any]:
     return {"bytes": {"base64": to_base64(value)}} if isinstance(value, bytes) else {name: value}
 
 

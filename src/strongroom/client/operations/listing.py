@@ -8,38 +8,38 @@ from typing import TYPE_CHECKING, Final
 from strongroom import model
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.net import requests
-from strongroom.client.operations.documents import OTHER, WITHHELD, Document, Place, get, judge
+from strongroom.client.operations.documents import WITHHELD, WRONG_DOCUMENT, Document, KeyScope, get, open_row
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.client.operations.device import Known
+    from strongroom.client.operations.device import KnownDocument
     from strongroom.wire.responses import Documents
 
 _ORDER: Final = "The server's list of documents is not in order, or shows a document twice."
-FIRST: Final = 200  # documents of a first page
-_MOST: Final = 2_000
-_GOOD: Final = 4 << 20  # bytes that a page should have
+FIRST_LIMIT: Final = 200  # documents of a first page
+_MAX_LIMIT: Final = 2_000
+_TARGET_BYTES: Final = 4 << 20  # bytes that a page should have
 
 
-def check_page(page: Documents, at: Place, since: int, limit: int, *, deleted: bool) -> int:
+def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, deleted: bool) -> int:
     """Refuse a page that is not what was asked for, in the order that is promised; give the moment that it ends at."""
     if len(page.documents) > limit:
         raise Tampered(_ORDER)
-    moment = since
-    wire = None if at.one is None else at.one.collection
+    timestamp = since
+    wire = None if scope.collection_key is None else scope.collection_key.collection
     for row in page.documents:
-        if row.updated_at <= moment or (row.deleted_at is not None and not deleted):
+        if row.updated_at <= timestamp or (row.deleted_at is not None and not deleted):
             raise Tampered(_ORDER)
-        if row.vault_uid != at.vault or (wire is not None and row.collection != wire):
-            raise Tampered(OTHER)
-        moment = row.updated_at
+        if row.vault_uid != scope.vault or (wire is not None and row.collection != wire):
+            raise Tampered(WRONG_DOCUMENT)
+        timestamp = row.updated_at
     if len({row.uid for row in page.documents}) != len(page.documents):
         raise Tampered(_ORDER)
-    if page.next != moment or (page.has_more and not page.documents):
+    if page.next != timestamp or (page.has_more and not page.documents):
         raise Tampered(_ORDER)
-    return moment
+    return timestamp
 
 
 def next_limit(page: Documents, limit: int) -> int:
@@ -47,7 +47,7 @@ def next_limit(page: Documents, limit: int) -> int:
     if not page.documents:
         return limit
     average = sum(len(row.data) for row in page.documents) // len(page.documents) + 300
-    return max(1, min(_MOST, _GOOD // average, limit * 4))
+    return max(1, min(_MAX_LIMIT, _TARGET_BYTES // average, limit * 4))
 
 
 class Listing:
@@ -57,24 +57,24 @@ class Listing:
     this device has seen before must be among them, unless somebody who has the key deleted it or changed it meanwhile.
     """
 
-    def __init__(self, core: Core, at: Place, since: int | None) -> None:
+    def __init__(self, core: Core, scope: KeyScope, since: int | None) -> None:
         self._core = core
-        self._at = at
+        self._scope = scope
         self._since = since
         self._seen: dict[str, int] = {}
-        self._limit = FIRST
-        self._expected = self._to_expect()
+        self._limit = FIRST_LIMIT
+        self._expected = self._expected_documents()
         self.cursor = since or 0
         self.more = True
 
-    def _to_expect(self) -> dict[str, Known]:
+    def _expected_documents(self) -> dict[str, KnownDocument]:
         """What this device knows and the list must therefore have."""
         if self._since is None:
-            return self._core.device.live(self._at.vault, self._wire())
-        return self._core.device.after(self._at.vault, self._wire(), self._since)
+            return self._core.device.live(self._scope.vault, self._wire())
+        return self._core.device.after(self._scope.vault, self._wire(), self._since)
 
     def _wire(self) -> str | None:
-        return None if self._at.one is None else self._at.one.collection
+        return None if self._scope.collection_key is None else self._scope.collection_key.collection
 
     def page(self) -> Effects[list[Document]]:
         """The next documents; `more` says whether there is another page."""
@@ -82,9 +82,9 @@ class Listing:
         page = yield from self._core.session.send(self._call())
         found = []
         for row in self._in_order(page):
-            document = judge(self._core, self._at, row, mark)
+            document = open_row(self._core, self._scope, row, mark)
             if document is None:
-                document = yield from get(self._core, self._at, row.uid, deleted=True)
+                document = yield from get(self._core, self._scope, row.uid, deleted=True)
             if self._since is None and (document.deleted or row.uid in self._seen):
                 self._seen[row.uid] = row.version
                 continue
@@ -92,13 +92,13 @@ class Listing:
             found.append(document)
         self._limit = next_limit(page, self._limit)
         if not self.more:
-            yield from self._miss()
+            yield from self._check_missing()
         return found
 
     def _call(self) -> requests.Call[Documents]:
         start = self._since is None and not self._seen
         return requests.list_documents(
-            self._at.vault,
+            self._scope.vault,
             collection=self._wire(),
             since=None if start else self.cursor,
             limit=self._limit,
@@ -107,7 +107,7 @@ class Listing:
 
     def _in_order(self, page: Documents) -> Iterator[model.Document]:
         """The rows of a page, if they are in the order that is promised."""
-        cursor = check_page(page, self._at, self.cursor, self._limit, deleted=self._since is not None)
+        cursor = check_page(page, self._scope, self.cursor, self._limit, deleted=self._since is not None)
         for row in page.documents:
             if self._seen.get(row.uid, 0) >= row.version:
                 raise Tampered(_ORDER)
@@ -115,13 +115,13 @@ class Listing:
         self.cursor = cursor
         self.more = page.has_more
 
-    def _miss(self) -> Effects[None]:
+    def _check_missing(self) -> Effects[None]:
         """Ask for what this device knows and the list did not have: it must be deleted, or have come after the list."""
         for uid, known in self._expected.items():
             if uid in self._seen:
                 continue
             try:
-                document = yield from get(self._core, self._at, uid, deleted=True)
+                document = yield from get(self._core, self._scope, uid, deleted=True)
             except DocumentNotFound:
                 continue  # its vault was deleted here meanwhile
             if document.deleted and self._since is None:

@@ -16,7 +16,7 @@ from strongroom.errors import Invalid, VaultNotFound
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.client.operations.documents import Place
+    from strongroom.client.operations.documents import KeyScope
     from strongroom.model import ApiKey
     from strongroom.wire.responses import ListedSession
 
@@ -80,12 +80,12 @@ def use_token(core: Core, spelled: str) -> None:
     core.session.use_key(token.api_key)
 
 
-def token_place(core: Core) -> Place:
+def token_scope(core: Core) -> KeyScope:
     """The collection that a token opens."""
     token = core.token
     if token is None or not isinstance(token.keys, CollectionKey):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.place(token.vault, token.keys, name=token.name)
+    return documents.key_scope(token.vault, token.keys, name=token.name)
 
 
 def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:
@@ -102,7 +102,7 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> E
     mark = core.device.mark()
     row = yield from core.session.send(requests.get_vault(token.vault))
     opened = token_vault(token, token.keys, row.name)
-    return vaults.seen(core, opened, row, mark)
+    return vaults.check_vault(core, opened, row, mark)
 
 
 def token_vault(token: tokens.Token, keys: VaultKey, wire: str) -> OpenVault:

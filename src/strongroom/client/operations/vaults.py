@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
     from strongroom.wire import responses
 
-_OTHER: Final = "The server answered with another vault than the one that was asked for."
+_WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
 _GONE: Final = "Your directory has this vault, and the server says that there is none."
 
 
@@ -63,7 +63,7 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
     if entry is None:
         if not create:
             raise VaultNotFound
-        entry = yield from _enter(core, name, sealed=sealed)
+        entry = yield from _add_to_directory(core, name, sealed=sealed)
     return (yield from _fetch(core, entry, create=create))
 
 
@@ -75,7 +75,7 @@ def list_vaults(core: Core) -> Effects[list[OpenVault]]:
         shown = {vault.uid for vault, _ in found}
         if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
             raise RolledBack(_GONE)  # one that nobody has seen is entered into the directory, and not made yet
-    return [seen(core, vault, row, mark) for vault, row in found]
+    return [check_vault(core, vault, row, mark) for vault, row in found]
 
 
 def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]]]:
@@ -87,22 +87,22 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
         raise Tampered("The server lists a vault twice.")
     yield from accounts.reload(core)
     entries = () if core.ring is None else core.ring.vaults
-    opened = [(opened_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
+    opened = [(open_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
     if any(row.name != vault.wire for vault, row in opened):
-        raise Tampered(_OTHER)
+        raise Tampered(_WRONG_VAULT)
     return opened
 
 
-def make_again(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.Vault]]:
+def recreate_vault(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.Vault]]:
     """A vault of the directory that the server has forgotten."""
     entries = () if core.ring is None else core.ring.vaults
     entry = next((entry for entry in entries if entry.uid == uid), None)
     if entry is None:
         raise VaultNotFound
-    vault = opened_entry(core, entry)
+    vault = open_entry(core, entry)
     row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
     if row.uid != vault.uid or row.name != vault.wire:
-        raise Tampered(_OTHER)
+        raise Tampered(_WRONG_VAULT)
     return vault, row
 
 
@@ -111,7 +111,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
     yield from core.session.send_or_done(requests.delete_vault(vault.uid))
     core.device.forget_vault(vault.uid)
     if core.ring is not None:
-        yield from accounts.change_ring(core, lambda ring: ring.without_vault(vault.uid))
+        yield from accounts.update_keyring(core, lambda ring: ring.without_vault(vault.uid))
 
 
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
@@ -129,7 +129,7 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
     sealed = seal.seal_blob(vault.keys, vault.wire, version + 1, value)
     mark = core.device.mark()
     row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
-    seen(core, vault, row, mark)
+    check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered("The server did not keep the blob that it was given.")
     return Blob(value, row.version)
@@ -138,7 +138,7 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
 def _row(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     mark = core.device.mark()
     row = yield from core.session.send(requests.get_vault(vault.uid))
-    seen(core, vault, row, mark)
+    check_vault(core, vault, row, mark)
     return row
 
 
@@ -146,14 +146,14 @@ def _entry(core: Core, name: str) -> VaultEntry | None:
     return None if core.ring is None else core.ring.vault(name)
 
 
-def _enter(core: Core, name: str, *, sealed: bool) -> Effects[VaultEntry]:
+def _add_to_directory(core: Core, name: str, *, sealed: bool) -> Effects[VaultEntry]:
     """Enter a new vault into the directory: first there, then on the server, so that it is never there unknown."""
     uid = identifiers.new_uid(core.clock())
 
     def enter(ring: Keyring) -> Keyring | None:
         return None if ring.vault(name) else ring.with_vault(uid, name, sealed=sealed)
 
-    yield from accounts.change_ring(core, enter)
+    yield from accounts.update_keyring(core, enter)
     entry = _entry(core, name)
     if entry is None:
         raise VaultNotFound
@@ -161,7 +161,7 @@ def _enter(core: Core, name: str, *, sealed: bool) -> Effects[VaultEntry]:
 
 
 def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Effects[OpenVault]:
-    vault = opened_entry(core, entry)
+    vault = open_entry(core, entry)
     try:
         yield from _row(core, vault)
     except VaultNotFound:
@@ -180,20 +180,20 @@ def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     except Invalid:  # a server of blobs takes no vault without one
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
         row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, blob))
-    seen(core, vault, row, mark)
+    check_vault(core, vault, row, mark)
     return row
 
 
-def opened_entry(core: Core, entry: VaultEntry) -> OpenVault:
+def open_entry(core: Core, entry: VaultEntry) -> OpenVault:
     """A vault of the directory, with its key."""
     keys = core.account_key()
     wire = names.seal_vault_name(keys, entry.name) if entry.sealed else entry.name
     return OpenVault(uid=entry.uid, name=entry.name, wire=wire, sealed=entry.sealed, keys=keys.vault(entry.uid))
 
 
-def seen(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenVault:
+def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenVault:
     """The vault, if the server answered with it and nothing that this device knows speaks against it."""
     if row.uid != vault.uid or row.name != vault.wire:
-        raise Tampered(_OTHER)
-    core.device.saw_vault(row, mark)
+        raise Tampered(_WRONG_VAULT)
+    core.device.record_vault(row, mark)
     return vault

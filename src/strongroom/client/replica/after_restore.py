@@ -16,7 +16,7 @@ from strongroom.client.format.content import EMPTY
 from strongroom.client.net import effects, requests
 from strongroom.client.operations import listing
 from strongroom.client.replica import incoming
-from strongroom.client.replica.conflicts import start_anew
+from strongroom.client.replica.conflicts import recreate_entry
 from strongroom.client.replica.file import DELETE, PUT, Entry
 from strongroom.errors import NotFound
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from strongroom.client.net.effects import Effects
-    from strongroom.client.operations.documents import Place
-    from strongroom.client.replica.file import KeptVault
+    from strongroom.client.operations.documents import KeyScope
+    from strongroom.client.replica.file import VaultRecord
     from strongroom.client.replica.local import Local
     from strongroom.model import Document
     from strongroom.wire import responses
@@ -33,90 +33,92 @@ if TYPE_CHECKING:
 DIVERGED = -1  # the base of a change that follows on nothing that the server has
 
 
-class Reconciling:
+class RestoreReconciliation:
     """One vault, whose server has another epoch than this device knows."""
 
-    def __init__(self, local: Local, at: Place, kept: KeptVault) -> None:
+    def __init__(self, local: Local, scope: KeyScope, record: VaultRecord) -> None:
         self._local = local
         self._core = local.core
         self._file = local.file
-        self._at = at
-        self._kept = kept
+        self._scope = scope
+        self._vault_record = record
 
     def run(self) -> Effects[int]:
         """Compare everything; give how many rows came in. The new epoch is believed only at the end."""
         cursor = came = 0
-        limit = listing.FIRST
+        limit = listing.FIRST_LIMIT
         seen: set[str] = set()
         more = True
         while more:
-            page = yield from self._core.session.send(incoming.list_call(self._at, cursor, limit, deleted=True))
-            cursor = listing.check_page(page, self._at, cursor, limit, deleted=True)
+            page = yield from self._core.session.send(incoming.list_call(self._scope, cursor, limit, deleted=True))
+            cursor = listing.check_page(page, self._scope, cursor, limit, deleted=True)
             limit = listing.next_limit(page, limit)
             seen.update(row.uid for row in page.documents)
-            grown = yield from self._grown(page)
-            stored = yield from incoming.stored_before(self._core, self._file, self._at, page.documents)
-            came += yield from effects.compute(self._store(page, grown, stored))
+            newer = yield from self._newer_in_history(page)
+            stored = yield from incoming.stored_before(self._core, self._file, self._scope, page.documents)
+            came += yield from effects.compute(self._store(page, newer, stored))
             more = page.has_more
-        with self._file.change():
-            for uid in self._file.uids(self._at.vault) - seen:
-                self._forgotten(uid)
-            self._file.put_vault(msgspec.structs.replace(self._kept, cursor=max(cursor, self._kept.clock), start=None))
+        with self._file.transaction():
+            for uid in self._file.uids(self._scope.vault) - seen:
+                self._queue_forgotten(uid)
+            self._file.put_vault(
+                msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
+            )
         return came
 
-    def _grown(self, page: responses.Documents) -> Effects[set[str]]:
+    def _newer_in_history(self, page: responses.Documents) -> Effects[set[str]]:
         """The uids of rows that came after the one that is here, as the server's own history proves."""
-        grown = set()
-        heads = self._file.heads(self._at.vault, [row.uid for row in page.documents])
+        newer = set()
+        heads = self._file.heads(self._scope.vault, [row.uid for row in page.documents])
         for row in page.documents:
             version, hmac = heads.get(row.uid, (0, None))[:2]
             if 0 < version < row.version:
                 try:
-                    then = yield from self._core.session.send(requests.get_version(self._at.vault, row.uid, version))
+                    then = yield from self._core.session.send(requests.get_version(self._scope.vault, row.uid, version))
                 except NotFound:
                     continue
                 if then.version == version and then.hmac == hmac:
-                    grown.add(row.uid)
-        return grown
+                    newer.add(row.uid)
+        return newer
 
-    def _store(self, page: responses.Documents, grown: set[str], stored: dict[str, Document]) -> Callable[[], int]:
+    def _store(self, page: responses.Documents, newer: set[str], stored: dict[str, Document]) -> Callable[[], int]:
         def store() -> int:
-            with self._file.change():
-                return sum(self._meet(row, stored.get(row.uid), grown=row.uid in grown) for row in page.documents)
+            with self._file.transaction():
+                return sum(self._compare(row, stored.get(row.uid), newer=row.uid in newer) for row in page.documents)
 
         return store
 
-    def _meet(self, row: Document, stored: Document | None, *, grown: bool) -> bool:
+    def _compare(self, row: Document, stored: Document | None, *, newer: bool) -> bool:
         """Lay a row of the server beside the one that is here."""
-        made = seal.open_document(self._at.key(row.collection)[0], row)
-        local = self._file.row(self._at.vault, row.uid)
+        made = seal.open_document(self._scope.key(row.collection)[0], row)
+        local = self._file.row(self._scope.vault, row.uid)
         if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
             return False
         older = self._file.had_version(row)
         self._file.put_rows([(row, made.deleted)])
-        if local is None or grown:
-            incoming.meet(self._file, row, stored, deleted=made.deleted)
+        if local is None or newer:
+            incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
             return True
-        here = seal.open_document(self._at.key(local.collection)[0], local)
+        here = seal.open_document(self._scope.key(local.collection)[0], local)
         alike = here.deleted == made.deleted and (here.deleted or here.content == made.content)
         if alike and row.version > local.version:
-            incoming.meet(self._file, row, stored, deleted=made.deleted)
+            incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
             return True
         base = row.version if alike or older else DIVERGED
         self._queue(local, here, base, row)
         return True
 
-    def _forgotten(self, uid: str) -> None:
+    def _queue_forgotten(self, uid: str) -> None:
         """A document that is here and not there. That it was deleted stays known; anything else is sent again."""
-        local = self._file.row(self._at.vault, uid)
+        local = self._file.row(self._scope.vault, uid)
         if local is None:
             return
-        here = seal.open_document(self._at.key(local.collection)[0], local)
+        here = seal.open_document(self._scope.key(local.collection)[0], local)
         if here.deleted:
-            entry = self._file.entry(self._at.vault, uid)
+            entry = self._file.entry(self._scope.vault, uid)
             if entry is None or entry.kind != PUT:
                 return
-        self._file.drop_row(self._at.vault, uid)
+        self._file.drop_row(self._scope.vault, uid)
         self._queue(local, here, 0, None)
 
     def _queue(self, local: Document, here: seal.Opened, base: int, before: Document | None) -> None:
@@ -125,15 +127,15 @@ class Reconciling:
         A change that was made from something else is an undecided conflict: this device may be the last one that holds
         the other side, so both are kept, and the change becomes a document of its own.
         """
-        entry = self._file.entry(self._at.vault, local.uid)
+        entry = self._file.entry(self._scope.vault, local.uid)
         if entry is not None and entry.base != local.version and not here.deleted:
-            start_anew(self._local, self._at, entry)
+            recreate_entry(self._local, self._scope, entry)
             entry = None
         if entry is not None:
             floor = max(entry.floor, local.version)
             self._file.put_entry(msgspec.structs.replace(entry, base=base, floor=floor))
             return
-        keys, _ = self._at.key(local.collection)
+        keys, _ = self._scope.key(local.collection)
         data, hmac, version = local.data, local.hmac or "", local.version
         if local.deleted_at is not None:
             version -= 1  # the notice's

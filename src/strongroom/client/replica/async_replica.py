@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Self
 
 from strongroom.client.net import effects
-from strongroom.client.replica import unlocking
+from strongroom.client.replica import unlock
 from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
-from strongroom.client.replica.sync import Progress, Report, Syncing
+from strongroom.client.replica.sync import Progress, Report, Sync
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
-from strongroom.client.replica.watch import Watching
+from strongroom.client.replica.watch import Watch
 from strongroom.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class AsyncReplica:
         self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None
     ) -> Report:
         """Pull what is new and push what waits. Without a resolver, conflicts are left for you to decide."""
-        run = Syncing(self._local, resolver, progress).run()
+        run = Sync(self._local, resolver, progress).run()
         return await self._driver.run(effects.with_lock("sync", run))
 
     async def watch(self, resolver: Resolver | None = None, *, every: float = 15.0) -> AsyncIterator[Report]:
@@ -51,39 +51,39 @@ class AsyncReplica:
         It follows the server's events. Where there are none it asks again, at the latest after `every` seconds, and it
         outlives a server that is away.
         """
-        watching = Watching(self._local, every)
+        watching = Watch(self._local, every)
         try:
             while True:
                 try:
                     report = await self.sync(resolver)
                 except Unavailable:
-                    await self._driver.run(watching.away())
+                    await self._driver.run(watching.back_off())
                     continue
                 if report.changed:
                     yield report
                 await self._driver.run(watching.wait())
         finally:
-            stream = watching.leave()
+            stream = watching.detach()
             if stream is not None:
                 await stream.close()
 
     def conflicts(self) -> list[Conflict]:
         """What was changed here and there, and is not decided."""
-        return undecided_conflicts(self._local, unlocking.places(self._local))
+        return undecided_conflicts(self._local, unlock.scopes(self._local))
 
     @property
     def pending(self) -> int:
         """How many changes wait to be sent."""
-        return self._local.file.queued()
+        return self._local.file.queue_length()
 
     def vault(self, name: str | None = None) -> ReplicaVault:
         """The vault of this name, as it was when this device last saw it. With a token, the name may be left out."""
-        return ReplicaVault(self._local, unlocking.vault(self._local, name))
+        return ReplicaVault(self._local, unlock.vault(self._local, name))
 
     def vaults(self) -> list[ReplicaVault]:
         """All vaults."""
-        return [ReplicaVault(self._local, opened) for opened in unlocking.vaults(self._local)]
+        return [ReplicaVault(self._local, opened) for opened in unlock.vaults(self._local)]
 
     def collection(self) -> ReplicaCollection:
         """The collection that this client's token opens."""
-        return ReplicaCollection(self._local, unlocking.collection(self._local))
+        return ReplicaCollection(self._local, unlock.collection(self._local))

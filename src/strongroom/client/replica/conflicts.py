@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strongroom import model
-    from strongroom.client.operations.documents import Document, Place
+    from strongroom.client.operations.documents import Document, KeyScope
     from strongroom.client.replica.local import Local
 
 
@@ -38,14 +38,14 @@ class Resolution(Struct, frozen=True):
 class Conflict:
     """A document that was changed here and there. `base` is what both changes were made from, where it is known."""
 
-    def __init__(self, local: Local, at: Place, entry: Entry, row: model.Document) -> None:
+    def __init__(self, local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:
         self._local = local
-        self._at = at
+        self._scope = scope
         self._entry = entry
         self._row = row
-        self.base: Document | None = None if entry.before is None else local.opened_row(at, entry.before)
-        self.mine: Document = local.opened_entry(at, entry)
-        self.theirs: Document = local.opened_row(at, row)
+        self.base: Document | None = None if entry.before is None else local.open_local_row(scope, entry.before)
+        self.mine: Document = local.open_entry(scope, entry)
+        self.theirs: Document = local.open_local_row(scope, row)
 
     @property
     def uid(self) -> str:
@@ -69,22 +69,22 @@ class Conflict:
         """Decide. What is kept of mine is sent with the next sync."""
         resolution = how(self)
         file = self._local.file
-        with file.change():
+        with file.transaction():
             if file.entry(self.vault, self.uid) != self._entry or file.row(self.vault, self.uid) != self._row:
                 raise DocumentConflict(self.theirs.version, self.theirs.updated_at)
-            _settle(self._local, self._at, self._entry, self._row, resolution, self)
+            _apply(self._local, self._scope, self._entry, self._row, resolution, self)
 
 
 Resolver: TypeAlias = Callable[[Conflict], Resolution]
 
 
-def undecided_conflicts(local: Local, places: Mapping[str, Place]) -> list[Conflict]:
+def undecided_conflicts(local: Local, scopes: Mapping[str, KeyScope]) -> list[Conflict]:
     """What was changed here and there, and is not decided."""
     found = []
-    for vault, uid in local.file.clashing():
+    for vault, uid in local.file.conflicting():
         entry, row = local.file.entry(vault, uid), local.file.row(vault, uid)
-        if entry is not None and row is not None and vault in places:
-            found.append(Conflict(local, places[vault], entry, row))
+        if entry is not None and row is not None and vault in scopes:
+            found.append(Conflict(local, scopes[vault], entry, row))
     return found
 
 
@@ -108,34 +108,34 @@ def merged(value: Any) -> Resolution:
     return Resolution("merged", value)
 
 
-def _settle(
-    local: Local, at: Place, entry: Entry, row: model.Document, resolution: Resolution, conflict: Conflict
+def _apply(
+    local: Local, scope: KeyScope, entry: Entry, row: model.Document, resolution: Resolution, conflict: Conflict
 ) -> None:
     if resolution.kind == "mine":
-        _rebase(local, at, entry, row)
+        _rebase(local, scope, entry, row)
     elif resolution.kind == "merged":
-        keys, _ = at.key(entry.collection)
+        keys, _ = scope.key(entry.collection)
         sealed = seal.seal_document(keys, entry.uid, row.version + 1, resolution.value)
         changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=row.version + 1)
-        _rebase(local, at, changed, row)
+        _rebase(local, scope, changed, row)
     elif resolution.kind in {"theirs", "both"}:
         local.file.drop_entry(entry.vault, entry.uid)
         if resolution.kind == "both" and not conflict.mine.deleted:
-            _copy(local, at, entry, conflict.mine)
+            _copy(local, scope, entry, conflict.mine)
     else:
         raise ValueError(resolution.kind)
 
 
-def _rebase(local: Local, at: Place, entry: Entry, row: model.Document) -> None:
+def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:
     """Let a change follow on theirs. Where the server has nothing left to follow on, it becomes a new document."""
     if row.deleted_at is not None and not row.data:
-        start_anew(local, at, entry)
+        recreate_entry(local, scope, entry)
         return
     local.file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
 
 
-def _copy(local: Local, at: Place, entry: Entry, mine: Document) -> None:
-    keys, _ = at.key(entry.collection)
+def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
+    keys, _ = scope.key(entry.collection)
     now = local.core.clock()
     uid = identifiers.new_uid(now)
     sealed = seal.seal_document(keys, uid, 1, mine.value)
@@ -154,9 +154,9 @@ def _copy(local: Local, at: Place, entry: Entry, mine: Document) -> None:
     )
 
 
-def start_anew(local: Local, at: Place, entry: Entry) -> None:
+def recreate_entry(local: Local, scope: KeyScope, entry: Entry) -> None:
     """Let a change that can follow on nothing become a new document; a deletion has nothing left to do."""
-    mine = local.opened_entry(at, entry)
+    mine = local.open_entry(scope, entry)
     local.file.drop_entry(entry.vault, entry.uid)
     if not mine.deleted:
-        _copy(local, at, entry, mine)
+        _copy(local, scope, entry, mine)

@@ -96,10 +96,10 @@ _row_back = msgspec.json.Decoder(Document).decode
 
 PUT: Final = "put"
 DELETE: Final = "delete"
-BURY: Final = "bury"  # the notice is stored, the server's own deletion is not
+DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion is not
 
 
-class KeptVault(Struct, frozen=True, kw_only=True):
+class VaultRecord(Struct, frozen=True, kw_only=True):
     """A vault as the server last showed it. Up to `cursor` everything was seen.
 
     `start` is the vault's clock when a first download began that has not ended yet.
@@ -144,8 +144,8 @@ class File:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._lock = threading.RLock()
-        self._db = _opened(Path(path))
-        self._deep = 0
+        self._db = _open_file(Path(path))
+        self._depth = 0
 
     def close(self) -> None:
         """Let go of the file."""
@@ -153,14 +153,14 @@ class File:
             self._db.close()
 
     @contextmanager
-    def change(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
         """All of what happens inside is on disk when it ends, or none of it."""
         with self._lock:
-            if self._deep:
+            if self._depth:
                 yield
                 return
             self._db.execute("BEGIN IMMEDIATE")
-            self._deep += 1
+            self._depth += 1
             try:
                 yield
                 self._db.execute("COMMIT")
@@ -168,7 +168,7 @@ class File:
                 self._db.execute("ROLLBACK")
                 raise
             finally:
-                self._deep -= 1
+                self._depth -= 1
 
     def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
@@ -191,19 +191,19 @@ class File:
 
     # Vaults
 
-    def vaults(self) -> list[KeptVault]:
+    def vaults(self) -> list[VaultRecord]:
         """Every vault that is kept here."""
         names = "uid, wire, version, clock, epoch, cursor, start, data, salt"
         return [
-            KeptVault(**dict(zip(names.split(", "), row, strict=True)))
+            VaultRecord(**dict(zip(names.split(", "), row, strict=True)))
             for row in self._all(f"SELECT {names} FROM vaults ORDER BY uid")
         ]
 
-    def vault(self, uid: str) -> KeptVault | None:
+    def vault(self, uid: str) -> VaultRecord | None:
         """One vault."""
         return next((vault for vault in self.vaults() if vault.uid == uid), None)
 
-    def put_vault(self, vault: KeptVault) -> None:
+    def put_vault(self, vault: VaultRecord) -> None:
         """Keep a vault."""
         self._run(
             "INSERT OR REPLACE INTO vaults (uid, wire, version, clock, epoch, cursor, start, data, salt)"
@@ -211,13 +211,13 @@ class File:
             *msgspec.structs.astuple(vault),
         )
 
-    def raise_clock(self, uid: str, moment: int) -> None:
+    def advance_clock(self, uid: str, timestamp: int) -> None:
         """A vault was seen as late as this."""
-        self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", moment, uid)
+        self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", timestamp, uid)
 
     def drop_vault(self, uid: str) -> None:
         """Forget a vault and what was in it."""
-        with self.change():
+        with self.transaction():
             for table in ("documents", "earlier", "outbox", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
@@ -259,10 +259,10 @@ class File:
             found |= {row[0]: (row[1], row[2], row[3], row[4]) for row in self._all(statement, vault, *some)}
         return found
 
-    def later(self, vault: str, moment: int) -> dict[str, int]:
+    def changed_after(self, vault: str, timestamp: int) -> dict[str, int]:
         """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
         statement = "SELECT uid, version FROM documents WHERE vault = ? AND updated_at > ?"
-        return {row[0]: row[1] for row in self._all(statement, vault, moment)}
+        return {row[0]: row[1] for row in self._all(statement, vault, timestamp)}
 
     def uids(self, vault: str) -> set[str]:
         """The uids of all documents of a vault, the deleted ones too."""
@@ -272,7 +272,7 @@ class File:
         """Whether nothing of a vault is here."""
         return not self._all("SELECT 1 FROM documents WHERE vault = ? LIMIT 1", vault)
 
-    def live(self, vault: str) -> tuple[int, int]:
+    def count_live(self, vault: str) -> tuple[int, int]:
         """How many documents the server has not deleted, and the latest moment of any."""
         [(count, last)] = self._all(
             "SELECT COUNT(*) FILTER (WHERE deleted_at IS NULL), MAX(updated_at) FROM documents WHERE vault = ?", vault
@@ -310,7 +310,7 @@ class File:
         )
         return [_entry(row) for row in self._all(statement, vault, after, limit)]
 
-    def clashing(self) -> list[tuple[str, str]]:
+    def conflicting(self) -> list[tuple[str, str]]:
         """Vault and uid of every change that does not follow on the row that the server has."""
         statement = (
             "SELECT o.vault, o.uid FROM outbox AS o JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
@@ -318,11 +318,11 @@ class File:
         )
         return [(row[0], row[1]) for row in self._all(statement)]
 
-    def queued(self) -> int:
+    def queue_length(self) -> int:
         """How many changes wait to be sent."""
         return int(self._all("SELECT COUNT(*) FROM outbox")[0][0])
 
-    def waiting(self) -> set[tuple[str, str]]:
+    def queued_documents(self) -> set[tuple[str, str]]:
         """Of which documents something waits to be sent."""
         return {(row[0], row[1]) for row in self._all("SELECT vault, uid FROM outbox")}
 
@@ -358,11 +358,11 @@ class File:
 
     def drop_entry(self, vault: str, uid: str) -> None:
         """A change that is done, or not wanted any more."""
-        with self.change():
+        with self.transaction():
             self._run("DELETE FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
             self._run("DELETE FROM sent WHERE vault = ? AND uid = ?", vault, uid)
 
-    def note_sent(self, sendings: Iterable[tuple[str, str, str]]) -> None:
+    def record_sent(self, sendings: Iterable[tuple[str, str, str]]) -> None:
         """Keep what is about to be sent: vault, uid and proof. If the answer is lost, it is known as ours."""
         with self._lock:
             self._db.executemany("INSERT OR IGNORE INTO sent (vault, uid, hmac) VALUES (?, ?, ?)", sendings)
@@ -380,7 +380,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(**made)
 
 
-def _opened(path: Path) -> apsw.Connection:
+def _open_file(path: Path) -> apsw.Connection:
     """The file, made if there is none; nobody else may read it."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
     if stat.S_IMODE(path.stat().st_mode) & 0o077:

@@ -12,7 +12,7 @@ from strongroom.client.format import seal
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import checked_uid
 from strongroom.client.operations import documents
-from strongroom.client.operations.documents import Document, Place
+from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
@@ -26,22 +26,22 @@ class Local:
     def __init__(self, core: Core, file: File) -> None:
         self.core = core
         self.file = file
-        self.moment = 0  # everything up to it was seen, in all vaults
+        self.timestamp = 0  # everything up to it was seen, in all vaults
 
-    def find(self, at: Place, uid: str) -> Document | None:
+    def find(self, scope: KeyScope, uid: str) -> Document | None:
         """A document as it is here, deleted or not."""
-        entry = self.file.entry(at.vault, uid)
+        entry = self.file.entry(scope.vault, uid)
         if entry is not None:
-            return self.opened_entry(at, entry)
-        row = self.file.row(at.vault, uid)
-        return None if row is None else self.opened_row(at, row)
+            return self.open_entry(scope, entry)
+        row = self.file.row(scope.vault, uid)
+        return None if row is None else self.open_local_row(scope, row)
 
-    def opened_row(self, at: Place, row: model.Document) -> Document:
+    def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
         """A row as a document. The disk is not believed either."""
-        keys, name = at.key(row.collection)
-        return documents.opened(row, seal.open_document(keys, row), name)
+        keys, name = scope.key(row.collection)
+        return documents.to_document(row, seal.open_document(keys, row), name)
 
-    def opened_entry(self, at: Place, entry: Entry) -> Document:
+    def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
         """A change that waits, as the document that it will be."""
         row = model.Document(
             entry.uid,
@@ -54,35 +54,37 @@ class Local:
             entry.made_at,
             None,
         )
-        return self.opened_row(at, row)
+        return self.open_local_row(scope, row)
 
     # What a program does
 
-    def get(self, at: Place, uid: str, *, deleted: bool) -> Document:
+    def get(self, scope: KeyScope, uid: str, *, deleted: bool) -> Document:
         """One document."""
-        found = self.find(at, checked_uid(uid))
-        if found is None or (found.deleted and not deleted) or not _within(at, found.wire):
+        found = self.find(scope, checked_uid(uid))
+        if found is None or (found.deleted and not deleted) or not _within(scope, found.wire):
             raise DocumentNotFound
         return found
 
-    def walk(self, at: Place) -> Iterator[Document]:
+    def iterate(self, scope: KeyScope) -> Iterator[Document]:
         """Every living document: those that were received, and then those that wait to be sent."""
-        waiting = self.file.waiting()
-        for row in self.file.rows(at.vault, None if at.one is None else at.one.collection):
-            if (row.vault_uid, row.uid) not in waiting:
-                yield self.opened_row(at, row)
-        for entry in self.file.entries(at.vault):
-            if entry.kind == PUT and _within(at, entry.collection):
-                yield self.opened_entry(at, entry)
+        queued_documents = self.file.queued_documents()
+        for row in self.file.rows(
+            scope.vault, None if scope.collection_key is None else scope.collection_key.collection
+        ):
+            if (row.vault_uid, row.uid) not in queued_documents:
+                yield self.open_local_row(scope, row)
+        for entry in self.file.entries(scope.vault):
+            if entry.kind == PUT and _within(scope, entry.collection):
+                yield self.open_entry(scope, entry)
 
-    def create(self, at: Place, value: Any, uid: str | None) -> Document:
+    def create(self, scope: KeyScope, value: Any, uid: str | None) -> Document:
         """A new document."""
-        keys = at.writing()
+        keys = scope.write_key()
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
         sealed = seal.seal_document(keys, uid, 1, value)
         entry = Entry(
-            vault=at.vault,
+            vault=scope.vault,
             uid=uid,
             collection=keys.collection,
             kind=PUT,
@@ -92,56 +94,56 @@ class Local:
             base=0,
             made_at=now,
         )
-        with self.file.change():
-            if self.find(at, uid) is not None:
+        with self.file.transaction():
+            if self.find(scope, uid) is not None:
                 raise UidTaken
             self.file.put_entry(entry)
-        return self.opened_entry(at, entry)
+        return self.open_entry(scope, entry)
 
-    def replace(self, at: Place, document: Document, value: Any) -> Document:
+    def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
         """Another value in the place of the one that was seen; a deleted document is revived."""
-        with self.file.change():
-            entry = self._follow(at, document)
-            keys, _ = at.key(entry.collection)
+        with self.file.transaction():
+            entry = self._next_entry(scope, document)
+            keys, _ = scope.key(entry.collection)
             if entry.before is not None and _is_purged(entry.before):  # nothing is left there to follow on
-                self.file.drop_entry(at.vault, document.uid)
-                return self.create(documents.place(at.vault, keys, name=document.collection), value, None)
+                self.file.drop_entry(scope.vault, document.uid)
+                return self.create(documents.key_scope(scope.vault, keys, name=document.collection), value, None)
             sealed = seal.seal_document(keys, entry.uid, entry.version, value)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
             self.file.put_entry(entry)
-        return self.opened_entry(at, entry)
+        return self.open_entry(scope, entry)
 
-    def delete(self, at: Place, document: Document) -> Document:
+    def delete(self, scope: KeyScope, document: Document) -> Document:
         """A deletion. What was never sent leaves no trace."""
         if document.deleted:
             raise DocumentNotFound
-        with self.file.change():
-            entry = self._follow(at, document)
-            keys, _ = at.key(entry.collection)
+        with self.file.transaction():
+            entry = self._next_entry(scope, document)
+            keys, _ = scope.key(entry.collection)
             sealed = seal.seal_deletion(keys, entry.uid, entry.version, to_content(document.value))
             entry = msgspec.structs.replace(entry, kind=DELETE, data=sealed.data, hmac=sealed.hmac)
-            if entry.base == 0 and not self.file.was_sent(at.vault, document.uid):
-                self.file.drop_entry(at.vault, document.uid)
+            if entry.base == 0 and not self.file.was_sent(scope.vault, document.uid):
+                self.file.drop_entry(scope.vault, document.uid)
             else:
                 self.file.put_entry(entry)
-        return self.opened_entry(at, entry)
+        return self.open_entry(scope, entry)
 
-    def _follow(self, at: Place, document: Document) -> Entry:
+    def _next_entry(self, scope: KeyScope, document: Document) -> Entry:
         """What is to follow on a document, if it is still as it was seen."""
-        documents.wire_of(at, document)
-        now = self.find(at, document.uid)
+        documents.wire_collection(scope, document)
+        now = self.find(scope, document.uid)
         if now is None:
             raise DocumentNotFound
         if now.proof != document.proof:
             raise DocumentConflict(now.version, now.updated_at)
-        entry = self.file.entry(at.vault, document.uid)
+        entry = self.file.entry(scope.vault, document.uid)
         if entry is not None:
             return msgspec.structs.replace(entry, made_at=self.core.clock())
-        row = self.file.row(at.vault, document.uid)
+        row = self.file.row(scope.vault, document.uid)
         if row is None:
             raise DocumentNotFound
         return Entry(
-            vault=at.vault,
+            vault=scope.vault,
             uid=row.uid,
             collection=row.collection,
             kind=PUT,
@@ -154,8 +156,8 @@ class Local:
         )
 
 
-def _within(at: Place, wire: str) -> bool:
-    return at.one is None or wire == at.one.collection
+def _within(scope: KeyScope, wire: str) -> bool:
+    return scope.collection_key is None or wire == scope.collection_key.collection
 
 
 def _is_purged(row: model.Document) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from strongroom.client.operations import documents
-from strongroom.client.replica import unlocking
+from strongroom.client.replica import unlock
 
 if TYPE_CHECKING:
-    from strongroom.client.operations.documents import Document, Place
+    from strongroom.client.operations.documents import Document, KeyScope
     from strongroom.client.operations.vaults import OpenVault
     from strongroom.client.replica.local import Local
 
@@ -20,7 +20,7 @@ class ReplicaVault:
     def __init__(self, local: Local, opened: OpenVault) -> None:
         self._local = local
         self._opened = opened
-        self._place = documents.place(opened.uid, opened.keys)
+        self._scope = documents.key_scope(opened.uid, opened.keys)
 
     def __repr__(self) -> str:
         return f"ReplicaVault(uid={self.uid!r})"
@@ -38,48 +38,48 @@ class ReplicaVault:
     def collection(self, name: str) -> ReplicaCollection:
         """A collection of documents."""
         wire = self._opened.collection_wire(name)
-        return ReplicaCollection(self._local, documents.place(self.uid, self._opened.keys, wire, name))
+        return ReplicaCollection(self._local, documents.key_scope(self.uid, self._opened.keys, wire, name))
 
     def blob(self) -> Any:
         """The vault's blob, as it was when this device last saw it; None where there is none."""
-        return unlocking.blob(self._local, self._opened)
+        return unlock.blob(self._local, self._opened)
 
     def __iter__(self) -> Iterator[Document]:
         """Every living document of every collection."""
-        return self._local.walk(self._place)
+        return self._local.iterate(self._scope)
 
 
 class ReplicaCollection:
     """Documents of one kind, on this device. What is written here is sent with the next sync."""
 
-    def __init__(self, local: Local, at: Place) -> None:
+    def __init__(self, local: Local, scope: KeyScope) -> None:
         self._local = local
-        self._place = at
+        self._scope = scope
 
     def __repr__(self) -> str:
-        return f"ReplicaCollection(vault={self._place.vault!r})"
+        return f"ReplicaCollection(vault={self._scope.vault!r})"
 
     @property
     def name(self) -> str:
         """What people call it."""
-        return self._place.name
+        return self._scope.name
 
     def create(self, value: Any, *, uid: str | None = None) -> Document:
         """A new document."""
-        return self._local.create(self._place, value, uid)
+        return self._local.create(self._scope, value, uid)
 
     def get(self, uid: str, *, deleted: bool = False) -> Document:
         """One document; a deleted one only if `deleted` is True."""
-        return self._local.get(self._place, uid, deleted=deleted)
+        return self._local.get(self._scope, uid, deleted=deleted)
 
     def replace(self, document: Document, value: Any) -> Document:
         """Another value. If the document has changed since you read it, that is a DocumentConflict."""
-        return self._local.replace(self._place, document, value)
+        return self._local.replace(self._scope, document, value)
 
     def delete(self, document: Document) -> Document:
         """Delete a document, if it has not changed since you read it."""
-        return self._local.delete(self._place, document)
+        return self._local.delete(self._scope, document)
 
     def __iter__(self) -> Iterator[Document]:
         """Every living document."""
-        return self._local.walk(self._place)
+        return self._local.iterate(self._scope)

@@ -33,58 +33,58 @@ class Events:
 
 
 def _event(text: bytes) -> tuple[str, int]:
-    name, moment = "", 0
+    name, timestamp = "", 0
     for line in text.split(b"\n"):
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"event":
             name = value[:32].decode("ascii", "replace")
         elif field == b"id" and value.isdigit() and len(value) < 20:
-            moment = int(value)
-    return name, moment
+            timestamp = int(value)
+    return name, timestamp
 
 
-class Watching:
+class Watch:
     """Waits for something new. It listens if the server lets it, polls long if not, and polls otherwise."""
 
     def __init__(self, local: Local, every: float) -> None:
         self._local = local
         self._core = local.core
         self._every = every
-        self._listens = True
+        self._use_events = True
         self._stream: Any = None
         self._events = Events()
         self._failures = 0
 
     def wait(self) -> Effects[None]:
         """Until it is worth to sync."""
-        if self._listens:
+        if self._use_events:
             try:
-                yield from self._hear(self._local.moment)
+                yield from self._read_events(self._local.timestamp)
             except (NotFound, MethodNotAllowed, InsufficientScope):
-                self._listens = False
+                self._use_events = False
             except Unavailable:
-                yield from self.away()
+                yield from self.back_off()
             else:
                 self._failures = 0
                 return
-        if not self._listens:
+        if not self._use_events:
             yield from self._poll()
 
-    def away(self) -> Effects[None]:
+    def back_off(self) -> Effects[None]:
         """Give a server that cannot be reached some time."""
         self._failures += 1
         yield Sleep(min(self._every, 0.25 * 2.0 ** min(self._failures, 8)))
 
-    def leave(self) -> Any:
+    def detach(self) -> Any:
         """Stop listening; gives the stream, for whoever is to close it."""
         stream, self._stream = self._stream, None
         return stream
 
-    def _hear(self, moment: int) -> Effects[None]:
+    def _read_events(self, timestamp: int) -> Effects[None]:
         if self._stream is None:
             token = self._core.token
-            call = requests.events(None if token is None else token.vault, moment)
+            call = requests.events(None if token is None else token.vault, timestamp)
             self._stream = yield from self._core.session.open_stream(call)
             self._events = Events()
         while True:
@@ -96,21 +96,21 @@ class Watching:
                 self._stream = None  # it has ended; go on from the same moment
                 return
             events = self._events.feed(part)
-            if any(name in {"document", "vault"} and at > moment for name, at in events):
+            if any(name in {"document", "vault"} and at > timestamp for name, at in events):
                 return
-            if self._local.file.queued() > len(self._local.file.clashing()):
+            if self._local.file.queue_length() > len(self._local.file.conflicting()):
                 return  # something was written here meanwhile
 
     def _poll(self) -> Effects[None]:
-        kept = self._local.file.vaults()
-        if len(kept) != 1:
+        record = self._local.file.vaults()
+        if len(record) != 1:
             yield Sleep(self._every)
             return
         try:
-            call = requests.list_documents(kept[0].uid, since=kept[0].cursor, limit=1, wait=LONG_POLL)
+            call = requests.list_documents(record[0].uid, since=record[0].cursor, limit=1, wait=LONG_POLL)
             page = yield from self._core.session.send(call)
         except Unavailable:
-            yield from self.away()
+            yield from self.back_off()
             return
         if not page.documents:
             yield Sleep(min(self._every, 1.0))  # a server that knows no waiting has answered at once

@@ -16,15 +16,15 @@ from strongroom.client.format.keys import CollectionKey, VaultKey
 from strongroom.client.net import effects
 from strongroom.client.operations import documents
 from strongroom.client.operations.sessions_and_keys import token_vault
-from strongroom.client.operations.vaults import OpenVault, opened_entry
-from strongroom.client.replica.file import File, KeptVault
+from strongroom.client.operations.vaults import OpenVault, open_entry
+from strongroom.client.replica.file import File, VaultRecord
 from strongroom.client.replica.local import Local
 from strongroom.errors import Invalid, InvalidCredentials, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.client.operations.documents import Place
+    from strongroom.client.operations.documents import KeyScope
 
 _OTHERS: Final = {"path": "is the replica of another account, or of another token"}
 
@@ -34,9 +34,9 @@ def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
     owner = _owner(core)
     file = File(path)
     try:
-        with file.change():
+        with file.transaction():
             _claim(file, owner)
-            keep_keys(core, file)
+            store_keys(core, file)
     except BaseException:
         file.close()
         raise
@@ -59,13 +59,13 @@ def _owner(core: Core) -> str:
     return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
 
 
-def keep_keys(core: Core, file: File) -> None:
+def store_keys(core: Core, file: File) -> None:
     """Keep what opens the account without a server: its descriptor and its keyring, as the server has them."""
     if core.sealed is None or core.descriptor is None or core.email is None or core.sealed == file.fact("keyring"):
         return
-    kept = file.fact("keyring")
-    if kept is not None and core.ring is not None:
-        version = keyring.reopen(kept, core.ring.keys).version
+    record = file.fact("keyring")
+    if record is not None and core.ring is not None:
+        version = keyring.reopen(record, core.ring.keys).version
         if version > core.ring.version:
             raise RolledBack("The server sent an older keyring than this device has seen.")
         if version == core.ring.version:
@@ -74,7 +74,7 @@ def keep_keys(core: Core, file: File) -> None:
     if seen is not None:
         old = Descriptor.read(seen)
         core.descriptor.check(Floor(old.memory, old.passes))
-    with file.change():
+    with file.transaction():
         file.set_fact("email", core.email)
         file.set_fact("descriptor", msgspec.json.encode(core.descriptor.spelled()).decode())
         file.set_fact("keyring", core.sealed)
@@ -100,7 +100,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
 
 def vaults(local: Local) -> list[OpenVault]:
     """The vaults that are in a replica."""
-    return [opened for opened, _ in _pairs(local)]
+    return [opened for opened, _ in _open_vaults(local)]
 
 
 def vault(local: Local, name: str | None) -> OpenVault:
@@ -116,38 +116,38 @@ def vault(local: Local, name: str | None) -> OpenVault:
     raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
 
 
-def collection(local: Local) -> Place:
+def collection(local: Local) -> KeyScope:
     """The collection that a token opens."""
     token = local.core.token
     if token is None or not isinstance(token.keys, CollectionKey):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.place(token.vault, token.keys, name=token.name)
+    return documents.key_scope(token.vault, token.keys, name=token.name)
 
 
-def places(local: Local) -> dict[str, Place]:
+def scopes(local: Local) -> dict[str, KeyScope]:
     """Where the documents of a replica lie."""
     token = local.core.token
     if token is not None:
-        return {token.vault: documents.place(token.vault, token.keys, name=token.name)}
-    return {opened.uid: documents.place(opened.uid, opened.keys) for opened in vaults(local)}
+        return {token.vault: documents.key_scope(token.vault, token.keys, name=token.name)}
+    return {opened.uid: documents.key_scope(opened.uid, opened.keys) for opened in vaults(local)}
 
 
 def blob(local: Local, opened: OpenVault) -> Any:
     """The blob of a vault, as it was received."""
-    kept = local.file.vault(opened.uid)
-    if kept is None or kept.data is None:
+    record = local.file.vault(opened.uid)
+    if record is None or record.data is None:
         return None
-    row = model.Vault(kept.uid, kept.wire, kept.version, kept.clock, data=kept.data, salt=kept.salt)
+    row = model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)
     return content.to_value(seal.open_blob(opened.keys, row))
 
 
-def _pairs(local: Local) -> list[tuple[OpenVault, KeptVault]]:
-    kept = {row.uid: row for row in local.file.vaults()}
+def _open_vaults(local: Local) -> list[tuple[OpenVault, VaultRecord]]:
+    record = {row.uid: row for row in local.file.vaults()}
     token = local.core.token
     if token is not None:
-        if not isinstance(token.keys, VaultKey) or token.vault not in kept:
+        if not isinstance(token.keys, VaultKey) or token.vault not in record:
             return []
-        return [(token_vault(token, token.keys, kept[token.vault].wire), kept[token.vault])]
+        return [(token_vault(token, token.keys, record[token.vault].wire), record[token.vault])]
     local.core.account_key()
     entries = () if local.core.ring is None else local.core.ring.vaults
-    return [(opened_entry(local.core, entry), kept[entry.uid]) for entry in entries if entry.uid in kept]
+    return [(open_entry(local.core, entry), record[entry.uid]) for entry in entries if entry.uid in record]

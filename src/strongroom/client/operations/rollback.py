@@ -17,7 +17,7 @@ from strongroom.client.format.encoding import to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.model import Document
 
-_OTHER: Final = "The server shows two contents for one version; one of them was withheld from this device."
+_TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
 class SeenRow(Struct, frozen=True):
@@ -35,7 +35,7 @@ def next_row(seen: SeenRow | None, row: Document) -> SeenRow:
     if row.version < seen.version:
         raise RolledBack
     if now != seen:
-        raise Tampered(_OTHER)
+        raise Tampered(_TWO_CONTENTS)
     return seen
 
 
@@ -49,7 +49,7 @@ def check_blob(version: int, blob: str | None, new_version: int, new_blob: str |
     if blob is not None and new_blob is None:
         raise Tampered("The server shows a vault without the blob that this device has seen in it.")
     if version == new_version and blob != new_blob:
-        raise Tampered(_OTHER)
+        raise Tampered(_TWO_CONTENTS)
 
 
 class SeenAccount(Struct, frozen=True, kw_only=True):
