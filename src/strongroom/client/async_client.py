@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class _Part:
-    """What a client shares with what it opens."""
+    """The base of a client and of what it opens: shared state and driver."""
 
     def __init__(self, core: Core, driver: AsyncDriver) -> None:
         self._core = core
@@ -73,18 +73,18 @@ class AsyncClient(_Part):
         return "Client(...)"
 
     async def close(self) -> None:
-        """Hang up, and forget every key. The session goes on at the server: `logout` ends it."""
+        """Close the connections and forget every key. The session stays open on the server: `logout` ends it."""
         self._core.lock()
         await self._driver.close()
 
     # The account
 
     async def register(self, email: str, password: str) -> User:
-        """Make an account, and log in."""
+        """Register an account, and log in."""
         return await self._run(accounts.register(self._core, email, password))
 
     async def login(self, email: str, password: str) -> User:
-        """Log in. Whoever was logged in before is not any more."""
+        """Log in. An earlier login of this client ends."""
         return await self._run(accounts.login(self._core, email, password))
 
     async def logout(self, *, everywhere: bool = False) -> None:
@@ -183,7 +183,7 @@ class AsyncVault(_Part):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._opened.name
 
     def collection(self, name: str) -> AsyncCollection:
@@ -192,11 +192,11 @@ class AsyncVault(_Part):
         return AsyncCollection(self._core, self._driver, documents.key_scope(self.uid, self._opened.keys, wire, name))
 
     def __aiter__(self) -> AsyncIterator[Document]:
-        """Every living document of every collection."""
+        """Iterate the live documents of every collection."""
         return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> AsyncChanges:
-        """What changed after a moment, in all collections; deletions too."""
+        """The changes after a cursor, in all collections; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, cursor)
 
     async def delete(self) -> None:
@@ -242,7 +242,7 @@ class AsyncCollection(_Part):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._scope.name
 
     async def create(self, value: Any, *, uid: str | None = None) -> Document:
@@ -265,11 +265,11 @@ class AsyncCollection(_Part):
         return await self._run(documents.delete(self._core, self._scope, document))
 
     def __aiter__(self) -> AsyncIterator[Document]:
-        """Every living document, each once, in the order of their last change."""
+        """Iterate the live documents, each once, in the order of their last change."""
         return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> AsyncChanges:
-        """What changed after a moment; deletions too."""
+        """The changes after a cursor; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, cursor)
 
     async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
@@ -281,7 +281,7 @@ class AsyncCollection(_Part):
 
 
 class AsyncChanges(_Part):
-    """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
+    """The changes after a cursor. After the iteration, `cursor` is where to continue."""
 
     def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope, cursor: int | None) -> None:
         super().__init__(core, driver)
@@ -289,7 +289,7 @@ class AsyncChanges(_Part):
 
     @property
     def cursor(self) -> int:
-        """The moment up to which everything was seen."""
+        """The timestamp up to which every change was seen."""
         return self._listing.cursor
 
     async def __aiter__(self) -> AsyncIterator[Document]:

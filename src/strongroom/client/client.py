@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class _Part:
-    """What a client shares with what it opens."""
+    """The base of a client and of what it opens: shared state and driver."""
 
     def __init__(self, core: Core, driver: Driver) -> None:
         self._core = core
@@ -74,18 +74,18 @@ class Client(_Part):
         return "Client(...)"
 
     def close(self) -> None:
-        """Hang up, and forget every key. The session goes on at the server: `logout` ends it."""
+        """Close the connections and forget every key. The session stays open on the server: `logout` ends it."""
         self._core.lock()
         self._driver.close()
 
     # The account
 
     def register(self, email: str, password: str) -> User:
-        """Make an account, and log in."""
+        """Register an account, and log in."""
         return self._run(accounts.register(self._core, email, password))
 
     def login(self, email: str, password: str) -> User:
-        """Log in. Whoever was logged in before is not any more."""
+        """Log in. An earlier login of this client ends."""
         return self._run(accounts.login(self._core, email, password))
 
     def logout(self, *, everywhere: bool = False) -> None:
@@ -184,7 +184,7 @@ class Vault(_Part):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._opened.name
 
     def collection(self, name: str) -> Collection:
@@ -193,11 +193,11 @@ class Vault(_Part):
         return Collection(self._core, self._driver, documents.key_scope(self.uid, self._opened.keys, wire, name))
 
     def __iter__(self) -> Iterator[Document]:
-        """Every living document of every collection."""
+        """Iterate the live documents of every collection."""
         return iter(Changes(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> Changes:
-        """What changed after a moment, in all collections; deletions too."""
+        """The changes after a cursor, in all collections; deletions included."""
         return Changes(self._core, self._driver, self._scope, cursor)
 
     def delete(self) -> None:
@@ -243,7 +243,7 @@ class Collection(_Part):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._scope.name
 
     def create(self, value: Any, *, uid: str | None = None) -> Document:
@@ -266,11 +266,11 @@ class Collection(_Part):
         return self._run(documents.delete(self._core, self._scope, document))
 
     def __iter__(self) -> Iterator[Document]:
-        """Every living document, each once, in the order of their last change."""
+        """Iterate the live documents, each once, in the order of their last change."""
         return iter(Changes(self._core, self._driver, self._scope, None))
 
     def since(self, cursor: int) -> Changes:
-        """What changed after a moment; deletions too."""
+        """The changes after a cursor; deletions included."""
         return Changes(self._core, self._driver, self._scope, cursor)
 
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
@@ -282,7 +282,7 @@ class Collection(_Part):
 
 
 class Changes(_Part):
-    """What changed after a moment. When the walk is over, `cursor` is the moment to ask from next time."""
+    """The changes after a cursor. After the iteration, `cursor` is where to continue."""
 
     def __init__(self, core: Core, driver: Driver, scope: KeyScope, cursor: int | None) -> None:
         super().__init__(core, driver)
@@ -290,7 +290,7 @@ class Changes(_Part):
 
     @property
     def cursor(self) -> int:
-        """The moment up to which everything was seen."""
+        """The timestamp up to which every change was seen."""
         return self._listing.cursor
 
     def __iter__(self) -> Iterator[Document]:

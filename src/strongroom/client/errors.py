@@ -1,4 +1,4 @@
-"""What a client adds to the server's ways of saying no: it does not believe what it was given.
+"""Exceptions of the client, in addition to those of the server.
 
     Refusal
     ├── Tampered        tampered           what was received is not what a key holder made for this place
@@ -6,7 +6,7 @@
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
     └── Locked          locked             there is no key here for that
 
-One word stands for every way in which a check can fail: which check it was would help only whoever made it fail.
+One class stands for every way in which a check can fail: which check it was would only help an attacker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading a body: every bad field is named at once, and no body costs more than its size allows.
+"""Decoding of request bodies: names every bad field at once, in time proportional to the size of the body.
 
 A body is first decoded as a whole, into its type. One that does not pass, or that may hold longer lists than it should,
 is read again in layers: its fields are found but not built (`msgspec.Raw`), then the items of a list, up to its longest
@@ -33,7 +33,7 @@ _scalar = msgspec.json.Decoder(str | int).decode
 
 
 def decode(kind: type[T], body: bytes) -> T:
-    """Read a body, or refuse it with every bad field named at once."""
+    """Decode a body, or refuse it with every bad field named at once."""
     value = _at_once(kind, body)
     if value is None:
         steps = _in_layers(kind, body)
@@ -46,7 +46,7 @@ def decode(kind: type[T], body: bytes) -> T:
 
 
 def decode_in_steps(kind: type[T], body: bytes) -> Generator[None, None, T]:
-    """The same in steps, between which others can have their turn."""
+    """The same as a generator that yields between steps, to let other requests run."""
     value = _at_once(kind, body)
     if value is None:
         yield
@@ -55,7 +55,7 @@ def decode_in_steps(kind: type[T], body: bytes) -> Generator[None, None, T]:
 
 
 def _at_once(kind: type[T], body: bytes) -> T | None:
-    """The body, if it is good at first sight."""
+    """The fast path: the whole body in one step; None if it needs the slow one."""
     plan = _plan(kind)
     if not body.isascii():
         try:
@@ -78,7 +78,7 @@ def _at_once(kind: type[T], body: bytes) -> T | None:
 
 
 def _in_layers(kind: type[T], body: bytes) -> Generator[None, None, T]:
-    """The body field by field, or the refusal that names each bad one.
+    """The slow path: the body field by field, or the refusal that names each bad one.
 
     It may be good though it did not pass at once: of a key that is given twice the last counts, and the first may have
     been nonsense.
@@ -97,11 +97,11 @@ def _in_layers(kind: type[T], body: bytes) -> Generator[None, None, T]:
 
 
 class _TooManyFaultsError(Exception):
-    """There are more faults than are explained."""
+    """There are more faults than are reported."""
 
 
 class _Faults:
-    """What is wrong with each field."""
+    """The faults of a body, by field."""
 
     def __init__(self) -> None:
         self.told: dict[str, str] = {}
@@ -116,7 +116,7 @@ class _Faults:
 
 
 class _Field(NamedTuple):
-    """How one field of a body is read."""
+    """The decoder of one field of a body."""
 
     name: str
     wire_name: str
@@ -129,7 +129,7 @@ class _Field(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """How one kind of body is read."""
+    """The decoders of one kind of body, cached."""
 
     whole: msgspec.json.Decoder[Any]
     shallow: msgspec.json.Decoder[Any]  # its fields, none of them built

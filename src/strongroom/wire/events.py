@@ -1,4 +1,4 @@
-"""What a stream of events tells."""
+"""The events of a stream."""
 
 from __future__ import annotations
 

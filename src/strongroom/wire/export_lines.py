@@ -1,4 +1,4 @@
-"""The lines of an export, as an import reads them: their fields keep to the rules of single requests."""
+"""The lines of an export file, as an import decodes them, with the rules of single requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from strongroom.wire.requests import Blob, Body, Ciphertext, Hmac, Name, Salt, T
 FORMAT: Final = "strongroom-export"
 FORMAT_VERSION: Final = 1
 
-Moment = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.MAX_IMPORTED)]
+Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.MAX_IMPORTED)]
 Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.MAX_IMPORTED)]
 Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.MAX_IMPORTED)]
 
@@ -36,8 +36,8 @@ class Header(Body, frozen=True, tag="header", tag_field="kind"):
     version: Ordinal
     id: Uid
     epoch: Text
-    exported_at: Moment
-    clock: Moment
+    exported_at: Timestamp
+    clock: Timestamp
     checks = {"id": _is_uid}
 
 
@@ -63,7 +63,7 @@ class Trailer(Body, frozen=True, tag="trailer", tag_field="kind"):
 
 
 def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
-    """Of moments that follow each other, the first that does not."""
+    """The fields whose timestamps are before the one that they must follow."""
     told = [name for name in names if isinstance(given.get(name), int)]
     return {
         later: f"must not be before {earlier}" for earlier, later in pairwise(told) if given[later] < given[earlier]
@@ -82,8 +82,8 @@ class VaultLine(_Line, frozen=True, tag="vault", tag_field="kind"):
     uid: Uid
     name: Name
     version: Ordinal
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
     data: Blob | None = None
     salt: Salt | None = None
     checks = {"uid": _is_uid, "salt": rules.is_base64}
@@ -102,12 +102,12 @@ class DocumentLine(_Line, frozen=True, tag="document", tag_field="kind"):
     vault_uid: Uid
     collection: Name
     version: Ordinal
-    created_at: Moment
-    updated_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
     data: Ciphertext | None = None
     hmac: Hmac | None = None
-    deleted_at: Moment | None = None
-    purged_at: Moment | None = None
+    deleted_at: Timestamp | None = None
+    purged_at: Timestamp | None = None
     checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
     becomes = ExportedDocument
 
@@ -130,12 +130,12 @@ class VersionLine(_Line, frozen=True, tag="version", tag_field="kind"):
     vault_uid: Uid
     collection: Name
     version: Ordinal
-    created_at: Moment
-    updated_at: Moment
-    replaced_at: Moment
+    created_at: Timestamp
+    updated_at: Timestamp
+    replaced_at: Timestamp
     data: Ciphertext
     hmac: Hmac | None = None
-    deleted_at: Moment | None = None
+    deleted_at: Timestamp | None = None
     checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
     becomes = ExportedVersion
 
@@ -150,8 +150,8 @@ class BlobLine(_Line, frozen=True, tag="blobVersion", tag_field="kind"):
 
     uid: Uid
     version: Ordinal
-    updated_at: Moment
-    replaced_at: Moment
+    updated_at: Timestamp
+    replaced_at: Timestamp
     data: Blob
     salt: Salt
     checks = {"uid": _is_uid, "salt": rules.is_base64}
@@ -179,7 +179,7 @@ _kind = msgspec.json.Decoder(_Kind).decode
 
 
 def read_line(raw: bytes) -> Header | Trailer | ExportRow:
-    """One line, checked by itself; uids in their one spelling."""
+    """Decode one line; uids in canonical form."""
     try:
         shape = _KINDS.get(_kind(raw).kind)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -198,7 +198,7 @@ _UIDS: Final = {"uid", "vault_uid"}
 
 
 def bad_line(number: int, fields: dict[str, str]) -> Invalid:
-    """The refusal of a file for one of its lines."""
+    """The error for an invalid line of a file."""
     told = "; ".join(f"{name} {sentence}" for name, sentence in fields.items())
     refusal = Invalid(fields, f"Line {number} of the file is not valid: {told}.")
     assert refusal.details is not None  # noqa: S101 - it holds the fields

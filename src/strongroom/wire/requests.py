@@ -1,4 +1,4 @@
-"""What a request may carry, and the sentence that explains each field."""
+"""Request bodies: their fields, the rules of each, and the sentence that explains it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Blob = Annotated[str, _meta("must be a string of 1 character or more", min_lengt
 Salt = Annotated[str, _meta("must be base64 or base64url, up to 1024 characters", max_length=1024)]
 Hmac = Annotated[str, _meta("must be a string of up to 1024 characters, or null", max_length=1024)]
 Version = Annotated[int, _meta("must be an integer: the version you last saw", **_INT64)]
-Moment = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
+Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
 Kdf = Annotated[
     dict[str, str | Annotated[int, Meta(**_INT64)]],
     _meta(
@@ -333,7 +333,7 @@ class CreateApiKey(Body, frozen=True):
     """A new API key; a scope that is absent does not limit it."""
 
     name: Name
-    expires_at: Moment | None = None
+    expires_at: Timestamp | None = None
     permissions: Permissions | None = None
     vault_uids: Uids | None = None
     collections: Collections | None = None

@@ -1,4 +1,4 @@
-"""What the server answers."""
+"""Response bodies."""
 
 from __future__ import annotations
 

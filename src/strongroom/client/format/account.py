@@ -1,4 +1,4 @@
-"""The steps of an account, whole: what is sent together at registration, at a change of password, for recovery."""
+"""What an account stores in one request: at registration, at a change of password, for recovery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The box: how anything is sealed. A fresh key for each, committed to, so that it opens in one way only.
+"""Committing authenticated encryption with a fresh key for each message.
 
 box        = salt (32) ‖ commitment (32) ‖ ciphertext ‖ tag (16)
 key        = the first 32 bytes of HKDF-SHA-256(key of the purpose, salt, "strongroom/1/box", 64)
@@ -20,7 +20,7 @@ _INFO: Final = items(label("box"))
 
 
 def seal(key: bytes, salt: bytes, plaintext: bytes, associated: bytes) -> bytes:
-    """A box. The salt is 32 fresh random bytes (a sealed name's is a digest of the name)."""
+    """Encrypt. The salt is 32 fresh random bytes (a sealed name's is a digest of the name)."""
     if len(salt) != KEY or len(key) != KEY:
         raise ValueError("a key and a salt have 32 bytes")
     fresh = primitives.hkdf(key, salt, _INFO, 2 * KEY)
@@ -28,7 +28,7 @@ def seal(key: bytes, salt: bytes, plaintext: bytes, associated: bytes) -> bytes:
 
 
 def open_(key: bytes, box: bytes, associated: bytes) -> bytes:
-    """What is in the box, if this key made it for this associated data."""
+    """Decrypt and verify; raises Tampered unless this key sealed it for this associated data."""
     if len(box) < OVERHEAD:
         raise Tampered
     fresh = primitives.hkdf(key, box[:KEY], _INFO, 2 * KEY)

@@ -1,4 +1,4 @@
-"""Values as bytes: JSON or bytes, as the caller gave them."""
+"""Serialisation of values: JSON or bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a password to keys. The server is sent one of two independent keys, and learns neither password nor the other.
+"""Key derivation from a password. The server gets one of two independent keys: neither password nor the other.
 
 master   = Argon2id(NFC of the password, SHA-256 of email and salt, memory, passes, one lane)
 auth key = HKDF(master, "auth")     sent as `password`, in base64url
@@ -55,7 +55,7 @@ class _Spelled(Struct, frozen=True):
 class Descriptor(Struct, frozen=True, kw_only=True):
     """How an account's master key is derived, and its auth key sealed for the recovery key. Public: no secret is in it.
 
-    Without a recovery key, `recovery` is as many random bytes: nobody can tell which accounts have one.
+    Without a recovery key, `recovery` is as many random bytes: it does not show which accounts have one.
     """
 
     salt: bytes
@@ -67,7 +67,7 @@ class Descriptor(Struct, frozen=True, kw_only=True):
     def new(
         cls, random: primitives.Random = primitives.random, *, memory: int = MEMORY, passes: int = PASSES
     ) -> Descriptor:
-        """A fresh one, without a recovery key."""
+        """A new random one, without a recovery key."""
         made = cls(salt=random(SALT), recovery=random(SEALED_KEY), memory=memory, passes=passes)
         made.check()
         return made
@@ -179,17 +179,17 @@ def kdf_salt(email: str, descriptor: Descriptor) -> bytes:
 
 
 def master_key(email: str, password: str, descriptor: Descriptor) -> bytes:
-    """The slow step: a quarter of a second of work."""
+    """The master key, by Argon2id: takes about a quarter of a second."""
     descriptor.check()
     salt = kdf_salt(email, descriptor)
     return primitives.argon2id(normal_password(password), salt, descriptor.memory, descriptor.passes)
 
 
 def split(master: bytes) -> PasswordKeys:
-    """The two keys that follow from a master key."""
+    """The auth and wrap keys of a master key."""
     return PasswordKeys(auth=derive_key(master, "auth"), wrap=derive_key(master, "wrap"))
 
 
 def password_keys(email: str, password: str, descriptor: Descriptor) -> PasswordKeys:
-    """The keys that follow from a password."""
+    """The auth and wrap keys of a password."""
     return split(master_key(email, password, descriptor))

@@ -1,4 +1,4 @@
-"""The one spelling of things: lists without ambiguity, base64url without slack, texts and numbers in bounds."""
+"""Canonical encodings: unambiguous lists, strict base64 and base64url, bounded texts and numbers."""
 
 from __future__ import annotations
 

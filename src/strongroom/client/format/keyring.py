@@ -89,7 +89,7 @@ class Keyring(Struct, frozen=True, kw_only=True):
         )
 
     def vault(self, name: str) -> VaultEntry | None:
-        """The vault that people call by this name."""
+        """Open the vault of this name."""
         return next((entry for entry in self.vaults if entry.name == name), None)
 
     def with_vault(self, uid: str, name: str, *, sealed: bool) -> Keyring:
@@ -171,7 +171,7 @@ def open_with_recovery(sealed: str, recovery: RecoveryKey) -> Keyring:
 
 
 def reopen(sealed: str, keys: AccountKey) -> Keyring:
-    """The keyring, opened by whoever has the account key already: the same account's, or none."""
+    """Open the keyring with the account key; raises Tampered if it is of another account."""
     head, body = _parts(sealed)
     version = int.from_bytes(head[2 + ACCOUNT : 10 + ACCOUNT], "big")
     if not primitives.equal(head[2 : 2 + ACCOUNT], keys.account) or not is_version(version):

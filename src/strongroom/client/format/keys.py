@@ -1,4 +1,4 @@
-"""The hierarchy below the account key. Each key is derived from the one above it, and none leads back up.
+"""The key hierarchy. Each key is derived from the one above it by a one-way function.
 
 account key ─┬─ account id
              ├─ keyring key, vault-names key

@@ -2,8 +2,8 @@
 
     sealed = "sr1." ‖ base64url(salt (32) ‖ ciphertext ‖ tag (16))
 
-The salt is not random but a digest of the name under a key, and the key of the cipher follows from it. Whoever opens a
-name makes the digest anew and compares, which also commits to the key.
+The salt is not random but a digest of the name under a key, and the key of the cipher follows from it. Opening a
+name computes the digest again and compares, which also commits to the key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seal_vault_name(keys: AccountKey, name: str) -> str:
 
 
 def open_vault_name(keys: AccountKey, sealed: str) -> str:
-    """A vault's name as people see it."""
+    """A vault's plaintext name."""
     return _open(keys.vault_names(), _vault(keys), sealed)
 
 
@@ -50,7 +50,7 @@ def seal_collection_name(keys: VaultKey, name: str) -> str:
 
 
 def open_collection_name(keys: VaultKey, sealed: str) -> str:
-    """A collection's name as people see it."""
+    """A collection's plaintext name."""
     return _open(keys.collection_names(), _collection(keys), sealed)
 
 

@@ -1,4 +1,4 @@
-"""Lengths that say little: Padmé, with 256 bytes as the least."""
+"""Padding by Padmé, to at least 256 bytes."""
 
 from __future__ import annotations
 

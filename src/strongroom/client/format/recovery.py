@@ -85,7 +85,7 @@ def seal_auth(
     keys: PasswordKeys,
     random: primitives.Random = primitives.random,
 ) -> Descriptor:
-    """The descriptor with the auth key sealed in it, so that whoever has the recovery key can log in."""
+    """The descriptor with the auth key sealed in it, so that the holder of the recovery key can log in."""
     associated = _associated(email, descriptor)
     sealed = box.seal(recovery_auth, random(primitives.KEY), keys.auth, associated)
     if box.open_(recovery_auth, sealed, associated) != keys.auth:

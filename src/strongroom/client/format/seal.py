@@ -101,7 +101,7 @@ def seal_deletion(
 ) -> Sealed:
     """Seal the notice that a document is deleted: PUT it as the next version, then DELETE that.
 
-    `last` is the content that was deleted, for whoever wants it back; it goes when the server empties its trash.
+    `last` is the content that was deleted, so that it can be restored; it is lost when the server empties its trash.
     """
     return seal_content(keys, DELETION, uid, version, last, random)
 
@@ -121,9 +121,9 @@ def seal_content(
 
 
 def open_document(keys: CollectionKey, row: Document) -> Opened:
-    """Believe a row, live or deleted, if a key holder made it for exactly this place and version.
+    """Verify and decrypt a row, live or deleted: a key holder must have made it for exactly this place and version.
 
-    Whoever asked for a uid compares it with `row.uid`; vault and collection are compared here, with the key's.
+    The caller compares `row.uid` with the uid of its request; vault and collection are compared here, with the key's.
     """
     if row.vault_uid != keys.vault or row.collection != keys.collection or row.hmac is None:
         raise Tampered(_STRANGE if row.hmac is None else None)
@@ -181,7 +181,7 @@ def _equal(left: str, right: str) -> bool:
     return primitives.equal(left.encode("utf-8", "surrogatepass"), right.encode("ascii"))
 
 
-# A blob is bound to its vault's name too: whoever renames such a vault seals its blob anew, in the same request.
+# A blob is bound to its vault's name too: a rename seals the blob again, in the same request.
 
 
 def seal_blob(
@@ -198,7 +198,7 @@ def seal_blob(
 
 
 def open_blob(keys: VaultKey, vault: Vault | responses.Vault) -> Content:
-    """Believe a vault's blob, if a key holder made it for exactly this vault, name and version."""
+    """Verify and decrypt a blob: a key holder must have made it for exactly this vault, name and version."""
     if vault.uid != keys.vault or vault.data is None or vault.salt is None or not is_version(vault.version):
         raise Tampered
     return _open_blob(keys, vault.data, vault.salt, _blob(keys, vault.name, vault.version))

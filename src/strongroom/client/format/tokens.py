@@ -33,7 +33,7 @@ _BAD: Final = {"token": "must be a whole token, as it was made: srv_ and letters
 class Token(Struct, frozen=True, kw_only=True):
     """An API key, and the key of a vault or of one of its collections. `name` is what people call it.
 
-    `sealed` says of a vault that its names are sealed: whoever took the server's word for that would tell it names.
+    `sealed`: the names of the vault are sealed. A client that let the server say so could be made to reveal names.
     """
 
     api_key: str

@@ -76,7 +76,7 @@ def documents(body: bytes) -> responses.Documents:
 
 
 def vault(body: bytes) -> responses.Vault:
-    """One vault."""
+    """Get a vault."""
     return _vault(_decode_vault(body))
 
 

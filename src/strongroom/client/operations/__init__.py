@@ -1,1 +1,1 @@
-"""What a client does: accounts, vaults, documents, lists, keys, exports."""
+"""Operations of the client, as generators of effects: accounts, vaults, documents, lists, keys, exports."""

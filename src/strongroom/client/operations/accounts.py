@@ -1,4 +1,4 @@
-"""What an account does: register, log in, change its password, get in again without it, end."""
+"""Operations on an account: register, log in, change the password, recover, delete."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WRONG_VERSION: Final = "The server calls a keyring by another version than its 
 
 
 def register(core: Core, email: str, password: str) -> Effects[User]:
-    """A new account, and its first session."""
+    """Register an account, and open its first session."""
     email = derive.normal_email(email)
     core.lock()
     made = yield from effects.compute(lambda: account.register(email, password))
@@ -53,7 +53,7 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
 
 
 def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None]:
-    """Make sure that the server has kept what alone opens the account again."""
+    """Check that the server has stored the keyring, without which the account cannot be opened again."""
     try:
         stored = yield from core.session.send(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
@@ -62,7 +62,7 @@ def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None
 
 
 def login(core: Core, email: str, password: str) -> Effects[User]:
-    """Another session of an account."""
+    """Log in: open a session, and unlock the keyring."""
     email = derive.normal_email(email)
     core.lock()
     descriptor = yield from _descriptor(core, email)
@@ -78,7 +78,7 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
 
 
 def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[User]:
-    """Get in with the recovery key, and set another password."""
+    """Log in with the recovery key, and set a new password."""
     email = derive.normal_email(email)
     derive.check_new_password(new_password)
     key = RecoveryKey.read(printed)
@@ -100,7 +100,7 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
 
 
 def change_password(core: Core, old: str, new: str) -> Effects[None]:
-    """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends."""
+    """Change the password. Only the keyring is re-encrypted; every other session of the account ends."""
     email, descriptor = _unlocked(core)
     derive.check_new_password(new)
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
@@ -125,7 +125,7 @@ def _rewrap(core: Core, email: str, secret: str, new: str) -> Effects[None]:
 
 
 def set_recovery(core: Core, password: str) -> Effects[str]:
-    """A new recovery key, to be printed. One from before opens nothing any more."""
+    """Create a recovery key, in its printed form. It replaces an earlier one."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     return (yield from effects.with_lock("keyring", _set_recovery(core, email, keys, descriptor)))
@@ -145,7 +145,7 @@ def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descri
 
 
 def update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
-    """Change the directory of vaults; None where nothing is to change. Another device may do so at the same time."""
+    """Update the keyring with optimistic concurrency; `change` returns None if there is nothing to change."""
     yield from effects.with_lock("keyring", _update_keyring(core, change))
 
 
@@ -170,7 +170,7 @@ def _update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> 
 
 
 def reload(core: Core) -> Effects[None]:
-    """The keyring as it is now: another device may have changed it."""
+    """Reload the keyring: another device may have changed it."""
     yield from effects.with_lock("keyring", _reload(core))
 
 
@@ -182,7 +182,7 @@ def _reload(core: Core) -> Effects[None]:
 
 
 def restore_keyring(core: Core) -> Effects[None]:
-    """Give a server that was restored from a backup the directory again, above every version that was seen.
+    """Upload the directory of vaults to a server that was restored from a backup, above every version that was seen.
 
     What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
     """
@@ -208,7 +208,7 @@ def _restore_keyring(core: Core) -> Effects[None]:
 
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
-    """The end of this session, or of all; every key is forgotten, whatever the server says."""
+    """Log out of this session, or of all; every key is forgotten, whatever the server responds."""
     try:
         yield from core.session.send_or_done(requests.logout(everywhere=everywhere))
     except (Unauthorized, InvalidRefreshToken, Locked):
@@ -218,7 +218,7 @@ def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
 
 
 def delete(core: Core, password: str) -> Effects[None]:
-    """The end of the account and of everything in it."""
+    """Delete the account and everything in it."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     yield from core.session.send_or_done(requests.delete_account(keys.password))

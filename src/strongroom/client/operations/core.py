@@ -1,4 +1,4 @@
-"""What the operations of one client share: the session, the keys, what the device has seen."""
+"""The state that the operations of one client share: the session, the keys, what the device has seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def now() -> int:
-    """The time of this machine; nothing but the order of new uids depends on it."""
+    """The time of this machine, in milliseconds; only the order of new uids depends on it."""
     return time.time_ns() // 1_000_000
 
 
@@ -39,13 +39,13 @@ class Core:
         self.token: Token | None = None
 
     def account_key(self) -> AccountKey:
-        """The account key, if somebody has logged in."""
+        """The account key; raises Locked before a login."""
         if self.keys is None:
             raise Locked
         return self.keys
 
     def unlock(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor, keys: PasswordKeys) -> None:
-        """Go on with keys that were opened without a server; log in when one is needed."""
+        """Use keys that were unlocked without a server; the first request logs in."""
         self.lock()
         self.email, self.ring, self.keys = email, ring, ring.keys
         self.sealed, self.descriptor = sealed, descriptor

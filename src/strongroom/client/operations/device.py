@@ -1,7 +1,7 @@
-"""What this device has seen: a server that shows something older, or leaves out what was there, is not believed.
+"""Rollback detection state of a device: what it has seen of accounts, vaults and documents.
 
-Requests overlap. What was seen before a request was sent binds its answer; what was seen after it was sent may be newer
-than the answer, and honestly so. Hence the marks: a request takes one before it is sent.
+Requests overlap. A response must not be older than what was seen before its request was sent; what was seen after that
+may honestly be newer. So each request takes a mark before it is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WRONG_TIME: Final = "The server changed the time of something that it showed be
 
 
 class KnownDocument(Struct, frozen=True):
-    """A document as this device knows it. `order` is when it came to know that."""
+    """A document as last seen. `order` is the logical time of that."""
 
     row: SeenRow
     collection: str
@@ -35,7 +35,7 @@ class KnownDocument(Struct, frozen=True):
 
 
 class KnownVault(Struct, frozen=True):
-    """A vault as this device knows it."""
+    """A vault as last seen."""
 
     version: int
     clock: int
@@ -44,7 +44,7 @@ class KnownVault(Struct, frozen=True):
 
 
 class Device:
-    """The memory of one device, in the memory of one process."""
+    """What one device has seen, held in memory."""
 
     def __init__(self) -> None:
         self._accounts: dict[str, SeenAccount] = {}
@@ -53,21 +53,21 @@ class Device:
         self._order = 0
 
     def mark(self) -> int:
-        """Take this before a request is sent."""
+        """The logical time now; taken before a request is sent."""
         return self._order
 
     # Accounts
 
     def account(self, email: str) -> SeenAccount | None:
-        """What was seen of an account."""
+        """What was last seen of an account."""
         return self._accounts.get(email)
 
     def record_account(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
-        """Remember a keyring that was opened, or refuse it."""
+        """Record a keyring that was opened, or refuse it as older."""
         self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, sealed, descriptor)
 
     def forget_account(self, email: str) -> None:
-        """An account that was deleted here, or is made anew."""
+        """Forget an account that was deleted or is registered again."""
         self._accounts.pop(email, None)
 
     # Vaults
@@ -77,7 +77,7 @@ class Device:
         return uid in self._vaults
 
     def record_vault(self, vault: Vault, mark: int) -> None:
-        """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
+        """Record a vault, or refuse it: neither its version nor its clock goes back, and its blob does not vanish."""
         known = self._vaults.get(vault.uid)
         if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
             if known.order <= mark:
@@ -90,18 +90,18 @@ class Device:
         self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
 
     def forget_vault(self, uid: str) -> None:
-        """A vault that was deleted here."""
+        """Forget a vault that was deleted by this client."""
         self._vaults.pop(uid, None)
         self._rows.pop(uid, None)
 
     # Documents
 
     def known(self, vault: str, uid: str) -> KnownDocument | None:
-        """What was seen of a document."""
+        """What was last seen of a document."""
         return self._rows.get(vault, {}).get(uid)
 
     def live(self, vault: str, collection: str | None) -> dict[str, KnownDocument]:
-        """The documents that were alive when they were last seen."""
+        """The documents that were not deleted when last seen."""
         return {
             uid: known
             for uid, known in self._rows.get(vault, {}).items()
@@ -109,7 +109,7 @@ class Device:
         }
 
     def after(self, vault: str, collection: str | None, timestamp: int) -> dict[str, KnownDocument]:
-        """The documents that were last seen with a later moment than this, deleted or not."""
+        """The documents last seen with a later timestamp than this, deleted or not."""
         return {
             uid: known
             for uid, known in self._rows.get(vault, {}).items()
@@ -117,7 +117,7 @@ class Device:
         }
 
     def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
-        """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
+        """Record a row that was opened, or refuse it. False: a newer one was seen since the request; read again."""
         rows = self._rows.setdefault(row.vault_uid, {})
         known = rows.get(row.uid)
         if known is not None:

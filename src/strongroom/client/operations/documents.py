@@ -1,4 +1,4 @@
-"""Documents: sealed before they leave, believed only where a key holder made them for this place and version."""
+"""Operations on documents: encrypted before they are sent, verified when they are received."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NOT_STORED: Final = "The server did not keep the document that it was given."
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A document, opened. `deleted` is a key holder's word; of a deletion, `value` is the last value if it is kept.
+    """A decrypted document. `deleted` is proven by a key holder; of a deletion, `value` is the last value, if stored.
 
-    `collection` is what people call it, `wire` what the server calls it. `proof` tells one content from another.
+    `collection` is its plaintext name, `wire` its name on the server. `proof` identifies the content.
     """
 
     uid: str
@@ -47,9 +47,9 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class KeyScope(Struct, frozen=True, kw_only=True):
-    """Where documents lie: one collection of a vault (`one`), or all that the key opens.
+    """The keys of a vault, or of one of its collections, that documents are read and written with.
 
-    `whole` is the vault's key; without it only the one collection can be opened.
+    `vault_key` opens every collection; without it only that of `collection_key` can be opened.
     """
 
     vault: str
@@ -59,7 +59,7 @@ class KeyScope(Struct, frozen=True, kw_only=True):
     cache: dict[str, tuple[CollectionKey, str]] = {}
 
     def key(self, wire: str) -> tuple[CollectionKey, str]:
-        """The key of a collection, called as on the wire, and what people call it."""
+        """The key of a collection, by its name on the wire, and its plaintext name."""
         if self.collection_key is not None and wire == self.collection_key.collection:
             return self.collection_key, self.name
         found = self.cache.get(wire)
@@ -74,7 +74,7 @@ class KeyScope(Struct, frozen=True, kw_only=True):
         return found
 
     def write_key(self) -> CollectionKey:
-        """The key to write with."""
+        """The key of the collection to write in."""
         if self.collection_key is None:
             raise Locked("Say which collection to write in.")
         return self.collection_key
@@ -84,7 +84,7 @@ class KeyScope(Struct, frozen=True, kw_only=True):
 
 
 def key_scope(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, name: str = "") -> KeyScope:
-    """Where documents lie, by the keys that open them."""
+    """The scope of a vault key or a collection key."""
     if isinstance(keys, CollectionKey):
         return KeyScope(vault=vault, vault_key=None, collection_key=keys, name=name, cache={})
     collection_key = None if wire is None else keys.collection(wire)
@@ -92,7 +92,7 @@ def key_scope(vault: str, keys: VaultKey | CollectionKey, wire: str | None = Non
 
 
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
-    """A new document. Its uid is made here, so that sending it twice does not make two."""
+    """Create a document. The client generates the uid, so that a retry is idempotent."""
     keys = scope.write_key()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
@@ -105,7 +105,7 @@ def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[
 
 
 def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effects[Document]:
-    """One document; a deleted one only where it is asked for."""
+    """Get a document; a deleted one only if `deleted` is True."""
     uid = checked_uid(uid)
     for _ in range(10):
         mark = core.device.mark()
@@ -129,14 +129,14 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
 
 
 def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effects[Document]:
-    """Another value in the place of the one that was seen."""
+    """Replace the value of a document, if it is still at the version seen."""
     keys, _ = scope.key(wire_collection(scope, document))
     sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
     return (yield from put(core, scope, document, sealed))
 
 
 def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
-    """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
+    """Delete a document: a batch of a sealed notice of deletion and the server's own deletion, which keeps it."""
     keys, _ = scope.key(wire_collection(scope, document))
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, to_content(document.value))
     operations = [
@@ -159,7 +159,7 @@ def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]
 def _explain_conflict(
     core: Core, scope: KeyScope, document: Document, sealed: Sealed, refused: BatchConflict
 ) -> Effects[Document]:
-    """The deletion, if it was done by a sending whose answer was lost; otherwise the conflict that it met."""
+    """The deletion, if an attempt without a response has done it; otherwise raises the conflict."""
     now = yield from get(core, scope, document.uid, deleted=True)
     known = core.device.known(scope.vault, document.uid)
     if now.deleted and now.version == document.version + 2 and known is not None and known.row.proof == sealed.hmac:
@@ -170,7 +170,7 @@ def _explain_conflict(
 
 
 def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effects[Document]:
-    """What was sealed for the next version of a document, in its place."""
+    """Replace a document with ciphertext sealed for its next version."""
     mark = core.device.mark()
     row = yield from core.session.send(requests.put_document(scope.vault, document.uid, sealed, document.version))
     check_stored(row, sealed, document.uid, document.version + 1)
@@ -178,7 +178,7 @@ def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effe
 
 
 def wire_collection(scope: KeyScope, document: Document) -> str:
-    """The collection of a document on the wire, if it lies in this place."""
+    """The wire name of a document's collection, if the document is in this scope."""
     if document.vault != scope.vault or (
         scope.collection_key is not None and document.wire != scope.collection_key.collection
     ):
@@ -187,7 +187,7 @@ def wire_collection(scope: KeyScope, document: Document) -> str:
 
 
 def with_ciphertext(row: model.Document, sealed: Sealed) -> model.Document:
-    """A tombstone with the notice that it keeps, also where it was answered without it."""
+    """A tombstone with its notice of deletion, which responses leave out."""
     if row.data or row.hmac is not None:
         return row
     return model.Document(
@@ -204,7 +204,7 @@ def with_ciphertext(row: model.Document, sealed: Sealed) -> model.Document:
 
 
 def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
-    """Refuse an answer to a write that does not say exactly what was written."""
+    """Refuse the response to a write unless it shows exactly what was written."""
     if row.uid != uid or row.version != version or (row.deleted_at is not None) != deleted:
         raise Tampered(_NOT_STORED)
     if row.data != sealed.data or row.hmac != sealed.hmac:
@@ -212,7 +212,7 @@ def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *,
 
 
 def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document | None:
-    """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
+    """Verify and decrypt a row; None if this device has seen a newer one since the request."""
     if row.vault_uid != scope.vault:
         raise Tampered(WRONG_DOCUMENT)
     keys, name = scope.key(row.collection)
@@ -223,7 +223,7 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Doc
 
 
 def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document:
-    """What was just written, as a document."""
+    """Decrypt the row of a write, and record it."""
     keys, name = scope.key(row.collection)
     made = seal.open_document(keys, row)
     core.device.record(row, mark, deleted=made.deleted)
@@ -231,7 +231,7 @@ def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) ->
 
 
 def to_document(row: model.Document, made: Opened, name: str) -> Document:
-    """A row that was believed, as a document."""
+    """The document of a row that was verified."""
     return Document(
         uid=row.uid,
         vault=row.vault_uid,

@@ -1,4 +1,4 @@
-"""Everything of an account in the clear, as lines of JSON, for its owner.
+"""Plaintext export of an account, as lines of JSON.
 
     {"vault": "personal", "uid": "…", "blob": …}     a vault, with its blob if it has one
     {"vault": "personal", "collection": "notes", "uid": "…", "version": 3, "value": …}     a document
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
-    """Write every vault and every living document; give how many documents there were."""
+    """Write every vault and every live document; returns the number of documents."""
     count = 0
     for vault in (yield from vaults.list_vaults(core)):
         blob = yield from vaults.get_blob(core, vault)
@@ -54,7 +54,7 @@ def _value_field(name: str, value: Any) -> dict[str, Any]:
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes], object]]:
-    """A file for its owner's eyes, which has its name only when it is whole."""
+    """An atomic write: a file that only its owner can read, renamed to its name when it is complete."""
     target = Path(path)
     part = target.with_name(f"{target.name}.part")
     made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)

@@ -1,4 +1,4 @@
-"""Lists of documents: page by page, in the order that is promised, and nothing left out that this device has seen."""
+"""Paginated lists of documents, checked for order and completeness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TARGET_BYTES: Final = 4 << 20  # bytes that a page should have
 
 
 def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, deleted: bool) -> int:
-    """Refuse a page that is not what was asked for, in the order that is promised; give the moment that it ends at."""
+    """Refuse a page that does not match its request or is out of order; returns the timestamp that it ends at."""
     if len(page.documents) > limit:
         raise Tampered(_ORDER)
     timestamp = since
@@ -43,7 +43,7 @@ def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, dele
 
 
 def next_limit(page: Documents, limit: int) -> int:
-    """How many to ask for next: small documents come in thousands, large ones a few at a time."""
+    """The page size of the next request, by the average size of documents."""
     if not page.documents:
         return limit
     average = sum(len(row.data) for row in page.documents) // len(page.documents) + 300
@@ -51,10 +51,10 @@ def next_limit(page: Documents, limit: int) -> int:
 
 
 class Listing:
-    """A walk through the documents of a place, page by page; each document once.
+    """A cursor over the documents of a scope, page by page; each document once.
 
-    `cursor` is the moment up to which everything was seen. Without `since`, only the living are walked through. What
-    this device has seen before must be among them, unless somebody who has the key deleted it or changed it meanwhile.
+    `cursor` is the timestamp up to which everything was seen. Without `since`, only live documents are returned. What
+    this device has seen before must be among them, unless a key holder has deleted or changed it meanwhile.
     """
 
     def __init__(self, core: Core, scope: KeyScope, since: int | None) -> None:
@@ -68,7 +68,7 @@ class Listing:
         self.more = True
 
     def _expected_documents(self) -> dict[str, KnownDocument]:
-        """What this device knows and the list must therefore have."""
+        """The documents that this device has seen, which the list must therefore contain."""
         if self._since is None:
             return self._core.device.live(self._scope.vault, self._wire())
         return self._core.device.after(self._scope.vault, self._wire(), self._since)
@@ -106,7 +106,7 @@ class Listing:
         )
 
     def _in_order(self, page: Documents) -> Iterator[model.Document]:
-        """The rows of a page, if they are in the order that is promised."""
+        """The rows of a page, checked for order."""
         cursor = check_page(page, self._scope, self.cursor, self._limit, deleted=self._since is not None)
         for row in page.documents:
             if self._seen.get(row.uid, 0) >= row.version:
@@ -116,7 +116,7 @@ class Listing:
         self.more = page.has_more
 
     def _check_missing(self) -> Effects[None]:
-        """Ask for what this device knows and the list did not have: it must be deleted, or have come after the list."""
+        """Get each expected document that the list left out: it must be deleted, or changed after the list."""
         for uid, known in self._expected.items():
             if uid in self._seen:
                 continue

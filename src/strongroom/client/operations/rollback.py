@@ -1,7 +1,7 @@
-"""What a device remembers, and what it therefore does not believe any more.
+"""Rollback detection: refuses anything older than what this device has seen.
 
-A signature says that something was true once. Only memory says that it is not old: a device keeps, for each document,
-the newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
+A proof shows that a key holder made something, not that it is current. So a device records, for each document, the
+newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _TWO_CONTENTS: Final = "The server shows two contents for one version; one of th
 
 
 class SeenRow(Struct, frozen=True):
-    """The newest that this device has seen of a document."""
+    """The newest version of a document that this device has seen."""
 
     version: int
     proof: str
 
 
 def next_row(seen: SeenRow | None, row: Document) -> SeenRow:
-    """What to remember after a row that was opened. An older version, or another content of the same, is refused."""
+    """The record after a row was opened. Refuses an older version, or another content of the same version."""
     now = SeenRow(row.version, row.hmac or "")
     if seen is None or row.version > seen.version:
         return now
@@ -40,12 +40,12 @@ def next_row(seen: SeenRow | None, row: Document) -> SeenRow:
 
 
 def digest(data: str | None) -> str | None:
-    """What is remembered of a blob."""
+    """The digest of a blob, for comparison."""
     return None if data is None else to_url(primitives.sha256(data.encode("utf-8")))
 
 
 def check_blob(version: int, blob: str | None, new_version: int, new_blob: str | None) -> None:
-    """Refuse another blob for a version that was seen, and a vault that has lost its blob: nothing takes one away."""
+    """Refuse another blob for a version that was seen, and a vault without the blob that it had."""
     if blob is not None and new_blob is None:
         raise Tampered("The server shows a vault without the blob that this device has seen in it.")
     if version == new_version and blob != new_blob:
@@ -53,7 +53,7 @@ def check_blob(version: int, blob: str | None, new_version: int, new_blob: str |
 
 
 class SeenAccount(Struct, frozen=True, kw_only=True):
-    """The newest that this device has seen of an account: no secret is in it."""
+    """The newest state of an account that this device has seen. Holds no secret."""
 
     account: str
     version: int
@@ -63,12 +63,12 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
 
     @property
     def floor(self) -> Floor:
-        """What a descriptor of this account must not fall below."""
+        """The minimum parameters of a descriptor of this account."""
         return Floor(self.memory, self.passes)
 
 
 def next_account(seen: SeenAccount | None, keyring: Keyring, sealed: str, descriptor: Descriptor) -> SeenAccount:
-    """What to remember after a keyring that was opened. Another account's, or an older one, is refused."""
+    """The record after a keyring was opened. Refuses another account's, or an older one."""
     now = SeenAccount(
         account=to_url(keyring.keys.account),
         version=keyring.version,

@@ -1,4 +1,4 @@
-"""What an account keeps in order: sessions, API keys, tokens, and which vault a token opens."""
+"""Operations on sessions, API keys and tokens."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NARROW: Final = "This token opens one collection; use collection()."
 
 
 def sessions(core: Core) -> Effects[list[ListedSession]]:
-    """The open sessions."""
+    """List the open sessions."""
     return (yield from core.session.send(requests.sessions())).sessions
 
 
 def end_session(core: Core, sid: str) -> Effects[None]:
-    """The end of one session."""
+    """End a session."""
     yield from core.session.send_or_done(requests.end_session(sid))
 
 
@@ -41,7 +41,7 @@ def api_keys(core: Core) -> Effects[list[ApiKey]]:
 
 
 def revoke_key(core: Core, uid: str) -> Effects[None]:
-    """The end of an API key."""
+    """Revoke an API key."""
     yield from core.session.send_or_done(requests.revoke_key(uid))
 
 
@@ -55,7 +55,7 @@ def make_token(
     *,
     sealed: bool,
 ) -> Effects[str]:
-    """An API key that reaches a vault or a collection, together with the key that opens it."""
+    """Create a token: an API key scoped to a vault or a collection, and its encryption key."""
     core.account_key()
     scopes: dict[str, Any] = {"vaultUids": [keys.vault]}
     if isinstance(keys, CollectionKey):
@@ -73,7 +73,7 @@ def make_token(
 
 
 def use_token(core: Core, spelled: str) -> None:
-    """Go on with a token, and nothing else."""
+    """Use a token instead of a session."""
     token = tokens.read(spelled)
     core.lock()
     core.token = token
@@ -81,7 +81,7 @@ def use_token(core: Core, spelled: str) -> None:
 
 
 def token_scope(core: Core) -> KeyScope:
-    """The collection that a token opens."""
+    """The scope of the collection that a token opens."""
     token = core.token
     if token is None or not isinstance(token.keys, CollectionKey):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
@@ -89,7 +89,7 @@ def token_scope(core: Core) -> KeyScope:
 
 
 def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:
-    """A vault by its name, or the one that a token opens."""
+    """Open a vault by its name, or the one of the token."""
     token = core.token
     if token is None:
         if name is None:
@@ -106,7 +106,7 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> E
 
 
 def token_vault(token: tokens.Token, keys: VaultKey, wire: str) -> OpenVault:
-    """The vault that a token opens. Whether its names are sealed is the token's word, not the server's."""
+    """The vault of a token. Whether its names are sealed is stated by the token, not by the server."""
     if names.is_sealed(wire) != token.sealed:
         raise Tampered(_NAMED)
     return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys)

@@ -1,4 +1,4 @@
-"""Vaults: found by the directory in the keyring, not by what the server calls them."""
+"""Operations on vaults. They are found in the directory in the keyring, not by the server's list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GONE: Final = "Your directory has this vault, and the server says that there is
 
 
 class OpenVault(Struct, frozen=True, kw_only=True):
-    """A vault with its key. `name` is what people call it, `wire` what the server calls it."""
+    """A vault with its key. `name` is its plaintext name, `wire` its name on the server."""
 
     uid: str
     name: str
@@ -34,7 +34,7 @@ class OpenVault(Struct, frozen=True, kw_only=True):
     keys: VaultKey
 
     def collection_wire(self, name: str) -> str:
-        """What the server calls a collection."""
+        """The name of a collection on the server."""
         return names.seal_collection_name(self.keys, name) if self.sealed else names.plain(name, "collection")
 
     def __repr__(self) -> str:
@@ -52,7 +52,7 @@ class Blob(Struct, frozen=True):
 
 
 def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[OpenVault]:
-    """The vault that people call by this name."""
+    """Open the vault of this name."""
     names.plain(name)
     if core.token is not None:
         raise Locked("A token opens what it was made for, and nothing else.")
@@ -68,18 +68,18 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
 
 
 def list_vaults(core: Core) -> Effects[list[OpenVault]]:
-    """Every vault of the directory. One that the server hides is missed."""
+    """List the vaults of the directory. Raises RolledBack if the server hides one."""
     mark = core.device.mark()
     found = yield from list_with_rows(core)
     if core.ring is not None:
         shown = {vault.uid for vault, _ in found}
         if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
-            raise RolledBack(_GONE)  # one that nobody has seen is entered into the directory, and not made yet
+            raise RolledBack(_GONE)  # one never seen is in the directory and not created yet
     return [check_vault(core, vault, row, mark) for vault, row in found]
 
 
 def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]]]:
-    """Every vault of the directory that the server shows, and how it shows it."""
+    """The vaults of the directory that the server lists, each with its row."""
     core.account_key()
     found = yield from core.session.send(requests.list_vaults())
     rows = {row.uid: row for row in found.vaults}
@@ -94,7 +94,7 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
 
 
 def recreate_vault(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.Vault]]:
-    """A vault of the directory that the server has forgotten."""
+    """Create a vault of the directory again that the server has lost."""
     entries = () if core.ring is None else core.ring.vaults
     entry = next((entry for entry in entries if entry.uid == uid), None)
     if entry is None:
@@ -107,7 +107,7 @@ def recreate_vault(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.V
 
 
 def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
-    """The end of a vault and of everything in it."""
+    """Delete a vault and everything in it."""
     yield from core.session.send_or_done(requests.delete_vault(vault.uid))
     core.device.forget_vault(vault.uid)
     if core.ring is not None:
@@ -115,7 +115,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
 
 
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
-    """The vault's blob, if it carries one."""
+    """Get the blob of a vault, if it has one."""
     row = yield from _row(core, vault)
     if row.data is None:
         return None
@@ -123,7 +123,7 @@ def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
 
 
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
-    """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
+    """Replace the blob. `version` is the vault's expected version; None for the current one."""
     if version is None:
         version = (yield from _row(core, vault)).version
     sealed = seal.seal_blob(vault.keys, vault.wire, version + 1, value)
@@ -147,7 +147,7 @@ def _entry(core: Core, name: str) -> VaultEntry | None:
 
 
 def _add_to_directory(core: Core, name: str, *, sealed: bool) -> Effects[VaultEntry]:
-    """Enter a new vault into the directory: first there, then on the server, so that it is never there unknown."""
+    """Add a vault to the directory, before it is created on the server: the server never has one unknown to it."""
     uid = identifiers.new_uid(core.clock())
 
     def enter(ring: Keyring) -> Keyring | None:
@@ -192,7 +192,7 @@ def open_entry(core: Core, entry: VaultEntry) -> OpenVault:
 
 
 def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenVault:
-    """The vault, if the server answered with it and nothing that this device knows speaks against it."""
+    """Refuse a row of another vault, or one older than what this device has seen."""
     if row.uid != vault.uid or row.name != vault.wire:
         raise Tampered(_WRONG_VAULT)
     core.device.record_vault(row, mark)

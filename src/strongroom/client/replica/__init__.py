@@ -1,14 +1,14 @@
-"""A copy of an account on this device, for work without a server: reads and writes here, and syncs when it can.
+"""A replica: an offline copy of an account on this device, with sync.
 
-file          the SQLite file: rows as received, an outbox, what was seen
-local         reading and writing without a server
-taking        rows that come in: opened, compared with what was seen
-reconciling   when the server was restored from a backup
-conflicts     what was changed here and there, and how it is decided
-pushing       what goes out
-syncing       one sync, whole
-watching      when to sync next
-blocking, awaiting     Replica and AsyncReplica: what a program sees
+file                     the SQLite file: rows as received, the outbox
+unlock                   opens a replica: its owner, its keys without a server
+local, vaults            reads and writes without a server
+sync                     one sync: pull, resolve conflicts, push
+incoming, outgoing       rows that are pulled; changes that are pushed
+conflicts                conflicts and their resolution
+after_restore            reconciliation with a server that was restored from a backup
+watch                    waiting for changes
+async_replica, replica   AsyncReplica and Replica: the public API
 """
 
 from strongroom.client.replica.async_replica import AsyncReplica

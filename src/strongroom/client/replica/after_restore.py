@@ -1,4 +1,4 @@
-"""The server's database is another than it was: restored from a backup, it has forgotten. This device has not.
+"""Reconciliation with a server that was restored from a backup.
 
 Everything is asked for anew. What the server has forgotten is queued to be sent again, above every version that this
 device has seen, so that no other device takes it for something older. Where both went on, that is a conflict.
@@ -34,7 +34,7 @@ DIVERGED = -1  # the base of a change that follows on nothing that the server ha
 
 
 class RestoreReconciliation:
-    """One vault, whose server has another epoch than this device knows."""
+    """Reconciles one vault after a change of the server's epoch."""
 
     def __init__(self, local: Local, scope: KeyScope, record: VaultRecord) -> None:
         self._local = local
@@ -44,7 +44,7 @@ class RestoreReconciliation:
         self._vault_record = record
 
     def run(self) -> Effects[int]:
-        """Compare everything; give how many rows came in. The new epoch is believed only at the end."""
+        """Compare all documents; returns the number of rows received. The new epoch is recorded only at the end."""
         cursor = came = 0
         limit = listing.FIRST_LIMIT
         seen: set[str] = set()
@@ -67,7 +67,7 @@ class RestoreReconciliation:
         return came
 
     def _newer_in_history(self, page: responses.Documents) -> Effects[set[str]]:
-        """The uids of rows that came after the one that is here, as the server's own history proves."""
+        """The uids of rows whose history on the server contains the local version."""
         newer = set()
         heads = self._file.heads(self._scope.vault, [row.uid for row in page.documents])
         for row in page.documents:
@@ -89,7 +89,7 @@ class RestoreReconciliation:
         return store
 
     def _compare(self, row: Document, stored: Document | None, *, newer: bool) -> bool:
-        """Lay a row of the server beside the one that is here."""
+        """Compare a row of the server with the local one."""
         made = seal.open_document(self._scope.key(row.collection)[0], row)
         local = self._file.row(self._scope.vault, row.uid)
         if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
@@ -109,7 +109,7 @@ class RestoreReconciliation:
         return True
 
     def _queue_forgotten(self, uid: str) -> None:
-        """A document that is here and not there. That it was deleted stays known; anything else is sent again."""
+        """Queue a document that the server has lost. A tombstone stays local; anything else is sent again."""
         local = self._file.row(self._scope.vault, uid)
         if local is None:
             return
@@ -122,7 +122,7 @@ class RestoreReconciliation:
         self._queue(local, here, 0, None)
 
     def _queue(self, local: Document, here: seal.Opened, base: int, before: Document | None) -> None:
-        """Queue what is here; a change that was made from it, and waits already, carries it along.
+        """Queue the local content; a queued change that is based on it is rebased instead.
 
         A change that was made from something else is an undecided conflict: this device may be the last one that holds
         the other side, so both are kept, and the change becomes a document of its own.

@@ -35,13 +35,13 @@ class AsyncReplica:
         return "Replica(...)"
 
     def close(self) -> None:
-        """Let go of the file. What waits to be sent stays in it."""
+        """Close the file. Queued changes stay in it."""
         self._local.file.close()
 
     async def sync(
         self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None
     ) -> Report:
-        """Pull what is new and push what waits. Without a resolver, conflicts are left for you to decide."""
+        """Pull new rows and push queued changes. Without a resolver, conflicts are left for you to decide."""
         run = Sync(self._local, resolver, progress).run()
         return await self._driver.run(effects.with_lock("sync", run))
 
@@ -68,12 +68,12 @@ class AsyncReplica:
                 await stream.close()
 
     def conflicts(self) -> list[Conflict]:
-        """What was changed here and there, and is not decided."""
+        """The unresolved conflicts."""
         return undecided_conflicts(self._local, unlock.scopes(self._local))
 
     @property
     def pending(self) -> int:
-        """How many changes wait to be sent."""
+        """The number of queued changes."""
         return self._local.file.queue_length()
 
     def vault(self, name: str | None = None) -> ReplicaVault:

@@ -1,4 +1,4 @@
-"""Conflicts: somebody changed a document here while somebody else changed it there. Nothing is lost before one decides.
+"""Conflicts: a document was changed on this device and on the server. Both changes are kept until one is resolved.
 
 A resolver is a function from a Conflict to a Resolution. `keep_mine`, `keep_theirs` and `keep_both` are three;
 one of your own may look at base, mine and theirs, and give one of theirs back, or `merged(value)`.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Resolution(Struct, frozen=True):
-    """What is to become of a conflict. `value` counts only where it is `merged`."""
+    """The resolution of a conflict. `value` is for `merged` only."""
 
     kind: str
     value: Any = None
@@ -36,7 +36,7 @@ class Resolution(Struct, frozen=True):
 
 
 class Conflict:
-    """A document that was changed here and there. `base` is what both changes were made from, where it is known."""
+    """A document changed on this device and on the server. `base` is the common ancestor, if known."""
 
     def __init__(self, local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:
         self._local = local
@@ -59,14 +59,14 @@ class Conflict:
 
     @property
     def collection(self) -> str:
-        """What people call the document's collection."""
+        """The plaintext name of the document's collection."""
         return self.theirs.collection
 
     def __repr__(self) -> str:
         return f"Conflict(uid={self.uid!r})"
 
     def resolve(self, how: Resolver) -> None:
-        """Decide. What is kept of mine is sent with the next sync."""
+        """Resolve the conflict. What remains of `mine` is sent with the next sync."""
         resolution = how(self)
         file = self._local.file
         with file.transaction():
@@ -79,7 +79,7 @@ Resolver: TypeAlias = Callable[[Conflict], Resolution]
 
 
 def undecided_conflicts(local: Local, scopes: Mapping[str, KeyScope]) -> list[Conflict]:
-    """What was changed here and there, and is not decided."""
+    """The unresolved conflicts."""
     found = []
     for vault, uid in local.file.conflicting():
         entry, row = local.file.entry(vault, uid), local.file.row(vault, uid)
@@ -89,17 +89,17 @@ def undecided_conflicts(local: Local, scopes: Mapping[str, KeyScope]) -> list[Co
 
 
 def keep_mine(conflict: Conflict) -> Resolution:  # noqa: ARG001
-    """What was changed here replaces what was changed there."""
+    """This device's change replaces the server's."""
     return Resolution("mine")
 
 
 def keep_theirs(conflict: Conflict) -> Resolution:  # noqa: ARG001
-    """What was changed here is dropped."""
+    """This device's change is dropped."""
     return Resolution("theirs")
 
 
 def keep_both(conflict: Conflict) -> Resolution:  # noqa: ARG001
-    """What was changed there stays, and what was changed here becomes a document of its own."""
+    """The server's change stays, and this device's becomes a new document."""
     return Resolution("both")
 
 
@@ -127,7 +127,7 @@ def _apply(
 
 
 def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:
-    """Let a change follow on theirs. Where the server has nothing left to follow on, it becomes a new document."""
+    """Rebase a change on the server's row. If that was purged, the change becomes a new document."""
     if row.deleted_at is not None and not row.data:
         recreate_entry(local, scope, entry)
         return
@@ -155,7 +155,7 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
 
 
 def recreate_entry(local: Local, scope: KeyScope, entry: Entry) -> None:
-    """Let a change that can follow on nothing become a new document; a deletion has nothing left to do."""
+    """Turn a change without a base into a new document; a deletion is dropped."""
     mine = local.open_entry(scope, entry)
     local.file.drop_entry(entry.vault, entry.uid)
     if not mine.deleted:

@@ -1,4 +1,4 @@
-"""The replica's file: SQLite, for its owner's eyes only. Everything in it is as the server has it, or sealed.
+"""The replica's SQLite file. Its contents are encrypted, and only its owner can read it.
 
 One process has it at a time. A transaction is on disk when it ends: what was queued survives any kill.
 """
@@ -100,7 +100,7 @@ DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion i
 
 
 class VaultRecord(Struct, frozen=True, kw_only=True):
-    """A vault as the server last showed it. Up to `cursor` everything was seen.
+    """A vault as last pulled. Everything up to `cursor` was received.
 
     `start` is the vault's clock when a first download began that has not ended yet.
     """
@@ -117,7 +117,7 @@ class VaultRecord(Struct, frozen=True, kw_only=True):
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A change that waits to be sent: its content, sealed as `version`, and the stored version that it is to follow.
+    """An outbox entry: a change sealed as `version`, and the version of the server's row that it is based on.
 
     What is sent gets a version above `floor`. `before` is the row that the change was made from.
     """
@@ -140,7 +140,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class File:
-    """One replica's file, opened. Several threads may use it, one at a time."""
+    """An open replica file. A lock serialises threads."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._lock = threading.RLock()
@@ -148,13 +148,13 @@ class File:
         self._depth = 0
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of what happens inside is on disk when it ends, or none of it."""
+        """A transaction: on disk when it ends, or rolled back. Nested ones join the outer."""
         with self._lock:
             if self._depth:
                 yield
@@ -181,18 +181,18 @@ class File:
     # Facts
 
     def fact(self, name: str) -> str | None:
-        """Something that is known of the whole replica."""
+        """Get a property of the replica."""
         found = self._all("SELECT value FROM facts WHERE name = ?", name)
         return str(found[0][0]) if found else None
 
     def set_fact(self, name: str, value: str) -> None:
-        """Keep something that is known of the whole replica."""
+        """Set a property of the replica."""
         self._run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value)
 
     # Vaults
 
     def vaults(self) -> list[VaultRecord]:
-        """Every vault that is kept here."""
+        """All vaults of the replica."""
         names = "uid, wire, version, clock, epoch, cursor, start, data, salt"
         return [
             VaultRecord(**dict(zip(names.split(", "), row, strict=True)))
@@ -200,11 +200,11 @@ class File:
         ]
 
     def vault(self, uid: str) -> VaultRecord | None:
-        """One vault."""
+        """Get a vault."""
         return next((vault for vault in self.vaults() if vault.uid == uid), None)
 
     def put_vault(self, vault: VaultRecord) -> None:
-        """Keep a vault."""
+        """Insert or update a vault."""
         self._run(
             "INSERT OR REPLACE INTO vaults (uid, wire, version, clock, epoch, cursor, start, data, salt)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -212,11 +212,11 @@ class File:
         )
 
     def advance_clock(self, uid: str, timestamp: int) -> None:
-        """A vault was seen as late as this."""
+        """Advance the clock of a vault to at least this timestamp."""
         self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", timestamp, uid)
 
     def drop_vault(self, uid: str) -> None:
-        """Forget a vault and what was in it."""
+        """Delete a vault and its documents."""
         with self.transaction():
             for table in ("documents", "earlier", "outbox", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
@@ -230,7 +230,7 @@ class File:
         return Document(*found[0]) if found else None
 
     def rows(self, vault: str, collection: str | None = None) -> Iterator[Document]:
-        """The documents that nobody has deleted, in the order of their last change, a few at a time."""
+        """Iterate the live documents in the order of their last change, in chunks."""
         after: tuple[int, str] = (-1, "")
         condition = "" if collection is None else "AND collection = ?"
         scope = () if collection is None else (collection,)
@@ -248,7 +248,7 @@ class File:
             after = found[-1][7], found[-1][0]
 
     def heads(self, vault: str, uids: list[str]) -> dict[str, tuple[int, str | None, int, int]]:
-        """Version, proof and times of some documents."""
+        """The version, proof and timestamps of documents, by uid."""
         found: dict[str, tuple[int, str | None, int, int]] = {}
         for start in range(0, len(uids), 500):
             some = uids[start : start + 500]
@@ -260,49 +260,49 @@ class File:
         return found
 
     def changed_after(self, vault: str, timestamp: int) -> dict[str, int]:
-        """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
+        """The uid and version of documents changed after a timestamp: usually those pushed from here."""
         statement = "SELECT uid, version FROM documents WHERE vault = ? AND updated_at > ?"
         return {row[0]: row[1] for row in self._all(statement, vault, timestamp)}
 
     def uids(self, vault: str) -> set[str]:
-        """The uids of all documents of a vault, the deleted ones too."""
+        """The uids of all documents of a vault, deleted ones included."""
         return {row[0] for row in self._all("SELECT uid FROM documents WHERE vault = ?", vault)}
 
     def is_empty(self, vault: str) -> bool:
-        """Whether nothing of a vault is here."""
+        """Whether a vault has no documents here."""
         return not self._all("SELECT 1 FROM documents WHERE vault = ? LIMIT 1", vault)
 
     def count_live(self, vault: str) -> tuple[int, int]:
-        """How many documents the server has not deleted, and the latest moment of any."""
+        """The number of documents that the server has not deleted, and the latest timestamp of any."""
         [(count, last)] = self._all(
             "SELECT COUNT(*) FILTER (WHERE deleted_at IS NULL), MAX(updated_at) FROM documents WHERE vault = ?", vault
         )
         return count, last or 0
 
     def put_rows(self, rows: Iterable[tuple[Document, bool]]) -> None:
-        """Keep documents as they were received, each with whether a key holder deleted it."""
+        """Insert or update documents as received, each with whether a key holder deleted it."""
         with self._lock:
             self._db.executemany(_PUT_ROW, ((*msgspec.structs.astuple(row), deleted) for row, deleted in rows))
 
     def drop_row(self, vault: str, uid: str) -> None:
-        """Forget a document: the server of another epoch does not have it."""
+        """Delete a document that the server lost in a restore."""
         self._run("DELETE FROM documents WHERE vault = ? AND uid = ?", vault, uid)
 
     def had_version(self, row: Document) -> bool:
-        """Whether this device had a version of a document before the one that it has now."""
+        """Whether this device had this version of a document earlier."""
         statement = "SELECT 1 FROM earlier WHERE vault = ? AND uid = ? AND version = ? AND hmac = ?"
         return bool(self._all(statement, row.vault_uid, row.uid, row.version, row.hmac))
 
     # The outbox
 
     def entries(self, vault: str | None = None) -> list[Entry]:
-        """What waits to be sent, the oldest first."""
+        """The outbox, oldest first."""
         if vault is None:
             return [_entry(row) for row in self._all(f"SELECT {_ENTRY} FROM outbox ORDER BY seq")]
         return [_entry(row) for row in self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? ORDER BY seq", vault)]
 
     def ready(self, vault: str, after: int, limit: int) -> list[Entry]:
-        """What can be sent, in its order: what follows on the row that the server has. The rest are conflicts."""
+        """The entries that can be sent, in order: their base is the server's version. All others are conflicts."""
         names = ", ".join(f"o.{name}" for name in _ENTRY.split(", "))
         statement = (
             f"SELECT {names} FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
@@ -311,7 +311,7 @@ class File:
         return [_entry(row) for row in self._all(statement, vault, after, limit)]
 
     def conflicting(self) -> list[tuple[str, str]]:
-        """Vault and uid of every change that does not follow on the row that the server has."""
+        """The vault and uid of every entry whose base is not the server's version."""
         statement = (
             "SELECT o.vault, o.uid FROM outbox AS o JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
             " WHERE o.base != d.version ORDER BY o.seq"
@@ -319,20 +319,20 @@ class File:
         return [(row[0], row[1]) for row in self._all(statement)]
 
     def queue_length(self) -> int:
-        """How many changes wait to be sent."""
+        """The number of queued changes."""
         return int(self._all("SELECT COUNT(*) FROM outbox")[0][0])
 
     def queued_documents(self) -> set[tuple[str, str]]:
-        """Of which documents something waits to be sent."""
+        """The vault and uid of every entry."""
         return {(row[0], row[1]) for row in self._all("SELECT vault, uid FROM outbox")}
 
     def entry(self, vault: str, uid: str) -> Entry | None:
-        """What waits to be sent of one document."""
+        """The outbox entry of a document."""
         found = self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
         return _entry(found[0]) if found else None
 
     def put_entry(self, entry: Entry) -> None:
-        """Queue a change, in the place of an earlier one of the same document."""
+        """Queue a change; it replaces an earlier entry of the same document."""
         before = None if entry.before is None else _row_text(entry.before).decode()
         values = (
             entry.vault,
@@ -357,18 +357,18 @@ class File:
         )
 
     def drop_entry(self, vault: str, uid: str) -> None:
-        """A change that is done, or not wanted any more."""
+        """Remove an entry from the outbox."""
         with self.transaction():
             self._run("DELETE FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
             self._run("DELETE FROM sent WHERE vault = ? AND uid = ?", vault, uid)
 
     def record_sent(self, sendings: Iterable[tuple[str, str, str]]) -> None:
-        """Keep what is about to be sent: vault, uid and proof. If the answer is lost, it is known as ours."""
+        """Record what is about to be sent (vault, uid, proof), to recognise it if the response is lost."""
         with self._lock:
             self._db.executemany("INSERT OR IGNORE INTO sent (vault, uid, hmac) VALUES (?, ?, ?)", sendings)
 
     def was_sent(self, vault: str, uid: str, hmac: str | None = None) -> bool:
-        """Whether a content of this proof, or any, was sent from here and never answered."""
+        """Whether content of this proof, or any, was sent from here without a response."""
         if hmac is None:
             return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ?", vault, uid))
         return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ? AND hmac = ?", vault, uid, hmac))
@@ -381,7 +381,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 
 def _open_file(path: Path) -> apsw.Connection:
-    """The file, made if there is none; nobody else may read it."""
+    """Open the file, or create it with access for its owner only."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         path.chmod(0o600)

@@ -1,4 +1,4 @@
-"""Taking rows over: each is opened, compared with what this device has seen, and laid beside what waits to be sent."""
+"""Storing pulled rows: each is verified, checked for rollback, and matched with the outbox."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TWO_CONTENTS: Final = "The server shows two contents for one version; one of th
 def store_page(
     file: File, scope: KeyScope, record: VaultRecord, rows: list[Document], stored: dict[str, Document]
 ) -> int:
-    """Keep a page of rows, and the place in the list that it leads to; give how many were new.
+    """Store a page of rows and the new cursor; returns how many rows were new.
 
     `stored` is what was sent from here and stored before some of these rows.
     """
@@ -49,15 +49,15 @@ def store_page(
 
 
 def list_call(scope: KeyScope, since: int, limit: int, *, deleted: bool) -> requests.Call[responses.Documents]:
-    """The request for a page of this replica's part of a vault."""
+    """The request for a page of documents of a scope."""
     wire = None if scope.collection_key is None else scope.collection_key.collection
     return requests.list_documents(scope.vault, collection=wire, since=since, limit=limit, deleted=deleted)
 
 
 def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document]) -> Effects[dict[str, Document]]:
-    """What was sent from here, never answered, and stored before these rows, as the server's history shows; by uid.
+    """Lost responses: versions sent from here that the server's history shows before these rows; by uid.
 
-    Without this, whoever deleted or changed it later would seem not to have known of it.
+    Without this, a later change or deletion would seem to be a conflict with it.
     """
     found = {}
     queued_documents = file.queued_documents()
@@ -80,7 +80,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
 
 
 def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
-    """Whether a row says more than what is known; what says less is refused."""
+    """Whether a row is newer than the stored one; raises if it is older or contradicts it."""
     if seen is None:
         return True
     version, hmac, created_at, updated_at = seen
@@ -96,9 +96,9 @@ def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool
 
 
 def match_outbox(file: File, row: Document, stored: Document | None, *, deleted: bool) -> None:
-    """Lay a row that came in beside a change of it that waits: it is that change itself, or somebody else's.
+    """Match a pulled row with the outbox entry of its document: the row is that change, or a conflicting one.
 
-    `stored` is a version before it that was sent from here: whoever made the row has seen that.
+    `stored` is a version before it that was sent from here: the author of the row has seen that.
     """
     entry = file.entry(row.vault_uid, row.uid)
     if entry is None:
@@ -108,14 +108,14 @@ def match_outbox(file: File, row: Document, stored: Document | None, *, deleted:
     elif stored is not None and stored.hmac == entry.hmac:
         file.drop_entry(row.vault_uid, row.uid)
     elif (deleted and entry.kind != PUT) or entry.kind == DELETE_ONLY:
-        file.drop_entry(row.vault_uid, row.uid)  # both deleted it, or somebody went on from our notice
+        file.drop_entry(row.vault_uid, row.uid)  # both deleted it, or a later change follows our notice
     elif stored is not None:
         _confirm_sent(file, entry, stored)  # and was changed here since: a conflict, with what was stored as its base
     # otherwise it is a conflict: the row is no longer the one that the change was made from
 
 
 def _confirm_sent(file: File, entry: Entry, row: Document) -> None:
-    """What was sent is stored, although its answer was lost."""
+    """Update or remove an entry whose content was stored without a response."""
     if row.hmac != entry.hmac:  # changed again since it was sent, or one of several on the way above the floor
         floor = entry.floor if row.version <= entry.floor else 0
         file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row, floor=floor))

@@ -1,4 +1,4 @@
-"""Reading and writing without a server: what was received, and over it what waits to be sent."""
+"""Local reads and writes: the outbox on top of the rows received."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Local:
-    """The copy of one account on one device."""
+    """The local state of a replica."""
 
     def __init__(self, core: Core, file: File) -> None:
         self.core = core
@@ -29,7 +29,7 @@ class Local:
         self.timestamp = 0  # everything up to it was seen, in all vaults
 
     def find(self, scope: KeyScope, uid: str) -> Document | None:
-        """A document as it is here, deleted or not."""
+        """Find a document locally, deleted or not."""
         entry = self.file.entry(scope.vault, uid)
         if entry is not None:
             return self.open_entry(scope, entry)
@@ -37,12 +37,12 @@ class Local:
         return None if row is None else self.open_local_row(scope, row)
 
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
-        """A row as a document. The disk is not believed either."""
+        """Verify and decrypt a row. The disk is not trusted either."""
         keys, name = scope.key(row.collection)
         return documents.to_document(row, seal.open_document(keys, row), name)
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
-        """A change that waits, as the document that it will be."""
+        """Decrypt an outbox entry."""
         row = model.Document(
             entry.uid,
             entry.vault,
@@ -66,7 +66,7 @@ class Local:
         return found
 
     def iterate(self, scope: KeyScope) -> Iterator[Document]:
-        """Every living document: those that were received, and then those that wait to be sent."""
+        """Iterate the live documents: those received, then those queued."""
         queued_documents = self.file.queued_documents()
         for row in self.file.rows(
             scope.vault, None if scope.collection_key is None else scope.collection_key.collection
@@ -101,7 +101,7 @@ class Local:
         return self.open_entry(scope, entry)
 
     def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
-        """Another value in the place of the one that was seen; a deleted document is revived."""
+        """Replace the value of a document; a deleted one is revived."""
         with self.file.transaction():
             entry = self._next_entry(scope, document)
             keys, _ = scope.key(entry.collection)
@@ -114,7 +114,7 @@ class Local:
         return self.open_entry(scope, entry)
 
     def delete(self, scope: KeyScope, document: Document) -> Document:
-        """A deletion. What was never sent leaves no trace."""
+        """Delete a document. One that was never sent is only removed from the outbox."""
         if document.deleted:
             raise DocumentNotFound
         with self.file.transaction():
@@ -129,7 +129,7 @@ class Local:
         return self.open_entry(scope, entry)
 
     def _next_entry(self, scope: KeyScope, document: Document) -> Entry:
-        """What is to follow on a document, if it is still as it was seen."""
+        """The next entry of a document, if it is still as the caller saw it."""
         documents.wire_collection(scope, document)
         now = self.find(scope, document.uid)
         if now is None:

@@ -1,4 +1,4 @@
-"""Sending what waits, in batches."""
+"""Pushing the outbox, in batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEWER: Final = "The server did not answer every operation of a batch."
 
 
 class EntryOperations(Struct, frozen=True):
-    """An entry, and the operations that bring it to the server. `last` is its content as it will be stored."""
+    """An outbox entry and its batch operations. `last` is the final content."""
 
     entry: Entry
     operations: list[dict[str, Any]]
@@ -39,7 +39,7 @@ class EntryOperations(Struct, frozen=True):
 
 
 class PushResult(Struct):
-    """What came of a push. `stale`: uids that the server refused, because it has something newer or nothing at all."""
+    """The result of a push. `stale`: uids that the server refused as out of date or missing."""
 
     done: int = 0
     stale: set[str] = msgspec.field(default_factory=set)
@@ -48,7 +48,7 @@ class PushResult(Struct):
 
 
 def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperations]:
-    """The next parcels that go in one batch, sealed for the versions that they will have; known as ours from now on."""
+    """The next batch of entries, sealed for their new versions and recorded as sent."""
     made: list[EntryOperations] = []
     operations = size = 0
     with local.file.transaction():
@@ -99,7 +99,7 @@ def _sealed(scope: KeyScope, entry: Entry, version: int) -> Sealed:
 
 
 def push(core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations], pushed: PushResult) -> Effects[None]:
-    """Send one bundle."""
+    """Send one batch; if it is too large, in halves."""
     operations = [operation for prepared in batch for operation in prepared.operations]
     try:
         found = yield from core.session.send(requests.batch(scope.vault, operations))
@@ -120,7 +120,7 @@ def push(core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations]
 
 
 def _record_conflicts(batch: list[EntryOperations], refused: BatchConflict, pushed: PushResult) -> None:
-    """Note whose fault it was that nothing was written. The others go with the next round."""
+    """Record which entries made the server refuse the batch. The others are sent in the next round."""
     uids = {prepared.entry.uid for prepared in batch}
     named = (refused.details or {}).get("operations")
     for operation in named if isinstance(named, list) else []:
@@ -146,7 +146,7 @@ def _confirm_all(
 
 
 def _confirm(local: Local, scope: KeyScope, prepared: EntryOperations, results: list[model.Document]) -> None:
-    """The server has stored an entry: it leaves the outbox, unless it was changed again meanwhile."""
+    """Store the results of an entry and remove it from the outbox, unless it was changed meanwhile."""
     entry = prepared.entry
     buried = entry.kind in {DELETE, DELETE_ONLY}
     row = results[-1]

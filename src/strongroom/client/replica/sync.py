@@ -1,4 +1,4 @@
-"""One sync: pull what is new, let conflicts be decided, push what waits, until there is nothing left to do."""
+"""Sync: pull, resolve conflicts, push, until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STUCK: Final = "The server refuses a change as out of date, and shows nothing n
 
 
 class Progress(Struct, frozen=True):
-    """How far a sync is. `total` is what the server says there is, where it says it."""
+    """The progress of a sync. `total` is the server's count, if it gives one."""
 
     phase: str
     done: int
@@ -47,7 +47,7 @@ class Progress(Struct, frozen=True):
 
 
 class Report(Struct, kw_only=True):
-    """What a sync did. `conflicts` wait to be decided; `refused` are changes that the server does not take."""
+    """The result of a sync. `conflicts` are unresolved; `refused` are changes that the server rejects."""
 
     pulled: int = 0
     pushed: int = 0
@@ -56,7 +56,7 @@ class Report(Struct, kw_only=True):
 
     @property
     def changed(self) -> bool:
-        """Whether anything here is other than before."""
+        """Whether the sync changed anything."""
         return bool(self.pulled or self.pushed or self.conflicts)
 
 
@@ -75,7 +75,7 @@ class Sync:
         self._total: int | None = None
 
     def run(self) -> Effects[Report]:
-        """Until nothing waits that could be sent."""
+        """Run until no entry is left that can be sent."""
         stuck: set[str] = set()
         for _ in range(ROUNDS):
             yield from self._pull()
@@ -105,7 +105,7 @@ class Sync:
         self.local.timestamp = max((row.updated_at for row in rows.values()), default=0)
 
     def _vaults(self) -> Effects[dict[str, responses.Vault]]:
-        """Every vault of this replica, as the server shows it now."""
+        """Get the current rows of all vaults of this replica."""
         token = self.core.token
         if token is not None:
             scope = documents.key_scope(token.vault, token.keys, name=token.name)
@@ -130,7 +130,7 @@ class Sync:
         return found
 
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:
-        """Vaults that are here and not there: deleted by a key holder, lost in a restore, or hidden."""
+        """Handle local vaults that the server does not list: deleted by a key holder, lost in a restore, or hidden."""
         directory = set() if self.core.ring is None else {entry.uid for entry in self.core.ring.vaults}
         for record in self.file.vaults():
             if record.uid in found:
@@ -146,12 +146,12 @@ class Sync:
             found[record.uid] = vault[1]
 
     def _is_restored(self) -> Effects[bool]:
-        """Whether the server says that its database is another than it was."""
+        """Whether the server reports a new epoch."""
         epoch = (yield from self.core.session.send(requests.health())).epoch
         return bool(epoch) and any(record.epoch not in {"", epoch} for record in self.file.vaults())
 
     def _is_new(self, row: responses.Vault) -> bool:
-        """Whether a vault has something that is not here yet; one that has gone back is refused."""
+        """Whether a vault has changes to pull; raises RolledBack if it has gone back."""
         record = self.file.vault(row.uid)
         if record is None or row.epoch != record.epoch:
             return True
@@ -168,7 +168,7 @@ class Sync:
             raise
 
     def _reset_vault(self, uid: str, was: VaultRecord | None) -> None:
-        """Ask for all of it again next time: what a server that lies has left out must not be passed over."""
+        """Reset the cursor of a vault, so that the next sync pulls again what a hostile server left out."""
         if was is None:
             self.file.drop_vault(uid)
         else:
@@ -196,7 +196,7 @@ class Sync:
     def _pages(
         self, scope: KeyScope, record: VaultRecord, *, deleted: bool, expected: dict[str, int]
     ) -> Effects[VaultRecord]:
-        """All pages from the cursor on; while one is under way, the one before is opened and kept.
+        """Pull all pages after the cursor; each is stored while the next is requested.
 
         `expected` are documents that must be among them, in this version or a later one.
         """
@@ -221,7 +221,7 @@ class Sync:
             self._report_progress("pull", new)
 
     def _count(self, scope: KeyScope, row: responses.Vault) -> None:
-        """Compare what is here with what the server counts, if nobody has written since it counted."""
+        """Compare the number of local documents with the server's count, unless it was written since."""
         count, last = self.file.count_live(scope.vault)
         if (
             scope.collection_key is None
@@ -257,7 +257,7 @@ class Sync:
             yield from self._recreate_missing(scope, uid)
 
     def _recreate_missing(self, scope: KeyScope, uid: str) -> Effects[None]:
-        """The server has nothing that a change could follow on: its trash was emptied. It becomes a new document."""
+        """Turn a change whose base was purged from the server's trash into a new document."""
         entry = self.file.entry(scope.vault, uid)
         if entry is None:
             return

@@ -1,4 +1,4 @@
-"""Opening a replica: whose it is, what keys there are without a server, and which vaults are in it."""
+"""Opening a replica: its owner, its keys without a server, its vaults."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OTHERS: Final = {"path": "is the replica of another account, or of another toke
 
 
 def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
-    """The replica at this path, made if there is none; it must be of the account or token that is open."""
+    """Open or create the replica at this path, for the account or token in use."""
     owner = _owner(core)
     file = File(path)
     try:
@@ -60,7 +60,7 @@ def _owner(core: Core) -> str:
 
 
 def store_keys(core: Core, file: File) -> None:
-    """Keep what opens the account without a server: its descriptor and its keyring, as the server has them."""
+    """Store the descriptor and the wrapped keyring, which unlock the account without a server."""
     if core.sealed is None or core.descriptor is None or core.email is None or core.sealed == file.fact("keyring"):
         return
     record = file.fact("keyring")
@@ -81,14 +81,14 @@ def store_keys(core: Core, file: File) -> None:
 
 
 def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[None]:
-    """Open the account from its replica, without a server. When one is needed, this client logs in by itself."""
+    """Unlock the account from its replica, without a server. The first request logs in."""
     file = File(path)
     try:
         email, spelled, sealed = file.fact("email"), file.fact("descriptor"), file.fact("keyring")
     finally:
         file.close()
     if email is None or spelled is None or sealed is None:
-        raise Locked("This replica holds no keys: it was never opened by somebody who had logged in.")
+        raise Locked("This replica holds no keys: it was never opened after a login.")
     descriptor = Descriptor.read(spelled)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     try:
@@ -99,7 +99,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
 
 
 def vaults(local: Local) -> list[OpenVault]:
-    """The vaults that are in a replica."""
+    """The vaults of a replica."""
     return [opened for opened, _ in _open_vaults(local)]
 
 
@@ -117,7 +117,7 @@ def vault(local: Local, name: str | None) -> OpenVault:
 
 
 def collection(local: Local) -> KeyScope:
-    """The collection that a token opens."""
+    """The scope of the collection that a token opens."""
     token = local.core.token
     if token is None or not isinstance(token.keys, CollectionKey):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
@@ -125,7 +125,7 @@ def collection(local: Local) -> KeyScope:
 
 
 def scopes(local: Local) -> dict[str, KeyScope]:
-    """Where the documents of a replica lie."""
+    """The scopes of all vaults of a replica, by uid."""
     token = local.core.token
     if token is not None:
         return {token.vault: documents.key_scope(token.vault, token.keys, name=token.name)}
@@ -133,7 +133,7 @@ def scopes(local: Local) -> dict[str, KeyScope]:
 
 
 def blob(local: Local, opened: OpenVault) -> Any:
-    """The blob of a vault, as it was received."""
+    """The blob of a vault, as last received."""
     record = local.file.vault(opened.uid)
     if record is None or record.data is None:
         return None

@@ -32,7 +32,7 @@ class ReplicaVault:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._opened.name
 
     def collection(self, name: str) -> ReplicaCollection:
@@ -45,7 +45,7 @@ class ReplicaVault:
         return unlock.blob(self._local, self._opened)
 
     def __iter__(self) -> Iterator[Document]:
-        """Every living document of every collection."""
+        """Iterate the live documents of every collection."""
         return self._local.iterate(self._scope)
 
 
@@ -61,7 +61,7 @@ class ReplicaCollection:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Its plaintext name."""
         return self._scope.name
 
     def create(self, value: Any, *, uid: str | None = None) -> Document:
@@ -81,5 +81,5 @@ class ReplicaCollection:
         return self._local.delete(self._scope, document)
 
     def __iter__(self) -> Iterator[Document]:
-        """Every living document."""
+        """Iterate the live documents."""
         return self._local.iterate(self._scope)

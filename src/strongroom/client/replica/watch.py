@@ -1,4 +1,4 @@
-"""When to sync next: as soon as the server tells of a change, and otherwise every now and then."""
+"""Waiting for changes: server-sent events, else long polling, else polling."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LONGEST: Final = 1 << 20  # bytes of one event
 
 
 class Events:
-    """Server-sent events, as their bytes come in."""
+    """An incremental parser of server-sent events."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, part: bytes) -> list[tuple[str, int]]:
-        """The events that are whole by now: the name of each, and its moment, 0 where it has none."""
+        """The events completed by these bytes: the name and the timestamp of each, 0 if it has none."""
         self._rest += part
         *whole, self._rest = self._rest.replace(b"\r\n", b"\n").split(b"\n\n")
         if len(self._rest) > _LONGEST:
@@ -45,7 +45,7 @@ def _event(text: bytes) -> tuple[str, int]:
 
 
 class Watch:
-    """Waits for something new. It listens if the server lets it, polls long if not, and polls otherwise."""
+    """Waits for changes: by server-sent events, or by polling if a proxy or a scope does not let them through."""
 
     def __init__(self, local: Local, every: float) -> None:
         self._local = local
@@ -57,7 +57,7 @@ class Watch:
         self._failures = 0
 
     def wait(self) -> Effects[None]:
-        """Until it is worth to sync."""
+        """Wait until a sync is worthwhile."""
         if self._use_events:
             try:
                 yield from self._read_events(self._local.timestamp)
@@ -72,12 +72,12 @@ class Watch:
             yield from self._poll()
 
     def back_off(self) -> Effects[None]:
-        """Give a server that cannot be reached some time."""
+        """Wait before the next attempt to reach the server, with exponential backoff."""
         self._failures += 1
         yield Sleep(min(self._every, 0.25 * 2.0 ** min(self._failures, 8)))
 
     def detach(self) -> Any:
-        """Stop listening; gives the stream, for whoever is to close it."""
+        """Detach the stream, if there is one; the caller closes it."""
         stream, self._stream = self._stream, None
         return stream
 
@@ -93,7 +93,7 @@ class Watch:
             except NoResponse:
                 part = b""
             if not part:
-                self._stream = None  # it has ended; go on from the same moment
+                self._stream = None  # it has ended; continue from the same timestamp
                 return
             events = self._events.feed(part)
             if any(name in {"document", "vault"} and at > timestamp for name, at in events):
