@@ -277,7 +277,7 @@ def test_a_faulty_sqlite_is_a_fault(home: str, ask: Callable[..., Told], monkeyp
 def test_an_interrupted_restore_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
     """Its word is still in the lock."""
     lock = lock_of(Path(home))
-    lock.word = "20260301T060000Z"
+    lock.restore_mark = "20260301T060000Z"
     lock.close()
     assert ask().verdict("integrity") == "fault"
 

@@ -68,7 +68,7 @@ def kill_at(service: Service, rename: int) -> None:
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    assert locks.word_of(service.database)
+    assert locks.restore_mark_of(service.database)
 
 
 @pytest.mark.parametrize("rename", range(4))

@@ -366,7 +366,7 @@ async def test_a_switch_that_dies_is_finished_by_the_next_restore(
     kept = await rows_of(f"{where}.before-20241114T160000Z")
     assert ("in the log", "log@x") in [row[:2] for row in kept["users"]]
     await open_database(where, clock).close()
-    assert locks.lock_of(Path(where)).word == ""
+    assert locks.lock_of(Path(where)).restore_mark == ""
 
 
 @runs

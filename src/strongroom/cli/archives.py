@@ -45,7 +45,7 @@ class _Out:
     """A new file that is written back to the disk as it grows, and whose bytes are summed up."""
 
     def __init__(self, path: Path, *, for_service: bool) -> None:
-        descriptor = locks.begin_half(path, for_service=for_service)
+        descriptor = locks.create_unfinished(path, for_service=for_service)
         self._held = os.dup(descriptor)  # the lock stays until the file has its name, or is gone
         self._file = os.fdopen(descriptor, "wb", buffering=64 * 1024)
         self._digest = hashlib.sha256()

@@ -28,7 +28,7 @@ class Tx(Protocol):
 
     @property
     def now(self) -> int:
-        """The moment of this transaction, in milliseconds."""
+        """The timestamp of this transaction, in milliseconds."""
 
     async def one(self, kind: type[T], sql: Sql, /, **parameters: Any) -> T | None:
         """The row that the statement gives, or None."""
@@ -45,14 +45,14 @@ class Tx(Protocol):
     async def each(self, sql: Sql, rows: Sequence[dict[str, Any]], /, by: tuple[str, ...]) -> list[bool]:
         """Run the statement for each of these rows of parameters, in order; whether each changed anything.
 
-        The columns `by` of what it changes are the parameters of those names. Together they must tell each row from
-        all others, of other accounts too; where they do not, the outcomes mean nothing.
+        The columns `by` of what it changes are the parameters of those names. Together they must identify a row, also
+        among those of other accounts; where they do not, the outcomes mean nothing.
         """
 
     def pages(
         self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any
     ) -> AsyncGenerator[list[T], None]:
-        """All rows in pages of bounded bytes, each read when it is asked for; the last may be empty.
+        """All rows in pages of bounded bytes, each read when it is needed; the last may be empty.
 
         The statement is ordered by the column `by` and takes a `limit`; an engine that reads page by page goes on with
         the last row's `by` as the parameter `after`.
@@ -63,23 +63,23 @@ class Tx(Protocol):
 
 
 class Database(Protocol):
-    """A place to keep things, whichever engine is behind it."""
+    """A database, whichever engine is behind it."""
 
     @property
     def waits(self) -> bool:
-        """Whether a read, too, is to be waited for; where it is not, it is done when the call returns."""
+        """Whether a read suspends; where it does not, it is done when the call returns."""
 
     @property
     def notifications(self) -> ChangeNotifications:
-        """How to learn of commits."""
+        """The change notifications of the engine."""
 
     @property
     def commit_metrics(self) -> CommitMetrics:
-        """What the engine has counted of its work."""
+        """The metrics of the engine."""
 
     @property
     def describe(self) -> str:
-        """Where the data lies, in a few words for the operator."""
+        """The location of the data, in a few words for the operator."""
 
     warn: Callable[[str], None]  # what the operator must know while it is served, such as that a row cannot be read
 
@@ -92,18 +92,18 @@ class Database(Protocol):
         """What the operator must know of how it was opened: that something is missing, for instance."""
 
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
-        """Run an action in a transaction before anybody is served, with or without a loop; CannotOpen if it fails."""
+        """Run an action before the server accepts requests, with or without an event loop; CannotOpen if it fails."""
 
     def examine(self) -> None:
-        """Refuse a database that is damaged, with CannotOpen, as far as a few seconds of looking can tell."""
+        """Refuse a database that is damaged, with CannotOpen, as far as a check of a few seconds shows."""
 
     async def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
-        """Run a short action that only reads. Statements that must agree on one moment belong in a snapshot."""
+        """Run a short action that only reads. Statements that must read the same state belong in a snapshot."""
 
     async def read_checked(
         self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> R:
-        """The same, where the one who asks is still to be proven; refused if he is not, whatever the action says."""
+        """Run a short read for a caller whose session is still to be checked; refused if the check does not pass."""
 
     async def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
         """Run an action in a transaction; when this returns, what it wrote is on disk."""
@@ -116,50 +116,50 @@ class Database(Protocol):
         *args: P.args,
         **kw: P.kwargs,
     ) -> R:
-        """The same, for a caller of the account `owner`: its writes may share transactions.
+        """Run a write for a caller of the account `owner`: writes of one owner may share a transaction.
 
         If there is a session check, a caller that does not pass it is refused before anything is written.
         """
 
     async def write_long(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> R:
-        """The same, for an action that may touch many rows: it must not hold up those who read."""
+        """Run a write that may touch many rows, without delaying readers."""
 
     async def write_long_checked(
         self, check: SessionCheck, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> R:
-        """A long write of one who is still to be proven."""
+        """Run a long write for a caller whose session is still to be checked; refused if the check does not pass."""
 
     def snapshot(
         self, *, steady: bool = False, release: Callable[[], None] | None = None
     ) -> AbstractAsyncContextManager[Tx]:
-        """A transaction that only reads, and shows one moment for as long as it is open.
+        """A read-only transaction that reads one snapshot for as long as it is open.
 
-        Each list is one moment in any case; if it is `steady`, so are all that is read in it together. An engine whose
-        log cannot be emptied while it is open calls `release`: who reads is to leave it soon, if that is possible.
+        Each list is one snapshot in any case; `steady` makes one of all that is read. An engine whose log cannot be
+        truncated while it is open calls `release`: the reader is to leave it soon, if that is possible.
         """
 
     async def truncate_log(self) -> bool:
-        """Leave nothing of what was deleted in the engine's log; False where somebody still reads from there.
+        """Truncate the engine's log, so that nothing deleted is left in it; False where a reader still needs it.
 
         Then it is tried again in the background, for as long as the database is open.
         """
 
     @property
     def waiting(self) -> int:
-        """How many wait for their turn to write, or for a connection."""
+        """How many writes wait, or how many requests wait for a connection."""
 
     @property
     def free_bytes(self) -> int | None:
-        """How much room is left where the data lies; None where this machine cannot know."""
+        """Free disk space where the data lies; None where this machine cannot know."""
 
     async def size(self) -> int:
         """How many bytes the database takes."""
 
     def release_memory(self) -> None:
-        """Give up what is cached in this process and not in use; it is read again when it is needed."""
+        """Free caches of this process that are not in use."""
 
     async def vacuum(self) -> None:
-        """Give back the room that deleted things left. May take long, and keep those waiting who write."""
+        """Give the space of deleted rows back to the system. May take long, and writers may wait for it."""
 
     async def close(self) -> None:
-        """Finish what is under way and let go of the database."""
+        """Finish what is under way, and close the database."""

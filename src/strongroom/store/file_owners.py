@@ -1,8 +1,8 @@
-"""Who owns the files that are made: a command that root runs must leave none that the service cannot open.
+"""Owners and modes of the files that are created: a command that root runs leaves none that the service cannot open.
 
 What is new belongs to the owner of the folder that it lies in. The owner is only changed through a descriptor of a file
-that was made here, so that a link which somebody planted under the name gains nothing. Root follows a link to a
-database only where its maker could have put a file himself.
+that was made here, so that a planted link under the name gains nothing. Root follows a link to a database only
+where the owner of the link could have created a file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 def real_path(path: Path) -> Path:
     """Where a path leads to, without links.
 
-    Root refuses a link that another user has made, unless the folder that it leads to is that user's: whoever may write
-    to the folder of the service could have root replace any file otherwise.
+    Root refuses a link that another user has made, unless the folder that it leads to is that user's: otherwise any
+    user who may write to the folder of the service could have root replace any file.
     """
     real = Path(os.path.realpath(path))
     links = list(_links(path))
@@ -55,7 +55,7 @@ def _links(path: Path) -> Iterator[Path]:
         try:
             is_link = step.is_symlink()
         except PermissionError:
-            return  # whoever opens it says so
+            return  # the caller that opens it reports it
         if not is_link:
             here = step
             continue
@@ -77,9 +77,9 @@ def is_same(descriptor: int, path: Path) -> bool:
 
 
 def make_file(path: Path, like: Path | None = None) -> int:
-    """Make a file that only its owner may read, and open it; it belongs to who owns `like`, else the folder."""
+    """Create and open a file that only its owner may read; its owner is that of `like`, or of the folder."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NOFOLLOW, 0o600)
-    give(descriptor, like or path.parent)
+    chown_like(descriptor, like or path.parent)
     return descriptor
 
 
@@ -94,7 +94,7 @@ def open_file(path: Path, like: Path | None = None) -> int:
 def open_lock(path: Path, like: Path | None = None) -> int:
     """Open a lock file, made if it is not there. A link, or a name of another file, is refused.
 
-    Root writes to it too: through a link that somebody planted it would write to any file.
+    Root writes to it too: through a planted link it would write to any file.
     """
     with suppress(FileExistsError):
         return make_file(path, like)
@@ -133,7 +133,7 @@ def make_folder(path: Path) -> None:
         if is_root():
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW)
             try:
-                give(descriptor, folder.parent)
+                chown_like(descriptor, folder.parent)
             finally:
                 os.close(descriptor)
     if not path.is_dir():
@@ -149,7 +149,7 @@ def owner_of(path: Path) -> int | None:
 
 
 def run_as_owner(path: Path) -> str:
-    """What to tell a user who may not read a file: whose it is, and how to run the command as that user.
+    """The advice to a user who may not read a file: its owner, and how to run the command as that user.
 
     A file of root's that a group may read, as the settings in /etc, is the service's that has the name of the group.
     """
@@ -199,8 +199,8 @@ def is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def give(descriptor: int, like: Path) -> None:
-    """Let an open file that was made here belong to the owner of another; where root may not, the doctor tells."""
+def chown_like(descriptor: int, like: Path) -> None:
+    """Change the owner of an open file that was created here to that of another; best effort, the doctor checks it."""
     if is_root():
         with suppress(OSError):
             owner = like.stat()

@@ -1,7 +1,7 @@
-"""Who may have a database: many who serve it, or one who replaces it; and one backup at a time.
+"""Advisory locks on a database: shared by servers, exclusive for a restore; and one for the backup that is made.
 
 Beside a SQLite file lies `vault.db-lock`, which servers lock shared and a restore exclusively. It is never held
-beyond the life of a process, and a word in it says that a restore has begun and not finished. On PostgreSQL the same
+beyond the life of a process, and a mark in it says that a restore has begun and not finished. On PostgreSQL the same
 are advisory locks of the connections.
 """
 
@@ -31,13 +31,13 @@ TRY_SHARED: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_EXCLUSIVE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written
 _STAMP: Final = re.compile(r"\d{8}T\d{6}Z(-\d+)?")  # what a restore writes into the lock
-LOCK_SECONDS: Final = 30  # how long to wait for one who is starting; it looks at the log, of which 64 MiB take a second
+LOCK_SECONDS: Final = 30  # how long to wait for a process that starts; it checks the log, of which 64 MiB take a second
 _PAUSE_SECONDS: Final = 0.05  # between two tries
 _UNFINISHED: Final = re.compile(rf"\..+\.\d+{re.escape(HALF)}")
 
 
 class FileLock:
-    """A lock on a file of its own; let go at the latest when the process ends."""
+    """A lock on a file of its own; released at the latest when the process ends."""
 
     def __init__(self, path: Path, like: Path | None = None) -> None:
         self._descriptor = -1
@@ -45,14 +45,14 @@ class FileLock:
         self._descriptor = file_owners.open_lock(path, like)
 
     def shared(self) -> bool:
-        """Take it, beside others who do the same. False if somebody has it alone."""
-        return self._taken(exclusive=False)
+        """Take the lock shared. False if another process has it exclusively."""
+        return self._flock(exclusive=False)
 
     def exclusive(self) -> bool:
-        """Take it, and leave nobody else. False if anybody has it."""
-        return self._taken(exclusive=True)
+        """Take the lock exclusively. False if another process has it."""
+        return self._flock(exclusive=True)
 
-    def _taken(self, *, exclusive: bool) -> bool:
+    def _flock(self, *, exclusive: bool) -> bool:
         if fcntl is None:
             return True
         try:
@@ -62,20 +62,20 @@ class FileLock:
         return True
 
     @property
-    def word(self) -> str:
-        """What is written in it."""
+    def restore_mark(self) -> str:
+        """The mark of a restore that has begun and not finished, or an empty text."""
         text = os.pread(self._descriptor, 100, 0).decode("ascii", "replace")
-        _check_word(text, self._path)
+        _check_mark(text, self._path)
         return text
 
-    @word.setter
-    def word(self, text: str) -> None:
+    @restore_mark.setter
+    def restore_mark(self, text: str) -> None:
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, text.encode("ascii"), 0)
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -83,24 +83,24 @@ class FileLock:
     __del__ = close
 
 
-def _check_word(text: str, lock: Path) -> None:
+def _check_mark(text: str, lock: Path) -> None:
     if text and not _STAMP.fullmatch(text):
         raise CannotOpen(f"{lock} holds what no restore has written; look at it, and remove it.")
 
 
 def abandoned(folder: Path, *, remove: bool = False) -> list[Path]:
-    """The unfinished backups in a folder that nobody writes any more; removed, if that is wanted."""
+    """Unfinished backups in a folder that no process writes any more; with `remove`, they are deleted."""
     found = []
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
             if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 with suppress(OSError):
-                    found += [path] if _let_go(path, remove=remove) else []
+                    found += [path] if _is_abandoned(path, remove=remove) else []
     return found
 
 
-def _let_go(path: Path, *, remove: bool) -> bool:
-    """Whether it is a piece of an archive that nobody has locked; removed under the lock, so that nobody begins."""
+def _is_abandoned(path: Path, *, remove: bool) -> bool:
+    """Whether it is a part of an archive that no process has locked; deleted under the lock, against a race."""
     with path.open("rb") as file:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -111,21 +111,21 @@ def _let_go(path: Path, *, remove: bool) -> bool:
     return ours
 
 
-def begin_half(path: Path, *, for_service: bool) -> int:
-    """Make the file of an unfinished backup, locked for as long as the descriptor or a copy of it is open.
+def create_unfinished(path: Path, *, for_service: bool) -> int:
+    """Create the file of an unfinished backup, locked for as long as the descriptor or a copy of it is open.
 
-    For the service, it belongs to the owner of its folder; else to whoever makes it, for password hashes are in it.
+    For the service, it belongs to the owner of its folder; else to the user of the command: it holds password hashes.
     """
     while True:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         if for_service:
-            file_owners.give(descriptor, path.parent)
+            file_owners.chown_like(descriptor, path.parent)
         if fcntl is not None:
             with suppress(OSError):  # a file system without locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.path.lexists(path):
             return descriptor
-        os.close(descriptor)  # another one took it for abandoned before it was locked
+        os.close(descriptor)  # another process took it for abandoned before it was locked
 
 
 def _lock_path(path: Path) -> Path:
@@ -140,27 +140,27 @@ def lock_of(path: Path) -> FileLock:
 
 
 @contextmanager
-def starting(path: Path) -> Iterator[None]:
-    """Those who are about to open this file take turns: one looks at its log, and the others wait until it is done.
+def start_lock(path: Path) -> Iterator[None]:
+    """A lock for processes that open this file: one checks its log, and the others wait until it is done.
 
-    Any process that may list the folder can lock it too, so nobody waits for ever.
+    Any process that may list the folder can lock it too, so the wait has a timeout.
     """
     if fcntl is None:
         yield
         return
     try:
         folder = os.open(_lock_path(path).parent, os.O_RDONLY)
-    except OSError:  # one who may not even list it; whoever writes there can
+    except OSError:  # a user who may not even list it; a process that writes there can
         yield
         return
     try:
-        _wait_for_turn(folder, path)
+        _wait_for_lock(folder, path)
         yield
     finally:
         os.close(folder)
 
 
-def _wait_for_turn(folder: int, path: Path) -> None:
+def _wait_for_lock(folder: int, path: Path) -> None:
     deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -179,16 +179,16 @@ def _wait_for_turn(folder: int, path: Path) -> None:
 
 
 def is_served(path: Path) -> bool:
-    """Whether somebody has this file open to serve or to change it. Nothing is made or changed to find out."""
+    """Whether a process has this file open to serve or to change it. The check creates and changes nothing."""
     if fcntl is None:
         return False
-    with starting(path):
+    with start_lock(path):
         try:
             descriptor = file_owners.open_plain(_lock_path(path))
         except FileNotFoundError:
             return False
         except OSError:
-            return True  # nobody can tell, so nothing is taken for granted
+            return True  # unknown, so it is taken for served
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -198,8 +198,8 @@ def is_served(path: Path) -> bool:
     return False
 
 
-def word_of(path: Path) -> str:
-    """What the lock of this file says, without making one. Another name of some file is no lock, and says nothing."""
+def restore_mark_of(path: Path) -> str:
+    """The restore mark in the lock of this file, without creating one. A hard link to some file is no lock."""
     try:
         descriptor = file_owners.open_plain(_lock_path(path))
     except OSError:
@@ -214,9 +214,9 @@ def word_of(path: Path) -> str:
 
 def refuse_interrupted(path: Path) -> None:
     """Refuse a database whose restore was interrupted: its log may be moved away already, and itself not."""
-    word = word_of(path)
-    _check_word(word, _lock_path(path))
-    if word:
+    mark = restore_mark_of(path)
+    _check_mark(mark, _lock_path(path))
+    if mark:
         raise _interrupted(path)
 
 
@@ -226,9 +226,9 @@ def _interrupted(path: Path) -> CannotOpen:
     )
 
 
-def served(path: Path, check: Callable[[], None]) -> FileLock:
-    """The lock of this file, taken by one of those who serve it. The first of them checks it before any other comes."""
-    with starting(path):
+def lock_to_serve(path: Path, check: Callable[[], None]) -> FileLock:
+    """Take the lock of this file shared, to serve it. The first process runs `check` before any other has the lock."""
+    with start_lock(path):
         lock = lock_of(path)
         try:
             _take(lock, path, check)
@@ -240,12 +240,12 @@ def served(path: Path, check: Callable[[], None]) -> FileLock:
 
 def _take(lock: FileLock, path: Path, check: Callable[[], None]) -> None:
     first = lock.exclusive()
-    if first and not lock.word:
+    if first and not lock.restore_mark:
         check()
     if not lock.shared():
         raise CannotOpen(
             f"The database {path} is being restored, or another process has locked {_lock_path(path)}; "
             "start again when that is done."
         )
-    if lock.word:
+    if lock.restore_mark:
         raise _interrupted(path)

@@ -55,7 +55,7 @@ def examine(settings: Settings, origin: SettingsSource = SettingsSource()) -> li
     now = time.time_ns() // 1_000_000
     return [
         *_origin(origin),
-        *asyncio.run(health.look(settings.where, now)),
+        *asyncio.run(health.examine(settings.where, now)),
         *doctor_files.room(settings),
         *doctor_files.permissions(settings, origin.file, origin.personal_files, origin.shared_files),
         *doctor_files.open_files(settings),

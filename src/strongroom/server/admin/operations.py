@@ -227,7 +227,7 @@ def backup(settings: Settings, sink: Sink, watcher: Watcher, *, exclusive: bool 
 
 def look_before_restore(settings: Settings, *, new: bool) -> Path:
     """Refuse a restore into a database that is not there, or a new one where there is one; a folder near it."""
-    return asyncio.run(restores.look(settings.where, new=new))
+    return asyncio.run(restores.check_target(settings.where, new=new))
 
 
 def restore(settings: Settings, archive: Reader, watcher: Watcher, *, new: bool = False) -> Restored:

@@ -1,4 +1,4 @@
-"""One moment of a whole service, written into an archive while others go on writing; and read back out of one."""
+"""Backup: a snapshot of a whole database, written into an archive while writers go on; and its verification."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Busy(Exception):  # noqa: N818 - an outcome
 async def backup(
     where: str, sink: Sink, program: str, now: int, watcher: Watcher, *, exclusive: bool = False
 ) -> tuple[Manifest, str]:
-    """Write an archive; what it says of itself, and its checksum. Nobody waits for it but for the disk.
+    """Write an archive; its manifest and its checksum. No reader or writer waits for it but for the disk.
 
-    Rows that cannot be read are left out, and so are those that refer to them; the watcher is told of each.
+    Rows that cannot be read are left out, and so are those that refer to them; each is reported to the watcher.
 
-    If it is to be alone, and another node of a PostgreSQL is making one that is to be alone as well: Busy.
+    With `exclusive`, Busy if another node of a PostgreSQL is making an exclusive backup.
     """
     database = endpoint("database", where)
     async with opened(database):
@@ -112,7 +112,7 @@ def verify(source: Source, watcher: Watcher, doing: str = "verifying") -> Reader
 def pages_of(reader: Reader, wanted: Sequence[Table]) -> Iterator[tuple[str, list[Row]]]:
     """The rows of an archive, page by page, if each value is of the kind that its column has.
 
-    SQLite would keep a text where a number belongs, and whoever reads it would fail.
+    SQLite would store a text where a number belongs, and every reader of it would fail.
     """
     kinds = {
         table.name: tuple(_TEXT if column in table.texts else _INTEGER for column in table.columns) for table in wanted

@@ -1,4 +1,4 @@
-"""A whole service, copied from one database into another, whichever engines are behind them.
+"""Copies a whole database into another, whichever engines are behind them.
 
 The source is locked against writing and read once, from the first row to the last. A page of rows is committed on the
 target together with a mark: how many rows of the table are there now, and the sum of their hashes. After a kill the
@@ -47,7 +47,7 @@ MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy
 
 
 class Watcher(Protocol):
-    """Who is told how the copy goes."""
+    """Receives the progress of a copy, a backup or a restore."""
 
     def moved(self, doing: str, done: int, total: int) -> None:
         """So many rows of so many are done."""
@@ -58,7 +58,7 @@ class Watcher(Protocol):
     def verified(self, counts: dict[str, tuple[int, int]]) -> None:
         """Both sides hold the same rows, so many of each table on either side.
 
-        Told before the commit that makes the target whole: a kill in between lets the next run say it again.
+        Called before the commit that makes the target whole: after a kill in between, the next run calls it again.
         """
 
 

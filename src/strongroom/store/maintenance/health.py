@@ -1,4 +1,4 @@
-"""How a database is, looked at without changing anything: what `strongroom doctor` says of it."""
+"""Health checks of a database for `strongroom doctor`. They change nothing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damaged database is kept beside"
 _SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
-_LOOKS: Final = 3  # at a file that changes while it is looked at
+_ATTEMPTS: Final = 3  # at a file that changes while it is read
 _SHOWN: Final = 20  # rows that are named
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
 
 
-async def look(where: str, now: int) -> list[Finding]:
-    """What there is to say of the database at this path or URL."""
+async def examine(where: str, now: int) -> list[Finding]:
+    """All findings about the database at this path or URL."""
     try:
         database = endpoint("database", where)
         if database.engine == "sqlite" and not database.exists:
@@ -43,11 +43,11 @@ async def look(where: str, now: int) -> list[Finding]:
         if database.engine != "sqlite":
             return [*await _findings(database, now), await _postgres_server(database)]
         path = Path(database.identity)
-        for _ in range(_LOOKS):
-            before = _stamp(path)
+        for _ in range(_ATTEMPTS):
+            before = _modified(path)
             findings = [*_version(), _server(path), *_log(path), *await _findings(database, now)]
-            if _stamp(path) == before or locks.is_served(path):
-                break  # else somebody came and changed the file while it was read as one that nobody has
+            if _modified(path) == before or locks.is_served(path):
+                break  # else another process opened and changed the file meanwhile
     except (CannotCopy, CannotOpen) as error:
         return [fault("database", str(error), _SALVAGE if "not a database" in str(error) else "see that it is there")]
     return findings
@@ -55,16 +55,16 @@ async def look(where: str, now: int) -> list[Finding]:
 
 async def _findings(database: CopyEndpoint, now: int) -> list[Finding]:
     async with opened(database, even_damaged=True):
-        return [finding async for finding in _asked(database, now)]
+        return [finding async for finding in _run_checks(database, now)]
 
 
 def _server(path: Path) -> Finding:
-    """Whether anybody has the file open. A command that writes has it open for a moment too."""
+    """Whether a process has the file open. A command that writes has it open for a short time too."""
     return _server_finding(is_served=locks.is_served(path))
 
 
 async def _postgres_server(database: CopyEndpoint) -> Finding:
-    """Whether anybody holds the lock of those who serve, which is looked at and not taken."""
+    """Whether a server holds its lock, which is read and not taken."""
     async with opened(database):
         held = await database.query(
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
@@ -81,21 +81,21 @@ def _server_finding(*, is_served: bool) -> Finding:
     return ok("server", "No server runs on this database now.")
 
 
-def _stamp(path: Path) -> list[tuple[int, int, int] | None]:
+def _modified(path: Path) -> list[tuple[int, int, int] | None]:
     """When a file and its log were last changed."""
     found: list[tuple[int, int, int] | None] = []
     for name in (path.name, f"{path.name}-wal"):
         try:
-            told = path.with_name(name).stat()
-            found.append((told.st_ino, told.st_size, told.st_mtime_ns))
+            status = path.with_name(name).stat()
+            found.append((status.st_ino, status.st_size, status.st_mtime_ns))
         except OSError:
             found.append(None)
     return found
 
 
 def _log(path: Path) -> list[Finding]:
-    """What is left of the write-ahead log; while somebody has the database open, the log is theirs."""
-    if locks.word_of(path):
+    """The state of the write-ahead log; while a process has the database open, the log is not checked."""
+    if locks.restore_mark_of(path):
         return []  # a restore was interrupted, which says more
     findings = [
         warning("log", f"A damaged log is kept: {kept}.", "see whether 'strongroom salvage' brings out more; delete it")
@@ -104,7 +104,7 @@ def _log(path: Path) -> list[Finding]:
     if locks.is_served(path):
         return findings
     try:
-        log = log_recovery.look(path)
+        log = log_recovery.inspect(path)
     except OSError as error:
         return [
             *findings,
@@ -129,10 +129,10 @@ def _version() -> list[Finding]:
     return [ok("sqlite", f"SQLite {version} has no known fault that loses data.")]
 
 
-async def _asked(database: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
-    """One check after the other; one that cannot be made is a fault, and the next is made all the same.
+async def _run_checks(database: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
+    """Run all checks; one that cannot be made is a fault, and the next is made all the same.
 
-    Damage that the first of them has located is not told again by those that stumble over it.
+    Damage that the first of them has located is not reported again by later checks that meet it.
     """
     sqlite = database.engine == "sqlite"
     checks = {
@@ -162,7 +162,7 @@ async def _asked(database: CopyEndpoint, now: int) -> AsyncIterator[Finding]:
 
 
 async def _sqlite_pages(database: CopyEndpoint) -> Finding:
-    """Whether the pages and indexes are sound, and where not. Values of a wrong kind are told of with their rows."""
+    """Whether the pages and indexes are sound, and where not. Values of a wrong kind are reported with their rows."""
     with database.translate_errors():
         damaged = damage.damaged_parts(Path(database.identity))
     if damaged:
@@ -172,7 +172,7 @@ async def _sqlite_pages(database: CopyEndpoint) -> Finding:
 
 def _interrupted(database: CopyEndpoint) -> Finding | None:
     """Whether a restore has begun here and not finished."""
-    if locks.word_of(Path(database.identity)):
+    if locks.restore_mark_of(Path(database.identity)):
         return fault("integrity", "A restore was interrupted.", "run the same 'strongroom restore' again")
     return None
 

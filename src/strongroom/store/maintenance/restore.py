@@ -1,7 +1,7 @@
-"""A whole service out of an archive, in place of what is there: all of it or nothing, and what was there is kept.
+"""Restore: replaces a database by what an archive holds, all of it or nothing; and the old database is kept.
 
 On SQLite a new file is filled and verified beside the old one, and then takes its name; the old one keeps another. A
-word in the lock says that this has begun, so that no server starts on half of it. On PostgreSQL all is one transaction:
+mark in the lock says that this has begun, so that no server starts on half of it. On PostgreSQL all is one transaction:
 the old tables move into a schema of their own, new ones are filled and verified, and then it is committed.
 """
 
@@ -37,24 +37,24 @@ _FILES: Final = ("-wal", "-shm", "")  # of one database; the file itself is move
 
 
 class Restored(NamedTuple):
-    """What a restore has done."""
+    """The result of a restore."""
 
     rows: int
     into: str  # which database that was, without a password
-    kept: str | None  # where what was there before is now
+    kept: str | None  # where the old database is now
     warning: str | None = None
 
 
-async def look(where: str, *, new: bool) -> Path:
+async def check_target(where: str, *, new: bool) -> Path:
     """Refuse what `restore` would refuse, before anything is read; a folder near the database, for a large file."""
     target = endpoint("target", where)
     if target.engine == "sqlite":
         path = Path(target.identity)
-        if not locks.word_of(path):  # else the same command goes on, whatever is there by now
-            _check_target(path, await _holds_accounts(target) if new else target.exists, new=new)
+        if not locks.restore_mark_of(path):  # else the same command goes on with an interrupted restore
+            _refuse_target(path, await _holds_accounts(target) if new else target.exists, new=new)
         return next(folder for folder in path.parents if folder.is_dir())
     async with opened(target, to_fill=True):
-        _check_target(target.identity, await (_has_users(target) if new else _has_our_tables(target)), new=new)
+        _refuse_target(target.identity, await (_has_users(target) if new else _has_our_tables(target)), new=new)
     return Path(gettempdir())
 
 
@@ -77,7 +77,7 @@ async def _has_our_tables(target: CopyEndpoint) -> bool:
     return bool(await _our_tables(target))
 
 
-def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FBT001 - a fact, no option
+def _refuse_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FBT001 - a fact, no option
     if there and new:
         raise CannotCopy(
             f"There is a database with accounts already: {named}. Nothing was restored. Leave out --new to replace it; "
@@ -95,8 +95,8 @@ def _check_target(named: object, there: bool, *, new: bool) -> None:  # noqa: FB
 async def restore(
     where: str, archive: Reader, epoch: str, now: int, watcher: Watcher, *, new: bool = False
 ) -> Restored:
-    """Put what an archive holds in the place of what is there. The archive must have been verified before."""
-    await look(where, new=new)
+    """Replace the database by what an archive holds. The archive must have been verified before."""
+    await check_target(where, new=new)
     target = endpoint("target", where)
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now / 1000))
     if target.engine == "sqlite":
@@ -116,7 +116,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
     try:
         if not lock.exclusive():
             raise CannotCopy(f"A server is using {path}; stop it, and try again.")
-        _ = lock.word  # one that no restore wrote is refused before anything is made
+        _ = lock.restore_mark  # one that no restore wrote is refused before anything is made
         fresh = path.with_name(f"{path.name}.restoring")
         _remove(fresh)
         owner = file_owners.owner_of(path)
@@ -125,8 +125,8 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
         except BaseException:
             _remove(fresh)
             raise
-        kept = _switch(path, fresh, lock, stamp)
-        return Restored(rows, str(path), kept, _of_root(path) if is_folder_new else _of_another(path, owner))
+        aside = _switch(path, fresh, lock, stamp)
+        return Restored(rows, str(path), aside, _of_root(path) if is_folder_new else _of_another(path, owner))
     except OSError as error:
         raise CannotCopy(f"Cannot restore {path}: {error.strerror}; run the same command again.") from None
     finally:
@@ -134,7 +134,7 @@ async def _into_a_file(path: Path, archive: Reader, epoch: str, now: int, stamp:
 
 
 def _of_another(path: Path, owner: int | None) -> str | None:
-    """A sentence, where the file belongs to somebody else than the one that it replaces."""
+    """A warning, where the file has another owner than the one that it replaces."""
     mine = file_owners.owner_of(path)
     if owner is None or mine == owner:
         return None
@@ -145,7 +145,7 @@ def _of_another(path: Path, owner: int | None) -> str | None:
 
 
 def _of_root(path: Path) -> str | None:
-    """A sentence, where root had to make the folder, and it belongs to root as the one above it does."""
+    """A warning, where root had to create the folder, and it belongs to root as the one above it does."""
     if not file_owners.is_root() or file_owners.owner_of(path.parent):
         return None
     return (
@@ -188,20 +188,20 @@ async def _rows_in(fresh: Path, archive: Reader, epoch: str, now: int, watcher: 
 
 
 def _switch(path: Path, fresh: Path, lock: locks.FileLock, stamp: str) -> str | None:
-    """Give the old files another name and the new one theirs. Whoever is killed here finds the word in the lock."""
-    if not lock.word:
-        lock.word = _unused(stamp, lambda stamp: _kept_as(path, stamp).exists())
-    kept = _kept_as(path, lock.word)
+    """Rename the old files, and give the new one their name. After a kill here the mark in the lock remains."""
+    if not lock.restore_mark:
+        lock.restore_mark = _unused(stamp, lambda stamp: _kept_as(path, stamp).exists())
+    aside = _kept_as(path, lock.restore_mark)
     log_recovery.finish(path)
     for suffix in _FILES:
         old = path.with_name(path.name + suffix)
-        renamed = kept.with_name(kept.name + suffix)
+        renamed = aside.with_name(aside.name + suffix)
         if old.exists() and not renamed.exists():
             old.rename(renamed)
     fresh.rename(path)
     database_file.sync_folder(path.parent)
-    lock.word = ""
-    return str(kept) if kept.exists() else None
+    lock.restore_mark = ""
+    return str(aside) if aside.exists() else None
 
 
 def _kept_as(path: Path, stamp: str) -> Path:
@@ -226,11 +226,11 @@ async def _into_postgres(
         if not (await target.query(locks.TRY_EXCLUSIVE, locks.SERVING))[0][0]:
             raise CannotCopy(f"A server is using {target.named[4:]}; stop all nodes, and try again.")
         async with transaction(target):
-            kept = await _set_aside(target, stamp)
+            aside = await _set_aside(target, stamp)
             await target.build(steps_of(archive.manifest), now)
             rows = await _fill(target, archive, epoch, now, watcher)
             await target.update_statistics(tables(steps_of(archive.manifest)))
-    return Restored(rows, target.identity, None if kept is None else f"the schema {kept}")
+    return Restored(rows, target.identity, None if aside is None else f"the schema {aside}")
 
 
 async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
@@ -242,7 +242,7 @@ async def begin_epoch(where: str, epoch: str, now: int) -> tuple[str, str]:
             if not target.exists:
                 raise CannotCopy(f"{target.named} does not exist; say where it is with DB_PATH or --db-path.")
             lock = locks.lock_of(Path(target.identity))
-            if not lock.exclusive() or lock.word:
+            if not lock.exclusive() or lock.restore_mark:
                 raise CannotCopy(f"{target.named} is served, or is being restored; stop the server, and try again.")
             log_recovery.refuse(Path(target.identity))
         except OSError as error:

@@ -1,11 +1,11 @@
-"""What can be read of a damaged SQLite file, in a new file: every row whose own pages are whole.
+"""Salvage: copies every row of a damaged SQLite file whose own pages are whole into a new file.
 
 The file is read page by page without SQLite (btree.py), with the frames of its log that are as they were written
-(wal.py). Rows that the trees lead to come first, then those of pages that nothing leads to any more, told by their
-shape; of one key the highest version counts. Deleted rows do not come back that way: SQLite is told to overwrite what
-it frees. Accounts and vaults whose own row is lost are made anew from the indexes and from what refers to them, so that
-one page does not take all documents with it. What refers to nothing after that is refused. Counts are counted anew, and
-the new file has a new lineage. The source is never written to.
+(write_ahead_log.py). Rows that the trees lead to come first, then those of pages that nothing leads to any more, known
+by their shape; of one key the highest version counts. Deleted rows do not come back that way: SQLite is set to
+overwrite what it frees. Accounts and vaults whose own row is lost are rebuilt from the indexes and from what refers to
+them, so that one page does not take all documents with it. What refers to nothing after that is refused. Usage is
+counted anew, and the new file has a new epoch. The source is never written to.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class _Shape:
         if not self._least <= len(record) <= len(self._texts):
             return None
         row = []
-        for place, is_text in enumerate(self._texts):
-            value: Any = record[place] if place < len(record) else self._defaults[place]
+        for position, is_text in enumerate(self._texts):
+            value: Any = record[position] if position < len(record) else self._defaults[position]
             if value is None:
-                if self._required[place]:
+                if self._required[position]:
                     return None
             elif is_text:
                 try:
@@ -278,7 +278,7 @@ class _Salvage:
         self._connection.execute(f"INSERT INTO {LINEAGE} (id, epoch, began_at) VALUES (1, ?, ?)", (epoch, now))
 
     def _count_lost(self) -> None:
-        """Count what an index has and nobody found; of documents, also what accounts and vaults say that they held."""
+        """Count rows that an index has and that were not found; of documents, also what accounts and vaults counted."""
         for name, outcome in self.outcomes.items():
             outcome.lost = max(outcome.lost, len(self._missing[name] - self._seen[name]))
         documents = self.outcomes["documents"]

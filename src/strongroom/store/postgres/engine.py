@@ -80,7 +80,7 @@ class PostgresDatabase:
         """Run an action in a transaction, on a connection of its own."""
 
         async def run() -> Any:
-            async with self._opening("ask") as connection:
+            async with self._opening("query") as connection:
                 return await self._transact(connection, action, (), {})
 
         return _run_on_thread(run)
@@ -247,7 +247,7 @@ class PostgresDatabase:
                 raise Unavailable(1) from None
             except _Unknown:
                 raise Unavailable(
-                    1, "The database went away in the middle; ask again to see whether it was done."
+                    1, "The connection was lost during the commit; read again to see whether the write was applied."
                 ) from None
             except _LOST:
                 if time.monotonic() + 0.1 > deadline:

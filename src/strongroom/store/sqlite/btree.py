@@ -1,4 +1,4 @@
-"""The pages of a SQLite file, read without SQLite: for a file that SQLite refuses. It finds rows and judges nothing.
+"""Reads the B-tree pages of a SQLite file without SQLite, for a file that SQLite refuses. It validates no row.
 
 https://sqlite.org/fileformat2.html has the format. A row is given as long as its own page and the pages of its long
 values can be read, whether or not the pages above still lead to it.
@@ -49,7 +49,7 @@ class Pages:
         return found if found in _HEADERS else None
 
     def children(self, number: int) -> list[int]:
-        """The pages below an interior page, as far as they can be told."""
+        """The pages below an interior page, as far as they can be read."""
         page = self._page(number)
         start = _start(number)
         if page[start] not in {INTERIOR_INDEX, INTERIOR_TABLE}:
@@ -128,42 +128,42 @@ class Pages:
 
 def _record(payload: bytes) -> Record:
     """The values of a record, if its header fits it to the byte."""
-    length, place = _varint(payload, 0)
+    length, offset = _varint(payload, 0)
     kinds = []
-    while place < length:
-        kind, place = _varint(payload, place)
+    while offset < length:
+        kind, offset = _varint(payload, offset)
         kinds.append(kind)
-    if place != length:
+    if offset != length:
         raise Broken
     values: list[Any] = []
     for kind in kinds:
         if kind >= 12:
             size = (kind - 12) // 2
-            raw = payload[place : place + size]
+            raw = payload[offset : offset + size]
             values.append(raw if kind & 1 else memoryview(raw))
         else:
             size = _INTEGERS.get(kind, 0)
             if kind in {7, 10, 11}:
                 raise Broken  # no table of ours has fractions; the others are reserved
-            raw = payload[place : place + size]
+            raw = payload[offset : offset + size]
             values.append(int.from_bytes(raw, signed=True) if size else {8: 0, 9: 1}.get(kind))
         if len(raw) < size:
             raise Broken
-        place += size
-    if place != len(payload):
+        offset += size
+    if offset != len(payload):
         raise Broken
     return tuple(values)
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _varint(data: bytes, offset: int) -> tuple[int, int]:
     value = 0
     for index in range(9):
-        byte = data[place + index]
+        byte = data[offset + index]
         if index == 8:
-            return (value << 8) | byte, place + 9
+            return (value << 8) | byte, offset + 9
         value = (value << 7) | (byte & 0x7F)
         if byte < 0x80:
-            return value, place + index + 1
+            return value, offset + index + 1
     raise Broken
 
 

@@ -1,4 +1,4 @@
-"""Where a SQLite file is damaged: which tables and indexes, how many pages, how many rows. Nothing is changed."""
+"""Locates damage in a SQLite file: which tables and indexes, how many pages, how many rows. It changes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def damaged_parts(path: Path) -> list[str]:
             tables = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")]
         except apsw.CorruptError:
             return [_cut_off(path) or "the schema, so that no table can be looked at"]
-        return [place for table in tables for place in _of_table(connection, table)] or said[:_SHOWN]
+        return [part for table in tables for part in _of_table(connection, table)] or said[:_SHOWN]
 
 
 def _of_table(connection: apsw.Connection, table: str) -> Iterator[str]:
@@ -64,8 +64,8 @@ def _integrity(connection: apsw.Connection, of: str = "") -> list[str]:
     """What SQLite finds wrong with the file, or with a table and its indexes, up to where it gives up."""
     said: list[str] = []
     try:
-        for (told,) in connection.execute(f"PRAGMA integrity_check{of}"):
-            said += str(told).splitlines()
+        for (line,) in connection.execute(f"PRAGMA integrity_check{of}"):
+            said += str(line).splitlines()
     except apsw.CorruptError as error:
         said = said or [str(error)]
     return [line for line in said if line != "ok" and not line.startswith("***") and not BAD_VALUE.match(line)]

@@ -47,7 +47,7 @@ def make_file(path: Path, check: Callable[[], None]) -> locks.FileLock:
     if path.is_dir():
         raise IsADirectoryError(0, "it is a folder; DB_PATH must name a file")
     file_owners.make_folder(path.parent)
-    lock = locks.served(path, check)
+    lock = locks.lock_to_serve(path, check)
     os.close(file_owners.open_file(path))
     return lock
 

@@ -1,10 +1,10 @@
-"""What becomes of a damaged write-ahead log: it is kept aside, and the database goes on with what can be read.
+"""Recovers from a damaged write-ahead log: it is set aside, and the database goes on with what can be read.
 
-Whoever opens a database to serve it, and is the first, looks at its log before SQLite does (wal.py). A damaged one is
-copied beside the file; then the last sound state is looked for: the file with the readable part of the log, or the file
-alone, where the log had been copied into it further than it can be read. It gets a new lineage, so that every client
+The first process that opens a database to serve it checks its log before SQLite does (write_ahead_log.py). A damaged
+one is copied beside the file; then the last sound state is searched: the file with the readable part of the log, or the
+file alone, where the log had been copied into it further than it can be read. It gets a new epoch, so that every client
 learns that the server may have gone back in time. Until all of that is done the copy has the name of one that is
-pending, so that whoever is killed on the way is followed by one who does it again.
+pending, so that after a kill the next start does it again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _PENDING: Final = ".pending"  # a whole copy of a log that is still to be dealt 
 _SALVAGE: Final = "'strongroom salvage' brings what can be read into a new file"
 
 
-def look(path: Path) -> LogState:
-    """The log of a database that nobody has open; damaged also where an earlier start has not finished with it."""
+def inspect(path: Path) -> LogState:
+    """Inspect the log of a database that no process has open; one whose recovery is unfinished counts as damaged."""
     log = write_ahead_log.inspect(path)
     return log._replace(damaged=True) if _kept(path, _PENDING) else log
 
 
 def refuse(path: Path) -> None:
     """Refuse a database whose log is damaged: only a server decides to go on without what is lost."""
-    log = look(path)
+    log = inspect(path)
     if log.damaged:
         raise CannotOpen(
             f"The write-ahead log of {path} is damaged: {log.readable} of {log.frames} frames can be read. "
@@ -51,13 +51,13 @@ def refuse(path: Path) -> None:
 
 
 def kept_logs(path: Path) -> list[Path]:
-    """The damaged logs that are kept beside this file."""
+    """The damaged logs that were set aside beside this file."""
     return [one for one in _kept(path, "") if not one.name.endswith((_PART, _PENDING))]
 
 
 def recover(path: Path, now: int) -> str | None:
-    """Set a damaged log aside and begin a new lineage; what to tell the operator, or None if it is not damaged."""
-    log = look(path)
+    """Set a damaged log aside and begin a new lineage; the notice for the operator, or None if it is not damaged."""
+    log = inspect(path)
     if not log.damaged:
         return None
     pending = _set_aside(path, now)
@@ -74,13 +74,13 @@ def recover(path: Path, now: int) -> str | None:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
         connection.close()
-    kept = pending.with_name(pending.name.removesuffix(_PENDING))
-    pending.rename(kept)
+    aside = pending.with_name(pending.name.removesuffix(_PENDING))
+    pending.rename(aside)
     database_file.sync_folder(path.parent)
     return (
         f"The write-ahead log of {path} was damaged: {log.readable} of {log.frames} frames could be read, and what was "
-        f"written after them may be missing. The log is kept as {kept}. Clients notice by a new epoch and send again "
-        f"what they have; 'strongroom salvage {path} TARGET --log {kept}' may bring out more."
+        f"written after them may be missing. The log is kept as {aside}. Clients notice by a new epoch and send again "
+        f"what they have; 'strongroom salvage {path} TARGET --log {aside}' may bring out more."
     )
 
 
@@ -89,7 +89,7 @@ def _kept(path: Path, suffix: str) -> list[Path]:
 
 
 def finish(path: Path) -> None:
-    """Take what an earlier start has not finished with as kept: the file is about to be replaced."""
+    """Finish the recovery of an earlier start by renaming its copies: the file is about to be replaced."""
     for pending in _kept(path, _PENDING):
         pending.rename(pending.with_name(pending.name.removesuffix(_PENDING)))
 
@@ -121,10 +121,10 @@ def _set_aside(path: Path, now: int) -> Path:
 def _keep_file(path: Path, pending: Path) -> Path:
     """Copy the file itself too, before pages of a damaged log are put into it."""
     stamp = pending.name.removesuffix(_PENDING).rpartition(".damaged-")[2]
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
-    half = kept.with_name(f"{kept.name}{_PART}")
-    if kept.exists():  # of an earlier start, which had not begun to change anything
-        return kept
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    half = aside.with_name(f"{aside.name}{_PART}")
+    if aside.exists():  # of an earlier start, which had not begun to change anything
+        return aside
     half.unlink(missing_ok=True)
     try:
         with os.fdopen(file_owners.make_file(half), "wb") as target, path.open("rb") as source:
@@ -137,9 +137,9 @@ def _keep_file(path: Path, pending: Path) -> Path:
             f"The write-ahead log of {path} is damaged, and the file cannot be copied before it is recovered: "
             f"{error.strerror}. Make room beside it, and start again; nothing was changed."
         ) from None
-    half.rename(kept)
+    half.rename(aside)
     database_file.sync_folder(path.parent)
-    return kept
+    return aside
 
 
 def _sound_state(path: Path, log: LogState, pending: Path) -> bool:

@@ -1,8 +1,8 @@
-"""The write-ahead log of a SQLite file, looked at before SQLite reads it: what can be read, and what had been written.
+"""Inspects the write-ahead log of a SQLite file before SQLite reads it: what can be read, and what had been written.
 
 SQLite recovers the log up to the last commit before the first frame whose checksum is wrong, and says nothing of what
 follows. After a kill or a loss of power that is right, because only the last transaction can be unfinished. After
-damage it drops transactions that were acknowledged. This module tells the two apart. https://sqlite.org/fileformat2.html
+damage it drops transactions that were acknowledged. This module distinguishes the two. https://sqlite.org/fileformat2.html
 section 4 has the format; https://sqlite.org/walformat.html the format of the index.
 
 The log is damaged if it holds a frame of the current generation (one with the salts of the header) that follows, by its
@@ -48,7 +48,7 @@ class LogState(NamedTuple):
     frames: int = 0  # known to have been written in its current generation, whether they can be read or not
     readable: int = 0  # that SQLite recovers: up to the last commit before the first that cannot be read
     damaged: bool = False
-    copied: int | None = None  # frames that had all been copied into the file, if the index tells
+    copied: int | None = None  # frames that had all been copied into the file, if the index knows
 
 
 class Frame(NamedTuple):
@@ -72,7 +72,7 @@ class Index(NamedTuple):
 
 
 def inspect(database: Path) -> LogState:
-    """Look at the log of this file. Only for a file that nobody has open: a log that is being written looks damaged."""
+    """Inspect the log of this file. Only for a file that no process has open: a log in use looks damaged."""
     database = Path(os.path.realpath(database))
     log = database.with_name(f"{database.name}-wal")
     try:
