@@ -267,6 +267,17 @@ async def _put(target: CopyEndpoint, table: Table, page: Sequence[Row], before: 
         await target.add(table, page)
 
 
+async def read_back(target: CopyEndpoint, table: Table, progress: Callable[[int], None], done: int) -> Tally:
+    """The tally of a table that was filled; `progress` is called with the rows read, after `done` of other tables."""
+    seen = Tally()
+    async with aclosing(target.pages(table)) as pages:
+        async for page in pages:
+            seen = seen.plus(page)
+            progress(done + seen.rows)
+            await asyncio.sleep(0)
+    return seen
+
+
 async def _verify(target: CopyEndpoint, wanted: Sequence[Table], sums: dict[str, Tally], watcher: Watcher) -> None:
     """Read the target back. Only if it holds exactly what the source holds does it become a database to be served."""
     total = sum(tally.rows for tally in sums.values())
@@ -275,14 +286,10 @@ async def _verify(target: CopyEndpoint, wanted: Sequence[Table], sums: dict[str,
     async with transaction(target):
         await target.lock(table.name for table in wanted)
         for table in wanted:
-            seen = Tally()
-            async with aclosing(target.pages(table)) as pages:
-                async for page in pages:
-                    seen = seen.plus(page)
-                    done += len(page)
-                    watcher.moved("verifying", done, total)
-                    await asyncio.sleep(0)
-            back[table.name] = seen
+            back[table.name] = await read_back(
+                target, table, lambda rows: watcher.moved("verifying", rows, total), done
+            )
+            done += back[table.name].rows
         wrong = [
             f"{name} ({sums[name].rows} rows in the source, {back[name].rows} in the target)"
             for name in sums

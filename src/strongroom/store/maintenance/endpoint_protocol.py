@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from strongroom.store.exceptions import reason
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Sequence
     from contextlib import AbstractContextManager
@@ -100,6 +102,22 @@ class CopyEndpoint(Protocol):
 
     def pages(self, table: Table, without: Sequence[Unreadable] = ()) -> AsyncGenerator[list[Row], None]:
         """All rows but these, in the order of the key, in pages of bounded bytes."""
+
+
+def in_use(endpoint: CopyEndpoint) -> CannotCopy:
+    """The refusal where another process holds a lock."""
+    return CannotCopy(f"{endpoint.named} is in use; stop the server that writes to it, and try again.")
+
+
+def rejected(endpoint: CopyEndpoint, table: str, error: BaseException) -> CannotCopy:
+    """The refusal where a table does not accept rows."""
+    return CannotCopy(f"{endpoint.named} does not take the rows of {table or 'a table'}: {reason(error)}.")
+
+
+def failed(endpoint: CopyEndpoint, table: str, error: BaseException) -> CannotCopy:
+    """The refusal after any other error of the engine."""
+    at = f" at {table}" if table else ""
+    return CannotCopy(f"{endpoint.named} failed{at}: {reason(error)}; run the same command again to go on.")
 
 
 def quoted(*names: str) -> str:

@@ -9,7 +9,7 @@ import asyncpg
 
 from strongroom.store.exceptions import CannotOpen, reason
 from strongroom.store.maintenance import endpoint_protocol
-from strongroom.store.maintenance.endpoint_protocol import CannotCopy, quoted
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, failed, in_use, quoted, rejected
 from strongroom.store.postgres import migrate, pool
 
 if TYPE_CHECKING:
@@ -83,12 +83,11 @@ class PostgresEndpoint:
         except CannotOpen as error:
             raise CannotCopy(str(error)) from None
         except asyncpg.LockNotAvailableError:
-            raise CannotCopy(f"{self.named} is in use; stop the server that writes to it, and try again.") from None
+            raise in_use(self) from None
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
-            raise CannotCopy(f"{self.named} does not take the rows of {table or 'a table'}: {reason(error)}.") from None
+            raise rejected(self, table, error) from None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            failed = f"failed at {table}" if table else "failed"
-            raise CannotCopy(f"{self.named} {failed}: {reason(error)}; run the same command again to go on.") from None
+            raise failed(self, table, error) from None
 
     async def query(self, sql: str, *parameters: Any) -> list[Row]:
         """Run a statement; its rows, if it gives any."""

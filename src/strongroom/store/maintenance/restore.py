@@ -11,7 +11,6 @@ import asyncio
 import itertools
 import os
 import time
-from contextlib import aclosing
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from strongroom.store import file_owners, locks
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance.backup import pages_of, steps_of
-from strongroom.store.maintenance.copy import LINEAGE, MARKS, STEPS, Tally, tables
+from strongroom.store.maintenance.copy import LINEAGE, MARKS, STEPS, Tally, read_back, tables
 from strongroom.store.maintenance.copy_endpoints import endpoint, opened, transaction
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, CopyEndpoint, quoted
 from strongroom.store.sqlite import database_file, log_recovery
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from strongroom.archive import Reader
     from strongroom.store.maintenance.copy import Watcher
-    from strongroom.store.maintenance.endpoint_protocol import Table
 
 _USERS: Final = "users"
 _KEPT: Final = "before"
@@ -303,20 +301,10 @@ async def _fill(target: CopyEndpoint, archive: Reader, epoch: str, now: int, wat
         await asyncio.sleep(0)
     done = 0
     for name, table in wanted.items():
-        seen, done = await _read_back(target, table, done, total, watcher)
+        seen = await read_back(target, table, lambda rows: watcher.moved("checking", rows, total), done)
+        done += seen.rows
         if seen != sums[name]:
             raise CannotCopy(f"{target.named} does not hold what the archive holds of {name}. Nothing was replaced.")
     if LINEAGE in wanted:
         await _begin_lineage(target, epoch, now)
     return total
-
-
-async def _read_back(target: CopyEndpoint, table: Table, done: int, total: int, watcher: Watcher) -> tuple[Tally, int]:
-    seen = Tally()
-    async with aclosing(target.pages(table)) as pages:
-        async for page in pages:
-            seen = seen.plus(page)
-            done += len(page)
-            watcher.moved("checking", done, total)
-            await asyncio.sleep(0)
-    return seen, done

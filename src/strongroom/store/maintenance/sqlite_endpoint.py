@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import apsw
 
 from strongroom.store import file_owners, locks
-from strongroom.store.exceptions import CannotOpen, reason
+from strongroom.store.exceptions import CannotOpen
 from strongroom.store.maintenance import endpoint_protocol
-from strongroom.store.maintenance.endpoint_protocol import CannotCopy, Unreadable, quoted
+from strongroom.store.maintenance.endpoint_protocol import CannotCopy, Unreadable, failed, in_use, quoted, rejected
 from strongroom.store.sqlite import database_file, log_recovery
 from strongroom.store.sqlite.migrate import migrate
 
@@ -91,7 +91,7 @@ class SqliteEndpoint:
         except CannotOpen as error:
             raise CannotCopy(str(error)) from None
         except apsw.BusyError:
-            raise CannotCopy(f"{self.named} is in use; stop the server that writes to it, and try again.") from None
+            raise in_use(self) from None
         except apsw.ReadOnlyError:
             raise CannotCopy(
                 f"{self.named} cannot be locked, for it may not be written to; run this as its owner."
@@ -106,10 +106,9 @@ class SqliteEndpoint:
         except UnicodeDecodeError:
             raise CannotCopy(f"{self.named} holds text that is not UTF-8, and cannot be copied.") from None
         except apsw.ConstraintError as error:
-            raise CannotCopy(f"{self.named} does not take the rows of {table or 'a table'}: {reason(error)}.") from None
+            raise rejected(self, table, error) from None
         except (apsw.Error, OSError) as error:
-            failed = f"failed at {table}" if table else "failed"
-            raise CannotCopy(f"{self.named} {failed}: {reason(error)}; run the same command again to go on.") from None
+            raise failed(self, table, error) from None
 
     async def query(self, sql: str, *parameters: Any) -> list[Row]:
         """Run a statement; its rows, if it gives any."""

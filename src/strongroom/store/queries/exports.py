@@ -1,8 +1,8 @@
-"""Everything that an account keeps, vault by vault, in an order that an import can follow."""
+"""Exports: all rows of an account, vault by vault, in an order that an import can insert."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
 from strongroom.store.statement import ALL, Sql, columns
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from strongroom.store.database import Tx
+
+T = TypeVar("T")
 
 _VAULTS = Sql(f"""
     SELECT {columns(ExportedVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
@@ -40,34 +42,20 @@ def vaults(tx: Tx, user_id: str) -> AsyncGenerator[list[ExportedVault], None]:
 
 def documents(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedDocument], None]:
     """The documents of a vault, tombstones included, in the order of their last changes."""
-    return tx.pages(
-        ExportedDocument,
-        _DOCUMENTS,
-        after="beyond",
-        by="updated_at",
-        user_id=user_id,
-        vault_uid=vault_uid,
-        beyond=-1,
-        limit=ALL,
-    )
+    return _of_vault(tx, ExportedDocument, _DOCUMENTS, user_id, vault_uid, by="updated_at", beyond=-1)
 
 
 def versions(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedVersion], None]:
-    """What the documents of a vault were before, in the order in which it was written."""
-    return tx.pages(
-        ExportedVersion,
-        _VERSIONS,
-        after="beyond",
-        by="updated_at",
-        user_id=user_id,
-        vault_uid=vault_uid,
-        beyond=-1,
-        limit=ALL,
-    )
+    """The retained versions of a vault's documents, in the order in which they were written."""
+    return _of_vault(tx, ExportedVersion, _VERSIONS, user_id, vault_uid, by="updated_at", beyond=-1)
 
 
 def blobs(tx: Tx, user_id: str, vault_uid: str) -> AsyncGenerator[list[ExportedBlob], None]:
-    """What a vault's blob was before, in the order of the versions."""
-    return tx.pages(
-        ExportedBlob, _BLOBS, after="beyond", by="version", user_id=user_id, vault_uid=vault_uid, beyond=0, limit=ALL
-    )
+    """The retained versions of a vault's blob, in the order of the versions."""
+    return _of_vault(tx, ExportedBlob, _BLOBS, user_id, vault_uid, by="version", beyond=0)
+
+
+def _of_vault(
+    tx: Tx, kind: type[T], sql: Sql, user_id: str, vault_uid: str, *, by: str, beyond: int
+) -> AsyncGenerator[list[T], None]:
+    return tx.pages(kind, sql, after="beyond", by=by, user_id=user_id, vault_uid=vault_uid, beyond=beyond, limit=ALL)
