@@ -51,7 +51,7 @@ class Balancer:
                 await asyncio.sleep(EVERY)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Nobody who is ready: the connection is closed, and the client comes again."""
+        """No node is ready: the connection is closed, and the client retries."""
         with suppress(OSError, IndexError):
             chosen = sorted(self.ready)[next(self._turn) % max(1, len(self.ready))]
             to, back = await asyncio.open_connection("127.0.0.1", chosen)

@@ -1,4 +1,4 @@
-"""A backup taken under writers is a prefix of what they were told; and a damaged database is mended by one."""
+"""A backup taken under writers holds a prefix of what was acknowledged; and a damaged database is restored from one."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ STUCK = 5.0  # seconds after the promotion in which every request has its answer
 
 
 class Timed(Writer):
-    """A writer who notes when each request began and ended, and when each write was acknowledged."""
+    """A writer that records when each request began and ended, and when each write was acknowledged."""
 
     def __init__(self, *where: str) -> None:
         super().__init__(*where)

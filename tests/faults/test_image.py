@@ -1,4 +1,4 @@
-"""The image's very steps without an engine: an empty venv, a fresh user, a root that nobody can write to."""
+"""The image's very steps without an engine: an empty venv, a fresh user, a read-only root."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not LONG, reason="installs from a registry; see 
 
 
 def reachable() -> str | None:
-    """A Python that any user may run: one that lies in somebody's home is not."""
+    """A Python that any user may run: not one in a home folder."""
     for path in (Path("/usr/local/bin/python3"), Path("/usr/bin/python3"), Path(sys.executable).resolve()):
         if path.exists() and all(parent.stat().st_mode & 0o001 for parent in path.resolve().parents):
             asked = "import sys, pip, venv; sys.exit(sys.version_info < (3, 11))"

@@ -1,4 +1,4 @@
-"""A 2xx is on disk: kill the server, or the database under it, and look."""
+"""A 2xx is on disk: kill the server, or the database under it, and check."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITERS = 64
 
 
 def settle_in(server: Server) -> tuple[str, str, str]:
-    """Register somebody with a vault: the address, a token, the vault."""
+    """Register an account with a vault: the address, a token, the vault."""
     with server.connect() as http:
         signed_in = http.post("/auth/email/register", json={"email": "a@b.c", "password": "correct horse"}).json()
         token: str = signed_in["accessToken"]
@@ -215,7 +215,7 @@ sys.exit(main(["serve"]))
 
 @runs
 async def test_a_failing_fsync_stops_the_process_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
-    """After a failed fsync nobody knows what the disk holds: no answer says yes, and the process ends."""
+    """After a failed fsync the state of the disk is unknown: no write is acknowledged, and the process ends."""
     server = Server(tmp_path)
     server.settings.pop("DATABASE_URL", None)
     started: list[subprocess.Popen[bytes]] = []

@@ -134,7 +134,7 @@ KINDS = (ByList, ByWaiting, ByEvents, ByAccount)
 
 
 def report(what: str, readers: list[Reader], written: dict[str, int]) -> None:
-    """No change twice; of each document the latest, and to those who follow each one."""
+    """No change twice; of each document the latest, and followers of events get each one."""
     every = {(uid, number) for uid, version in written.items() for number in range(1, version + 1)}
     for reader in readers:
         assert len(reader.seen) == len(set(reader.seen)), f"{type(reader).__name__} saw a change twice"

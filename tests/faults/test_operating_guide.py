@@ -40,7 +40,7 @@ class Typed(NamedTuple):
 
 
 class Place(Server):
-    """A folder where a server runs, and where somebody types commands."""
+    """A folder where a server runs, and where an operator types commands."""
 
     way = 0  # the column of the page's table that this is
 
@@ -110,7 +110,7 @@ class Place(Server):
         shutil.copy(old.home / ".env", self.home / ".env")
 
     def receive(self, path: Path) -> str:
-        """Bring a file that was kept elsewhere; how the person who types calls it."""
+        """Bring a file that was kept elsewhere; its name in the guide's commands."""
         shutil.copy(path, self.home / "vault.backup")
         return "vault.backup"
 
@@ -323,7 +323,7 @@ def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
 
 @on_an_engine
 def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
-    """On another machine, and on the other engine, with the old secret: who was signed in goes on."""
+    """On another machine, and on the other engine, with the old secret: sessions go on."""
     old = begin(engine)
     [script] = blocks(STORIES["The machine is gone"])
     token = old.settle()
@@ -334,7 +334,7 @@ def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     assert new.vaults(token) == ["first"]
 
 
-def test_every_story_is_told_here() -> None:
+def test_every_part_of_the_guide_is_run_here() -> None:
     """A story that is added to the bad day needs a test above, by its name."""
     tests = {name.removeprefix("test_").replace("_", " ") for name in globals() if name.startswith("test_")}
     assert {story.lower() for story in STORIES} <= tests

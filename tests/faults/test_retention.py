@@ -46,7 +46,7 @@ async def filled(home: House, person: Person, vault: dict[str, Any], count: int,
 
 
 async def steps(home: House, where: str) -> list[float]:
-    """Throw everything away: the time of each transaction, in which nobody else can write.
+    """Purge everything: the time of each transaction, in which no other writer can write.
 
     On a file it is processor time: how long the disk takes depends on what else the machine does.
     """
@@ -95,7 +95,7 @@ async def time_of_a_write(person: Person, vault: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 1), indirect=True)
 @runs
-async def test_those_who_write_go_on_beside_a_purge(house: Open) -> None:
+async def test_writers_go_on_beside_a_purge(house: Open) -> None:
     """In the very vault in which it throws away: most of the time is theirs."""
     async with house(trash_days=3, **PATIENT) as home:
         person = await home.person()

@@ -1,4 +1,4 @@
-"""ChangeNotifications: a process learns of its own commits at once, and of those of others through the engine."""
+"""Change notifications: a process learns of its own commits at once, and of those of other processes by the engine."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Ear:
     def __init__(self, where: str, clock: Clock) -> None:
         self.db: Database = open_database(where, clock)
         self.heard: list[ChangeHint] = []
-        self.doubts = 0
-        self.db.notifications.listen(self.heard.extend, self._doubt)
+        self.invalidations = 0
+        self.db.notifications.listen(self.heard.extend, self._invalidate)
 
-    def _doubt(self) -> None:
-        self.doubts += 1
+    def _invalidate(self) -> None:
+        self.invalidations += 1
 
     async def write(self, *, ends: str | None = None) -> None:
-        """Change something; if somebody's session ends, that is told."""
+        """Change something; if a session ends, its account is notified."""
         await self.db.write(_change, ends)
 
 
@@ -45,8 +45,8 @@ async def _change(tx: Tx, ends: str | None) -> None:
 
 
 @runs
-async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> None:
-    """Before the one who wrote goes on; nothing is told of what was rolled back, or is nobody's concern."""
+async def test_a_process_is_notified_of_its_own_commits_at_once(where: str, clock: Clock) -> None:
+    """Before the writer goes on; a rollback, or a change without followers, gives no hint."""
     ear = Ear(where, clock)
     await ear.write(ends="ann")
     assert ear.heard == [("ann", None)]
@@ -64,18 +64,18 @@ async def test_its_own_commits_are_told_at_once(where: str, clock: Clock) -> Non
 
 @runs
 async def test_what_another_process_commits_is_noticed(where: str, clock: Clock) -> None:
-    """On a file as a doubt, on PostgreSQL by name; one's own commits give no doubt."""
+    """On a file as an invalidation, on PostgreSQL by name; its own commits invalidate nothing."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)  # nobody knows what happened before
+    await until_async(lambda: here.invalidations == 1)  # nobody knows what happened before
     await here.write(ends="ann")
     await here.write(ends="ann")
     await there.write(ends="bob")
     if "://" in where:
         await until_async(lambda: ("bob", None) in here.heard)
-        assert here.doubts == 1
+        assert here.invalidations == 1
     else:
-        await until_async(lambda: here.doubts == 2)
+        await until_async(lambda: here.invalidations == 2)
     assert there.heard == [("bob", None)]
     for ear in (here, there):
         await ear.db.close()
@@ -86,7 +86,7 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
     """The connection that writes is busy all the time, and is asked all the same."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)
+    await until_async(lambda: here.invalidations == 1)
     stop = False
 
     async def busy() -> None:
@@ -95,7 +95,7 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
 
     work = [asyncio.create_task(busy()) for _ in range(4)]
     await there.write(ends="bob")
-    await until_async(lambda: here.doubts > 1 or ("bob", None) in here.heard)
+    await until_async(lambda: here.invalidations > 1 or ("bob", None) in here.heard)
     stop = True
     await asyncio.gather(*work)
     for ear in (here, there):
@@ -103,16 +103,16 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
 
 
 @runs
-async def test_who_does_not_watch_does_not_look(where: str, clock: Clock) -> None:
+async def test_a_process_that_does_not_watch_does_not_poll(where: str, clock: Clock) -> None:
     """No timer, no listening."""
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)
+    await until_async(lambda: here.invalidations == 1)
     here.db.notifications.watch(wanted=False)
     await there.write(ends="bob")
     await here.write(ends="ann")
     await there.write(ends="bob")
-    assert here.doubts == 1
+    assert here.invalidations == 1
     assert here.heard == [("ann", None)] or "://" in where
     for ear in (here, there):
         await ear.db.close()
@@ -128,7 +128,7 @@ async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> No
     def fail(_: Any) -> None:
         raise LookupError
 
-    ear.db.notifications.listen(fail, ear._doubt)
+    ear.db.notifications.listen(fail, ear._invalidate)
     await ear.write(ends="ann")
     assert [type(error) for error in seen] == [LookupError]
     await ear.db.close()
@@ -136,17 +136,17 @@ async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> No
 
 @runs
 async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It doubts everything, because nobody knows what was said meanwhile, and hears again."""
+    """It invalidates everything, because what was sent meanwhile is unknown, and listens again."""
     monkeypatch.setattr(notify, "RETRY_SECONDS", 0.05)
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)
+    await until_async(lambda: here.invalidations == 1)
     operator = await asyncpg.connect(where)
     listening = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'listen%'"
     assert await operator.fetchval(listening)
     await operator.close()
-    await until_async(lambda: here.doubts == 2)
+    await until_async(lambda: here.invalidations == 2)
     await there.write(ends="bob")
     await until_async(lambda: ("bob", None) in here.heard)
     for ear in (here, there):
@@ -154,12 +154,12 @@ async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monk
 
 
 @runs
-async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_hints_go_in_one_notification(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst of commits is a few notifications, however many accounts it names; none of them is lost."""
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)
+    await until_async(lambda: here.invalidations == 1)
     sent = 0
     send = notify.PostgresNotifications._send
 
@@ -180,12 +180,12 @@ async def test_many_nudges_go_together(clock: Clock, monkeypatch: pytest.MonkeyP
 
 
 @runs
-async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock) -> None:
+async def test_a_last_hint_is_sent_before_the_connection_is_closed(clock: Clock) -> None:
     """A node that stops right after a commit still tells the others."""
     where = postgres().fresh()
     here, there = Ear(where, clock), Ear(where, clock)
     here.db.notifications.watch(wanted=True)
-    await until_async(lambda: here.doubts == 1)
+    await until_async(lambda: here.invalidations == 1)
     await there.write(ends="ann")
     await until_async(lambda: here.heard)
     await there.write(ends="bob")
@@ -194,6 +194,6 @@ async def test_a_last_nudge_is_said_before_the_connection_is_closed(clock: Clock
     await here.db.close()
 
 
-def test_a_file_is_looked_at_often() -> None:
+def test_a_file_is_polled_often() -> None:
     """Fifty times a second: an event of another process is not late."""
     assert change_watch.POLL_SECONDS <= 0.02

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: whatever is broken off, none is left behind."""
+"""Connections to PostgreSQL: none leaks, whatever is cancelled or fails."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ async def until_none_is_open(where: str) -> None:
 
 
 @runs
-async def test_a_connection_that_nobody_waits_for_any_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asked for it goes just when it is open and not yet furnished."""
+async def test_a_connection_whose_caller_was_cancelled_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller is cancelled when it is open and not yet set up."""
     where = postgres().fresh()
     opening = asyncpg.connect
 
@@ -52,7 +52,7 @@ async def test_a_connection_that_nobody_waits_for_any_more_is_closed(monkeypatch
 async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asked goes while it is asked whether a restore is at work."""
+    """The caller is cancelled while the lock of a restore is checked."""
     where = postgres().fresh()
     db = open_database(where, clock)
 
@@ -84,7 +84,7 @@ async def test_what_is_out_when_the_database_closes_is_closed_when_it_comes_back
 
 
 @runs
-async def test_who_speaks_for_a_node_lets_go_however_it_ends(clock: Clock) -> None:
+async def test_notifications_disconnect_however_they_end(clock: Clock) -> None:
     """Ended by force, in the middle of its work."""
     where = postgres().fresh()
     db = open_database(where, clock)

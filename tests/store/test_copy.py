@@ -1,4 +1,4 @@
-"""A whole service moves from one database to another, and nothing is lost on the way."""
+"""Copying a whole database into another: nothing is lost on the way."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ async def _goes_on(held: Belongings, http: Any) -> None:
 
 @runs
 async def test_an_empty_service_can_be_copied_and_copied_onto(pair: tuple[str, str], clock: Clock) -> None:
-    """A database on which a server was started, but nobody came, counts as empty."""
+    """A database on which a server was started, but never used, counts as empty."""
     source, target = pair
     for where in pair:
         await open_database(where, clock).close()
@@ -275,7 +275,7 @@ async def test_a_later_migration_needs_no_change_here(
 
 
 def test_a_table_without_a_key_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever adds one decides whether it is copied; it is never forgotten in silence."""
+    """A new table must be copied or left out on purpose; it is never forgotten in silence."""
     planted(monkeypatch, "CREATE TABLE loose (word TEXT){strict}")
     with pytest.raises(LookupError, match="loose has no primary key"):
         tables()
@@ -671,7 +671,7 @@ async def test_half_a_copy_of_another_release_is_refused(
 
 
 async def blocked(where: str) -> bool:
-    """Whether nobody can write, while everybody can read."""
+    """Whether no connection can write, while every one can read."""
     statement = "UPDATE users SET email = email"
     if "://" in where:
         connection = await connect(where)
@@ -696,7 +696,7 @@ async def blocked(where: str) -> bool:
 
 
 @runs
-async def test_nobody_writes_to_the_source_meanwhile(
+async def test_the_source_is_locked_against_writes_meanwhile(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From the first page to the last word; a server is told that the database is busy, and may go on reading."""
@@ -720,7 +720,7 @@ async def test_nobody_writes_to_the_source_meanwhile(
 async def test_a_source_that_is_being_written_to_is_refused(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes is waited for, but not for ever."""
+    """A copy waits for a writer, but not for ever."""
     source, target = pair
     await open_database(source, clock).close()
     await alter(source, f"{USERS} ('u', 'e@x', 1, 1)")
@@ -753,7 +753,7 @@ async def test_a_source_that_is_being_written_to_is_refused(
     indirect=["pair"],
 )
 @runs
-async def test_a_target_that_somebody_else_has_changed_is_not_called_a_copy(
+async def test_a_target_that_another_process_has_changed_is_no_copy(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch, meddling: str, says: str
 ) -> None:
     """Not by one row, not by one letter; and it stays half a copy, which no server opens."""

@@ -1,4 +1,4 @@
-"""An archive that somebody made up, with checksums that fit: a sentence, and nothing is replaced."""
+"""A forged archive, with checksums that fit, is refused with a sentence, and nothing is replaced."""
 
 from __future__ import annotations
 

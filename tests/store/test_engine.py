@@ -1,4 +1,4 @@
-"""What every engine promises of a transaction."""
+"""The contract of a transaction, on every engine."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb,
 
 
 @runs
-async def test_a_snapshot_shows_one_moment(open_db: OpenDb) -> None:
+async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> None:
     """What is written while a list is read does not appear in it, nor move within it."""
     db = open_db()
     await owner(db)
@@ -211,7 +211,7 @@ def _made(outcome: Any) -> Document:
 
 
 @runs
-async def test_refusals_among_writes_of_one_account_touch_nobody_else(open_db: OpenDb) -> None:
+async def test_refusals_among_writes_of_one_account_do_not_touch_the_others(open_db: OpenDb) -> None:
     """Many at once, of which some conflict, some are undone, some break a rule: each gets its own outcome."""
     db = open_db()
     await owner(db)
@@ -233,7 +233,7 @@ async def test_refusals_among_writes_of_one_account_touch_nobody_else(open_db: O
 
 @runs
 async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
-    """Nobody hangs behind the one who found out; and all goes on when it is back."""
+    """No write hangs behind the one that met it; and all goes on when it is back."""
     server = Postgres()
     db = open_database(server.fresh(), lambda: 1_700_000_000_000)
     try:

@@ -1,4 +1,4 @@
-"""A database has one epoch, whoever opens it, and keeps it until it is restored."""
+"""A database has one epoch on all nodes, until it is restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.postgres import postgres
 
 
 class Silence:
-    """Nobody watches."""
+    """Ignores the progress."""
 
     def moved(self, doing: str, done: int, total: int) -> None:
         pass
@@ -48,7 +48,7 @@ async def test_every_answer_about_a_vault_carries_the_epoch(house: Open) -> None
 
 @runs
 async def test_a_lineage_that_was_ended_begins_anew(house: Open, where: str) -> None:
-    """As an operator ends it who has restored a backup."""
+    """As an operator does after restoring a backup by other means."""
     async with house() as home:
         epoch = (await home.http.get("/health")).json()["epoch"]
     await alter(where, "DELETE FROM lineage")

@@ -1,4 +1,4 @@
-"""Several hosts in one address: whichever takes writes is found, and one that says nothing holds nobody up."""
+"""Several hosts in one URL: the one that takes writes is found, and one that does not respond delays nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def beside(where: str, *ports: int) -> str:
 
 
 @runs
-async def test_a_host_that_says_nothing_holds_nobody_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_does_not_respond_delays_no_connection(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """One takes connections and is silent, as a machine that hangs; one refuses them; the third serves."""
     monkeypatch.setattr(pool, "CONNECT_SECONDS", 60.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
@@ -55,7 +55,7 @@ async def test_a_host_that_says_nothing_holds_nobody_up(clock: Clock, monkeypatc
         await db.close()
 
 
-def test_where_nobody_takes_writes_that_is_said(clock: Clock) -> None:
+def test_hosts_that_take_no_writes_are_refused_with_a_reason(clock: Clock) -> None:
     """A database that only reads is none to serve from, as long as there could be another."""
     where = postgres().fresh()
     name = urlsplit(where).path.strip("/")

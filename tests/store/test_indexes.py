@@ -42,7 +42,7 @@ def _statements() -> dict[str, Sql]:
 STATEMENTS = _statements()
 
 
-def test_there_are_statements_to_look_at() -> None:
+def test_there_are_statements_to_check() -> None:
     """The collection of them works."""
     assert len(STATEMENTS) > 50
     assert "documents._GET" in STATEMENTS

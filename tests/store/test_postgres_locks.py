@@ -1,4 +1,4 @@
-"""Requests that wait for a lock of PostgreSQL: who must wait does, and whom PostgreSQL cancels is told to come back."""
+"""Requests that wait for a lock of PostgreSQL: they wait, and one that PostgreSQL cancels is told to retry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def where() -> Any:
 
 @asynccontextmanager
 async def locked(where: str, account: Person) -> AsyncIterator[asyncpg.Connection]:
-    """Somebody else's transaction that has the account's lock."""
+    """Another transaction that has the account's lock."""
     other = await asyncpg.connect(where)
     try:
         async with other.transaction():
@@ -54,7 +54,7 @@ async def until_one_waits(where: str, asking: asyncio.Task[Any], other_than: int
 
 
 @runs
-async def test_what_postgresql_cancels_is_told_to_come_back(house: Open, where: str) -> None:
+async def test_what_postgresql_cancels_is_answered_with_retry_after(house: Open, where: str) -> None:
     """An operator cancels a statement: the request ends with 503, is not tried again, and has done nothing."""
     async with house() as h:
         ann = await h.person()

@@ -1,4 +1,4 @@
-"""Looks that are asked for together, on a real PostgreSQL: each gets its own answer, and its own failure."""
+"""Batches of concurrent reads on a real PostgreSQL: each read gets its own row, and its own failure."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ async def _people() -> AsyncIterator[_Asked]:
 
 
 @runs
-async def test_many_looks_are_few_questions_and_each_has_its_own_answer() -> None:
-    """Those who are there, those who are not, and the same one twice."""
+async def test_many_reads_are_few_queries_and_each_has_its_own_row() -> None:
+    """Rows that exist, rows that do not, and the same one twice."""
     async with _people() as asked:
         read_batcher = ReadBatcher(asked.fetch)
         names = [*PEOPLE, "nobody", *PEOPLE[:7]]
@@ -83,8 +83,8 @@ async def test_different_statements_do_not_mix() -> None:
 
 
 @runs
-async def test_one_that_cannot_be_asked_fails_alone() -> None:
-    """PostgreSQL takes no NUL: whoever sends one is refused, and the others are answered."""
+async def test_a_read_that_fails_fails_alone() -> None:
+    """PostgreSQL takes no NUL: a read with one fails, and the others get their rows."""
     async with _people() as asked:
         read_batcher = ReadBatcher(asked.fetch)
         names = [*PEOPLE[:3], "p\0", *PEOPLE[3:6]]
@@ -97,7 +97,7 @@ async def test_one_that_cannot_be_asked_fails_alone() -> None:
 
 @runs
 async def test_a_database_that_is_away_is_away_for_all() -> None:
-    """Nobody waits for it a second time."""
+    """No caller waits for it a second time."""
     asked = 0
 
     async def away(_text: str, _values: Sequence[Any]) -> list[Any]:
@@ -112,8 +112,8 @@ async def test_a_database_that_is_away_is_away_for_all() -> None:
 
 
 @runs
-async def test_one_who_has_left_keeps_nobody_waiting() -> None:
-    """A look that was given up is answered to nobody."""
+async def test_a_cancelled_read_delays_no_other() -> None:
+    """A read whose caller was cancelled is not completed."""
     async with _people() as asked:
         read_batcher = ReadBatcher(asked.fetch)
         left, stayed = (read_batcher.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:2])
@@ -122,8 +122,8 @@ async def test_one_who_has_left_keeps_nobody_waiting() -> None:
 
 
 @runs
-async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: Clock) -> None:
-    """Proofs and what they are for are asked together, and judged one by one."""
+async def test_a_caller_that_fails_the_check_learns_nothing_from_a_shared_batch(clock: Clock) -> None:
+    """Checks and reads share a query, and each check is validated by itself."""
     db = open_database(postgres().fresh(), clock)
     for name in PEOPLE[:4]:
         await db.write(store.accounts.insert, name, f"{name}@x", f"hash of {name}")
@@ -156,10 +156,10 @@ async def test_who_is_not_proven_learns_nothing_whoever_asks_beside_him(clock: C
 
 @runs
 @pytest.mark.parametrize("write", [False, True])
-async def test_a_database_that_is_away_is_asked_once(
+async def test_a_database_that_cannot_be_reached_is_tried_once(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, *, write: bool
 ) -> None:
-    """Whoever waited for it in vain does not wait again only to be proven."""
+    """A caller that waited in vain does not wait again for its session check."""
     db = open_database(postgres().fresh(), clock)
     asked: list[object] = []
 
@@ -180,8 +180,8 @@ async def test_a_database_that_is_away_is_asked_once(
 
 
 @runs
-async def test_one_who_was_refused_is_not_asked_about_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A proof that failed has failed."""
+async def test_a_check_that_failed_is_not_run_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check is run once, whatever its result."""
     db = PostgresDatabase(postgres().fresh(), clock)
     asked: list[object] = []
     real = db._attempts

@@ -1,4 +1,4 @@
-"""A backup is one moment of a service, and a restore puts it back: all of it or nothing."""
+"""A backup is a snapshot of a database, and a restore puts it back: all of it or nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.support.sampling import rounds
 
 
 class Silence:
-    """Nobody watches, or somebody who does something at each step."""
+    """Ignores the progress, or does something at each step."""
 
     def __init__(self, then: Callable[[str], None] = lambda _: None) -> None:
         self._then = then
@@ -248,7 +248,7 @@ async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) 
 
 @runs
 async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None:
-    """A second node that wants one to be alone is told; whoever asks by hand is not in its way."""
+    """A second node that wants an exclusive one is refused; one made by hand is not in its way."""
     where = postgres().fresh()
     await live_in(where, clock)
     told: list[type[BaseException]] = []
@@ -278,7 +278,7 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 
 
 @runs
-async def test_a_backup_is_one_moment(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_backup_is_one_snapshot(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written while it is made is not in it, in no table."""
     monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 3)
     await live_in(where, clock)

@@ -1,4 +1,4 @@
-"""What is particular to the SQLite engine."""
+"""The SQLite engine: settings, group commit, failing disks."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ async def test_no_answer_leaves_before_its_commit(tmp_path: Path, clock: Clock) 
 
 @runs
 async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clock) -> None:
-    """When the disk cannot be trusted, nobody is told that it worked, and the process is to stop."""
+    """When the disk cannot be trusted, no write is acknowledged, and the process is to stop."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
     fatal: list[BaseException] = []
     db.on_fatal = fatal.append
@@ -279,7 +279,7 @@ async def test_long_and_short_writes_keep_their_order(tmp_path: Path, clock: Clo
 async def test_a_statement_that_meets_a_full_disk_is_refused_as_a_commit_is(
     tmp_path: Path, clock: Clock, error: type[apsw.Error], refusal: type[Refusal]
 ) -> None:
-    """Also where SQLite keeps the transaction, and those who share it go on."""
+    """Also where SQLite keeps the transaction, and the other writes in it go on."""
     db = open_database(str(tmp_path / "x.db"), clock)
 
     async def meets(_tx: Tx) -> None:

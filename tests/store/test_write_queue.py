@@ -1,4 +1,4 @@
-"""Rounds of the SQLite writer: many writes, one commit; and what one of them does to the others, which is nothing."""
+"""Batches of the SQLite writer: many writes, one commit; and no write affects the others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock
 
 
 @runs
-async def test_who_fails_again_and_again_makes_the_others_run_twice_only_now_and_then(
+async def test_repeated_failures_make_other_writes_run_twice_only_once_in_many_batches(
     tmp_path: Path, clock: Clock
 ) -> None:
     """The first failure costs its round a second run; after that each round is careful from the beginning."""
@@ -82,7 +82,7 @@ async def test_who_fails_again_and_again_makes_the_others_run_twice_only_now_and
 
 
 @runs
-async def test_a_refusal_that_wrote_nothing_costs_nobody_anything(tmp_path: Path, clock: Clock) -> None:
+async def test_a_refusal_that_wrote_nothing_costs_the_others_nothing(tmp_path: Path, clock: Clock) -> None:
     """Most refusals are found by looking: there is nothing to undo."""
     writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
 
@@ -101,7 +101,7 @@ async def test_a_refusal_that_wrote_nothing_costs_nobody_anything(tmp_path: Path
 
 
 @runs
-async def test_who_is_not_proven_writes_nothing(tmp_path: Path, clock: Clock) -> None:
+async def test_a_caller_that_fails_the_check_writes_nothing(tmp_path: Path, clock: Clock) -> None:
     """The proof is made in the transaction itself, and comes first; it is made anew when a round runs again."""
     writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
     judged: list[int | None] = []

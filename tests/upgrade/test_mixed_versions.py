@@ -74,7 +74,7 @@ def url(node: Server) -> str:
 
 
 def test_both_serve_one_database(nodes: tuple[Release, Release]) -> None:
-    """What one writes the other reads, refuses to write over, sees in its list and tells those who follow."""
+    """What one writes the other reads, refuses to write over, sees in its list and sends to its followers."""
     old, new = nodes
     if reads_promises(old):
         assert set(old.schema) <= set(new.schema)

@@ -85,9 +85,9 @@ async def remove(tx: Tx, user_id: str) -> None:
     await tx.run(_REMOVE, id=user_id)
 
 
-async def show(tx: Tx, who: str) -> Account | None:
+async def show(tx: Tx, id_or_email: str) -> Account | None:
     """The account with this id or this email, as an operator sees it."""
-    return await tx.one(Account, _SHOW, id=who) or await tx.one(Account, _SHOW_BY_EMAIL, email=who)
+    return await tx.one(Account, _SHOW, id=id_or_email) or await tx.one(Account, _SHOW_BY_EMAIL, email=id_or_email)
 
 
 async def page(tx: Tx, after: str, limit: int) -> list[Account]:

@@ -28,7 +28,7 @@ _OF_VAULTS = Sql("""
      WHERE user_id = :user_id AND changed_at > :since AND changed_at <= :until
      ORDER BY changed_at LIMIT :limit
 """)
-# A version that was replaced after a timestamp has a successor after it: the documents alone tell which vaults changed.
+# A version that was replaced after a timestamp has a successor after it: the documents alone show which vaults changed.
 # Not the vault's own time, which lies behind its blob: SQLite would have to read the blob to come to it.
 _LATEST = Sql("""
     SELECT uid, (SELECT max(updated_at) FROM documents AS d WHERE d.user_id = v.user_id AND d.vault_uid = v.uid)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 _VAULTS = Sql(f"""
     SELECT {columns(ExportedVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
 """)
-# A tombstone whose ciphertext was thrown away has none, and not an empty one.
+# A tombstone whose ciphertext was purged has none, and not an empty one.
 _DOCUMENTS = Sql(f"""
     SELECT {columns(ExportedDocument).replace(", data,", ", NULLIF(data, '') AS data,")}
       FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :beyond

@@ -74,7 +74,7 @@ _LEAVE_OUT = Sql("UPDATE imports SET left_out = left_out + :count WHERE user_id 
 _TURN = Sql("UPDATE imports SET state = :state WHERE user_id = :user_id AND state IN ('open', 'emptying')")
 _FORGET = Sql("DELETE FROM imports WHERE user_id = :user_id")
 
-# The account's ledger: locked, set, and counted on, but never drawn from while the import is unfinished.
+# The account's ledger: locked, set, and counted on, but never advanced while the import is unfinished.
 _CLAIM = Sql("""
     INSERT INTO ledgers (user_id, clock, documents, bytes, importing) VALUES (:user_id, 0, 0, 0, 0)
     ON CONFLICT (user_id) DO UPDATE SET importing = ledgers.importing
@@ -94,7 +94,7 @@ _ADD_VAULT_CHANGES = Sql("""
 """)
 
 # An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far. Of what
-# was replaced, as much is kept as a server keeps that saw the changes happen.
+# was replaced, as much is retained as on a server that saw the changes happen.
 _VAULT = Sql("""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
     SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, 0
@@ -124,7 +124,7 @@ _BLOB = Sql(f"""
     ON CONFLICT DO NOTHING
 """)
 
-# How each kind is added, and the columns that tell one from another within the account.
+# How each kind is added, and the columns that identify one within the account.
 _ADD: Final[dict[type[ExportRow], tuple[Sql, tuple[str, ...]]]] = {
     ExportedVault: (_VAULT, ("uid",)),
     ExportedDocument: (_DOCUMENT, ("uid",)),
@@ -186,7 +186,7 @@ async def advance(tx: Tx, user_id: str, file_id: str, before: int, progress: Imp
 
 
 async def add(tx: Tx, user_id: str, rows: Sequence[ExportRow], most: int) -> list[bool]:
-    """Add rows of one kind and one vault, or vaults; False for one that has no place here, or is there already.
+    """Add rows of one kind and one vault, or vaults; False for one that does not belong here, or is there already.
 
     No more than so many replaced versions of anything have one.
     """
