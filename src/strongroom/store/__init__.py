@@ -72,7 +72,7 @@ __all__ = [
 
 
 def location_of(where: str) -> str:
-    """Where a database lies, in a few words: a path, or host and name; never a password."""
+    """The location of a database for the operator: a path, or host and name; never a password."""
     if is_postgres(where):
         from strongroom.store.postgres.pool import location
 

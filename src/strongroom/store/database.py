@@ -89,7 +89,7 @@ class Database(Protocol):
 
     @property
     def notice(self) -> str | None:
-        """What the operator must know of how it was opened: that something is missing, for instance."""
+        """A notice for the operator about how it was opened, such as that something is missing."""
 
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action before the server accepts requests, with or without an event loop; CannotOpen if it fails."""
@@ -153,7 +153,7 @@ class Database(Protocol):
         """Free disk space where the data lies; None where this machine cannot know."""
 
     async def size(self) -> int:
-        """How many bytes the database takes."""
+        """The size of the database, in bytes."""
 
     def release_memory(self) -> None:
         """Free caches of this process that are not in use."""

@@ -24,7 +24,7 @@ _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 def real_path(path: Path) -> Path:
-    """Where a path leads to, without links.
+    """Resolve a path, and refuse links that root must not follow.
 
     Root refuses a link that another user has made, unless the folder that it leads to is that user's: otherwise any
     user who may write to the folder of the service could have root replace any file.

@@ -55,7 +55,7 @@ class CopyEndpoint(Protocol):
 
     @property
     def named(self) -> str:
-        """What a sentence calls it."""
+        """Its name in sentences for the operator."""
 
     @property
     def exists(self) -> bool:

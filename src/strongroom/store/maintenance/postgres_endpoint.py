@@ -40,7 +40,7 @@ class PostgresEndpoint:
 
     @property
     def named(self) -> str:
-        """What a sentence calls it."""
+        """Its name in sentences for the operator."""
         return f"The {self.role} (PostgreSQL at {self._hosts or 'a local socket'}, database {self._database})"
 
     @property

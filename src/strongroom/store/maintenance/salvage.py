@@ -37,7 +37,7 @@ _DEFAULTS: Final = 'SELECT name, "notnull", dflt_value FROM pragma_table_info(?)
 
 
 class Outcome(Struct):
-    """What became of the rows of one table."""
+    """Counts of the rows of one table, by outcome."""
 
     read: int = 0
     lost: int = 0  # at least: known from an index or a count, and not found
@@ -248,7 +248,7 @@ class _Salvage:
         return max(fitting, key=lambda shape: sum(shape.row(one) is not None for one in records), default=None)
 
     def _read_indexes(self, pages: Pages, roots: dict[str, int]) -> None:
-        """What the indexes know of rows that were not found."""
+        """Read the indexes for rows that were not found."""
         for name, outcome in self.outcomes.items():
             self._known[name] = {}
             if name in _WITHOUT_SHAPE and name not in roots:
@@ -312,7 +312,7 @@ class _Salvage:
 
 
 def _roots(pages: Pages) -> dict[str, int]:
-    """Where each table and index begins, as far as the schema can be read."""
+    """The root page of each table and index, as far as the schema can be read."""
     roots: dict[str, int] = {}
     for number in _below(pages, 1, set()):
         for cell in _cells(pages, number):

@@ -46,7 +46,7 @@ class SqliteEndpoint:
 
     @property
     def named(self) -> str:
-        """What a sentence calls it."""
+        """Its name in sentences for the operator."""
         return f"The {self.role} ({self._path})"
 
     @property

@@ -41,7 +41,7 @@ class Pages:
         self._usable = size - reserved
 
     def kind(self, number: int) -> int | None:
-        """What kind of page this is; None if it is none of a tree."""
+        """The type of a B-tree page; None if it is no B-tree page."""
         page = self._read(number)
         if page is None:
             return None
@@ -97,7 +97,7 @@ class Pages:
         return Cell(_signed(rowid), _record(self._payload(page, offset, length, kind)))
 
     def _payload(self, page: bytes, offset: int, length: int, kind: int) -> bytes:
-        """What a cell holds, with what does not fit into its page."""
+        """The payload of a cell, with its overflow pages."""
         usable = self._usable
         most = usable - 35 if kind == LEAF_TABLE else (usable - 12) * 64 // 255 - 23
         local = length
@@ -172,5 +172,5 @@ def _signed(value: int) -> int:
 
 
 def _start(number: int) -> int:
-    """Where the header of a page begins: the first page holds that of the file before it."""
+    """The offset of the page header: on the first page the file header comes before it."""
     return 100 if number == 1 else 0

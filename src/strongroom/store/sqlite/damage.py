@@ -61,7 +61,7 @@ def _of_table(connection: apsw.Connection, table: str) -> Iterator[str]:
 
 
 def _integrity(connection: apsw.Connection, of: str = "") -> list[str]:
-    """What SQLite finds wrong with the file, or with a table and its indexes, up to where it gives up."""
+    """Run integrity_check on the file, or on a table and its indexes; its lines up to where SQLite gives up."""
     said: list[str] = []
     try:
         for (line,) in connection.execute(f"PRAGMA integrity_check{of}"):

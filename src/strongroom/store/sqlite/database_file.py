@@ -132,7 +132,7 @@ def connect_read_only(path: Path) -> apsw.Connection:
 
 
 def connect_unshared(path: Path) -> apsw.Connection:
-    """The same, for a file that no other process has open; the index of its log is made in memory."""
+    """A read-only connection to a file that no other process has open; the index of its log is made in memory."""
     if not bytes_of(f"{path}-wal"):
         return connect_immutable(path)
     connection = _read_only(path, "vfs=unix-none")
@@ -141,7 +141,7 @@ def connect_unshared(path: Path) -> apsw.Connection:
 
 
 def connect_immutable(path: Path) -> apsw.Connection:
-    """The same, without what is in the log."""
+    """A read-only connection that ignores the log."""
     return _read_only(path, "immutable=1")
 
 

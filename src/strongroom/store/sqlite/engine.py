@@ -87,7 +87,7 @@ class SqliteDatabase:
 
     @contextmanager
     def _opening(self) -> Iterator[None]:
-        """Say in a sentence why the file cannot be opened."""
+        """Raise CannotOpen, with a sentence for the operator, in place of an error."""
         try:
             yield
         except apsw.NotADBError:
@@ -136,7 +136,7 @@ class SqliteDatabase:
         return Unavailable(1)
 
     def warn_of_damage(self, error: BaseException) -> None:
-        """Tell the operator that pages cannot be read."""
+        """Warn the operator that pages cannot be read."""
         self.warn(damaged(self._path, error))
 
     def unreadable(self, names: dict[str, str]) -> None:
@@ -180,7 +180,7 @@ class SqliteDatabase:
 
     @property
     def describe(self) -> str:
-        """Where the data lies."""
+        """The path of the file."""
         return str(self._path)
 
     def _connect(self, *, read_only: bool = False, cache_kib: int = 2_048) -> apsw.Connection:
@@ -278,7 +278,7 @@ class SqliteDatabase:
 
     @property
     def free_bytes(self) -> int | None:
-        """How much room is left on the disk of the file."""
+        """Free space on the disk of the file."""
         return shutil.disk_usage(self._path.parent).free
 
     async def size(self) -> int:

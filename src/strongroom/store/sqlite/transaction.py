@@ -63,7 +63,7 @@ def _fits(rows: Sequence[tuple[Any, ...]], kind: Any) -> bool:
 
 
 def _fits_one(row: tuple[Any, ...], kind: Any) -> bool:
-    """The same for one row, which is quicker where its types were met before."""
+    """Whether one row has values of the right types; quicker where these types were met before."""
     types = tuple(map(type, row))
     seen = _seen.setdefault(kind, set())
     if types in seen:

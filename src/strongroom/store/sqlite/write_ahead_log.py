@@ -43,7 +43,7 @@ Sums = tuple[int, int]
 
 
 class LogState(NamedTuple):
-    """What a log holds."""
+    """The state of a log: its frames, and how many can be read."""
 
     frames: int = 0  # known to have been written in its current generation, whether they can be read or not
     readable: int = 0  # that SQLite recovers: up to the last commit before the first that cannot be read
@@ -63,7 +63,7 @@ class Frame(NamedTuple):
 
 
 class Index(NamedTuple):
-    """What the index of a log says of it."""
+    """The index of a log (`-shm`): what was committed, and what was checkpointed."""
 
     committed: int  # the last frame of the last commit
     salts: bytes
@@ -192,7 +192,7 @@ def _frames(file: BinaryIO, size: int) -> Iterator[Frame]:
 
 
 def _content(file: BinaryIO, frame: Frame, size: int) -> bytes:
-    """What the checksum of a frame covers: page, commit, and the content of the page."""
+    """The bytes that the checksum of a frame covers: page, commit, and the content of the page."""
     begin = frame.offset - _FRAME.size
     raw = os.pread(file.fileno(), _FRAME.size + size, begin)
     return raw[:8] + raw[_FRAME.size :]
@@ -238,7 +238,7 @@ def _lanes(count: int) -> int:
 
 @lru_cache
 def _after(pairs: int) -> tuple[int, int, int]:
-    """What so many pairs of zeros make of a checksum: a symmetric matrix, whose entries are Fibonacci numbers."""
+    """The matrix by which so many pairs of zeros change a checksum: symmetric, with Fibonacci numbers as entries."""
     before, number = 1, 0
     for _ in range(2 * pairs):
         before, number = number, (before + number) & _MASK
@@ -261,7 +261,7 @@ def _commonest_salts(file: BinaryIO, size: int) -> bytes:
 
 
 def _index(database: Path) -> Index | None:
-    """What the index that was left behind says, if it is whole: both copies of its header are the same and sound."""
+    """Read the index that was left behind, if it is whole: both copies of its header are the same and sound."""
     try:
         with os.fdopen(file_owners.open_plain(database.with_name(f"{database.name}-shm")), "rb") as file:
             raw = file.read(136)

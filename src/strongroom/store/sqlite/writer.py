@@ -40,12 +40,12 @@ BEGIN, COMMIT, ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
 
 
 class WriterFaults(Faults, Protocol):
-    """What the writer reports, and to whom."""
+    """Receives reports of faults that the writer meets."""
 
     on_fatal: Callable[[BaseException], None]  # ends the process: what the file holds is unknown
 
     def warn_of_damage(self, error: BaseException) -> None:
-        """Tell the operator that pages cannot be read."""
+        """Warn the operator that pages cannot be read."""
 
 
 class Writer:
