@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.net.drivers import AsyncDriver
 from strongroom.client.net.http import AsyncHttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
-from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
+from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
@@ -99,6 +99,23 @@ class AsyncClient(_Part):
         """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
         return await self._run(accounts.set_recovery(self._core, password))
 
+    async def remove_recovery_key(self, password: str) -> None:
+        """Remove the recovery key: from now on only the password opens the account."""
+        await self._run(accounts.remove_recovery(self._core, password))
+
+    async def rotate_keys(self, password: str, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make new keys for the account and every vault, and seal everything anew under them.
+
+        Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
+        cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
+        many documents are done, of how many. After an interruption, call it again or call `finish_rotation`.
+        """
+        await self._run(rotation.rotate_keys(self._core, password, progress))
+
+    async def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
+        await self._run(rotation.reseal(self._core, progress))
+
     async def recover(self, email: str, recovery_key: str, new_password: str) -> User:
         """Log in with the recovery key, and set another password."""
         return await self._run(accounts.recover(self._core, email, recovery_key, new_password))
@@ -170,7 +187,7 @@ class AsyncVault(_Part):
     def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
         super().__init__(core, driver)
         self._opened = opened
-        self._scope = documents.key_scope(opened.uid, opened.keys)
+        self._scope = documents.key_scope(opened.keys)
         self.blob = AsyncVaultBlob(core, driver, opened)
 
     def __repr__(self) -> str:
@@ -188,8 +205,8 @@ class AsyncVault(_Part):
 
     def collection(self, name: str) -> AsyncCollection:
         """A collection of documents. It needs no making: it is there when it holds a document."""
-        wire = self._opened.collection_wire(name)
-        return AsyncCollection(self._core, self._driver, documents.key_scope(self.uid, self._opened.keys, wire, name))
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+        return AsyncCollection(self._core, self._driver, scope)
 
     def __aiter__(self) -> AsyncIterator[Document]:
         """Iterate the live documents of every collection."""
@@ -198,6 +215,16 @@ class AsyncVault(_Part):
     def since(self, cursor: int) -> AsyncChanges:
         """The changes after a cursor, in all collections; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, cursor)
+
+    async def rename(self, name: str) -> None:
+        """Give the vault another name."""
+        self._opened = await self._run(vaults.rename_vault(self._core, self._opened, name))
+
+    async def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make a new key for this vault, and seal everything in it anew. Tokens for it read nothing new any more."""
+        self._opened = await self._run(rotation.rotate_vault(self._core, self._opened, progress))
+        self._scope = documents.key_scope(self._opened.keys)
+        self.blob = AsyncVaultBlob(self._core, self._driver, self._opened)
 
     async def delete(self) -> None:
         """Delete the vault and everything in it, at once and for good."""
@@ -274,7 +301,7 @@ class AsyncCollection(_Part):
 
     async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
-        keys = self._scope.write_key()
+        keys = self._scope.write_keys()
         return await self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.net.drivers import Driver
 from strongroom.client.net.http import HttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
-from strongroom.client.operations import accounts, documents, exports, sessions_and_keys, vaults
+from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
@@ -100,6 +100,23 @@ class Client(_Part):
         """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
         return self._run(accounts.set_recovery(self._core, password))
 
+    def remove_recovery_key(self, password: str) -> None:
+        """Remove the recovery key: from now on only the password opens the account."""
+        self._run(accounts.remove_recovery(self._core, password))
+
+    def rotate_keys(self, password: str, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make new keys for the account and every vault, and seal everything anew under them.
+
+        Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
+        cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
+        many documents are done, of how many. After an interruption, call it again or call `finish_rotation`.
+        """
+        self._run(rotation.rotate_keys(self._core, password, progress))
+
+    def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
+        self._run(rotation.reseal(self._core, progress))
+
     def recover(self, email: str, recovery_key: str, new_password: str) -> User:
         """Log in with the recovery key, and set another password."""
         return self._run(accounts.recover(self._core, email, recovery_key, new_password))
@@ -171,7 +188,7 @@ class Vault(_Part):
     def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
         super().__init__(core, driver)
         self._opened = opened
-        self._scope = documents.key_scope(opened.uid, opened.keys)
+        self._scope = documents.key_scope(opened.keys)
         self.blob = VaultBlob(core, driver, opened)
 
     def __repr__(self) -> str:
@@ -189,8 +206,8 @@ class Vault(_Part):
 
     def collection(self, name: str) -> Collection:
         """A collection of documents. It needs no making: it is there when it holds a document."""
-        wire = self._opened.collection_wire(name)
-        return Collection(self._core, self._driver, documents.key_scope(self.uid, self._opened.keys, wire, name))
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+        return Collection(self._core, self._driver, scope)
 
     def __iter__(self) -> Iterator[Document]:
         """Iterate the live documents of every collection."""
@@ -199,6 +216,16 @@ class Vault(_Part):
     def since(self, cursor: int) -> Changes:
         """The changes after a cursor, in all collections; deletions included."""
         return Changes(self._core, self._driver, self._scope, cursor)
+
+    def rename(self, name: str) -> None:
+        """Give the vault another name."""
+        self._opened = self._run(vaults.rename_vault(self._core, self._opened, name))
+
+    def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Make a new key for this vault, and seal everything in it anew. Tokens for it read nothing new any more."""
+        self._opened = self._run(rotation.rotate_vault(self._core, self._opened, progress))
+        self._scope = documents.key_scope(self._opened.keys)
+        self.blob = VaultBlob(self._core, self._driver, self._opened)
 
     def delete(self) -> None:
         """Delete the vault and everything in it, at once and for good."""

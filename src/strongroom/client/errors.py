@@ -3,8 +3,10 @@
     Refusal
     ├── Tampered        tampered           what was received is not what a key holder made for this place
     ├── RolledBack      rolled_back        it was true once, and this device has seen newer
+    │   └── CredentialsRolledBack          credentials_rolled_back    the same of the password or the recovery key
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
-    └── Locked          locked             there is no key here for that
+    ├── Locked          locked             there is no key here for that
+    └── Unsupported     unsupported        the account uses something that this client does not know
 
 One class stands for every way in which a check can fail: which check it was would only help an attacker.
 """
@@ -28,6 +30,17 @@ class RolledBack(Refusal):
     sentence = "The server sent something older than what this device has seen already."
 
 
+class CredentialsRolledBack(RolledBack):
+    """The server knows a password or a recovery key that was replaced: it was restored from an older backup."""
+
+    code = "credentials_rolled_back"
+    sentence = (
+        "The server was restored from a backup that is older than your last change of password or recovery key. "
+        "Nothing was written. Open your replica with `unlock`, and call `change_password` with the password of that "
+        "time and a new one; then make a new recovery key."
+    )
+
+
 class WeakParameters(Refusal):
     """The key-derivation parameters are outside what the format allows, or below what this device has seen."""
 
@@ -40,3 +53,10 @@ class Locked(Refusal):
 
     code = "locked"
     sentence = "There is no key for this here; log in, or use a token that carries the key."
+
+
+class Unsupported(Refusal):
+    """The account uses something that this client does not know."""
+
+    code = "unsupported"
+    sentence = "This account uses something that this client does not know; update the client."

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from strongroom.client.format import derive, recovery
+from strongroom.client.format import derive, keyring, recovery
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
-from strongroom.client.format.keys import AccountKey
 from strongroom.client.format.primitives import Random
 from strongroom.client.format.primitives import random as system
 from strongroom.client.format.recovery import RecoveryKey
@@ -29,35 +28,55 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
 
 def register(email: str, password: str, random: Random = system) -> Prepared:
-    """A new account: a fresh account key, wrapped under the password."""
+    """A new account: a fresh account key, sealed for the password."""
     derive.check_new_password(password)
     descriptor = Descriptor.new(random)
     keys = derive.password_keys(email, password, descriptor)
-    ring = Keyring.new(AccountKey.new(random), keys, descriptor, random)
-    return Prepared(password=keys, descriptor=descriptor, keyring=ring, sealed=ring.sealed(random))
+    return _prepared(Keyring.new(keys, descriptor, random), keys, descriptor, random)
 
 
 def change_password(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
     """Another password for the same account key. A recovery key goes on working, and the work is never made less."""
     derive.check_new_password(password)
-    descriptor = Descriptor.new(random, memory=old.memory, passes=old.passes)
-    keys = derive.password_keys(email, password, descriptor)
-    if ring.recovery_auth is not None:
-        descriptor = recovery.seal_auth(ring.recovery_auth, email, descriptor, keys, random)
-    changed = ring.with_password(keys, descriptor, random)
-    return Prepared(password=keys, descriptor=descriptor, keyring=changed, sealed=changed.sealed(random))
+    return _set_password(ring, email, password, old, random)
 
 
 def set_recovery(
-    ring: Keyring, email: str, keys: PasswordKeys, descriptor: Descriptor, random: Random = system
+    ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system
 ) -> tuple[RecoveryKey, Prepared]:
-    """A new recovery key; one that was there before opens nothing that is stored from now on."""
+    """A new recovery key. The password is set anew with it: one that was there before must not log in any more."""
     key = RecoveryKey.new(random)
-    changed = ring.with_recovery(key, random)
-    descriptor = recovery.seal_auth(key.auth(), email, descriptor, keys, random)
-    return key, Prepared(password=keys, descriptor=descriptor, keyring=changed, sealed=changed.sealed(random))
+    return key, _set_password(ring.with_recovery(key, random), email, password, old, random, ring.version)
+
+
+def remove_recovery(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
+    """No recovery key any more; the password is set anew, as for a new one."""
+    return _set_password(ring.without_recovery(), email, password, old, random, ring.version)
+
+
+def rotate(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system) -> Prepared:
+    """New keys of the next generation for the account and every vault; the password stays."""
+    return _prepared(ring.rotated(random), keys, descriptor, random)
 
 
 def recovery_password(key: RecoveryKey, email: str, descriptor: Descriptor) -> str:
     """What to send as `password` when the password is lost; then open the keyring, and change the password."""
     return derive.spelled_auth(recovery.open_auth(key, email, descriptor))
+
+
+def _set_password(
+    ring: Keyring, email: str, password: str, old: Descriptor, random: Random, from_version: int | None = None
+) -> Prepared:
+    descriptor = Descriptor.new(random, least=old.work)
+    keys = derive.password_keys(email, password, descriptor)
+    if ring.recovery is not None:
+        descriptor = recovery.seal_auth(ring.recovery, email, descriptor, keys, random)
+    changed = ring.with_password(keys, descriptor, random)
+    if from_version is not None:
+        changed = changed.at(from_version + 1)
+    return _prepared(changed, keys, descriptor, random)
+
+
+def _prepared(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random) -> Prepared:
+    sealed, again = keyring.seal(ring, random)
+    return Prepared(password=keys, descriptor=descriptor, keyring=again, sealed=sealed)

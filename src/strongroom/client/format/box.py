@@ -1,7 +1,7 @@
 """Committing authenticated encryption with a fresh key for each message.
 
 box        = salt (32) ‖ commitment (32) ‖ ciphertext ‖ tag (16)
-key        = the first 32 bytes of HKDF-SHA-256(key of the purpose, salt, "strongroom/1/box", 64)
+key        = the first 32 bytes of HKDF-SHA-256(key of the purpose, salt, "strongroom/2/box", 64)
 commitment = the last 32 bytes of it
 ciphertext = AES-256-GCM(key, twelve zero bytes, plaintext, associated data)
 """

@@ -9,6 +9,7 @@ import msgspec
 
 from strongroom.client.errors import Tampered
 from strongroom.client.format import padding
+from strongroom.client.format.encoding import MOST_VERSION
 from strongroom.client.format.padding import Content
 from strongroom.errors import Invalid
 
@@ -24,15 +25,30 @@ def to_content(value: Any) -> Content:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Content(padding.BYTES, bytes(value))
     try:
-        return Content(padding.JSON, _to_json(value))
+        raw = _to_json(value)
+        _require_portable(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         raise Invalid({"content": "must be bytes, or a value that JSON can hold"}) from None
+    return Content(padding.JSON, raw)
 
 
 def _to_json(value: Any) -> bytes:
     """JSON that gives the value back. The fast encoder writes some values as others: NaN as null, bytes as text."""
     quick = _encode(value)
     return quick if _decode(quick) == value else _exactly(value).encode()
+
+
+def _require_portable(value: Any) -> None:
+    """Refuse integers that a reader in another language would change."""
+    if isinstance(value, int):
+        if not -MOST_VERSION <= value <= MOST_VERSION:
+            raise Invalid({"content": "has an integer beyond 2^53 - 1; store it as a text"})
+    elif isinstance(value, dict):
+        for one in value.values():
+            _require_portable(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            _require_portable(one)
 
 
 def to_value(content: Content) -> Any:

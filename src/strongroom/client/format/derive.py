@@ -1,6 +1,6 @@
 """Key derivation from a password. The server gets one of two independent keys: neither password nor the other.
 
-master   = Argon2id(NFC of the password, SHA-256 of email and salt, memory, passes, one lane)
+master   = Argon2id(NFC of the password, 16 bytes of SHA-256 of email and salt, memory, passes, one lane)
 auth key = HKDF(master, "auth")     sent as `password`, in base64url
 wrap key = HKDF(master, "wrap")     never leaves the device
 """
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from strongroom import rules
 from strongroom.client.errors import Tampered, WeakParameters
-from strongroom.client.format import box, primitives
+from strongroom.client.format import primitives, public_box
 from strongroom.client.format.encoding import FORMAT, from_base64, items, label, number, text, to_base64, to_url
 from strongroom.client.format.keys import derive as derive_key
 from strongroom.errors import Invalid
@@ -28,14 +28,14 @@ class Floor(NamedTuple):
     passes: int
 
 
-MEMORY: Final = 65_536  # KiB; the default and the floor: there is nothing weaker to be talked into
-PASSES: Final = 3
-FLOOR: Final = Floor(MEMORY, PASSES)
+FLOOR: Final = Floor(65_536, 3)  # what a reader takes at the least: a server cannot talk a client into less
+DEFAULT: Final = Floor(65_536, 3)  # what a writer sets; a later edition of the format may raise it
 MOST_MEMORY: Final = 1_048_576  # KiB
 MOST_PASSES: Final = 16
 MOST_WORK: Final = 4_194_304  # memory in KiB times passes
 SALT: Final = 16
-SEALED_KEY: Final = primitives.KEY + box.OVERHEAD
+SECRET_KEY: Final = b""  # reserved: an optional secret of 16 bytes beside the password
+SEALED_AUTH: Final = primitives.KEY + public_box.OVERHEAD
 LEAST_PASSWORD: Final = 8  # characters of a new password
 _WHITE: Final = "\t\n\v\f\r "
 
@@ -60,21 +60,34 @@ class Descriptor(Struct, frozen=True, kw_only=True):
 
     salt: bytes
     recovery: bytes
-    memory: int = MEMORY
-    passes: int = PASSES
+    memory: int
+    passes: int
 
     @classmethod
-    def new(
-        cls, random: primitives.Random = primitives.random, *, memory: int = MEMORY, passes: int = PASSES
-    ) -> Descriptor:
-        """A new random one, without a recovery key."""
-        made = cls(salt=random(SALT), recovery=random(SEALED_KEY), memory=memory, passes=passes)
+    def new(cls, random: primitives.Random = primitives.random, *, least: Floor = DEFAULT) -> Descriptor:
+        """A fresh one, without a recovery key; never with less work than `least`."""
+        made = cls(
+            salt=random(SALT),
+            recovery=public_box.filler(SEALED_AUTH, random),
+            memory=max(least.memory, DEFAULT.memory),
+            passes=max(least.passes, DEFAULT.passes),
+        )
         made.check()
         return made
 
+    @property
+    def work(self) -> Floor:
+        """The figures of this descriptor."""
+        return Floor(self.memory, self.passes)
+
+    @property
+    def is_below_default(self) -> bool:
+        """Whether a client that has the password at hand should set it again with more work."""
+        return self.memory < DEFAULT.memory or self.passes < DEFAULT.passes
+
     @classmethod
     def read(cls, given: Any, floor: Floor = FLOOR) -> Descriptor:
-        """What the server says, as text or as plain data; refused where it is not format 1 or outside the limits.
+        """What the server says, as text or as plain data; refused where it is not format 2 or outside the limits.
 
         `floor` is what this device has seen of this account (`SeenAccount.floor`): neither figure may fall below it.
         """
@@ -100,9 +113,9 @@ class Descriptor(Struct, frozen=True, kw_only=True):
 
     def check(self, floor: Floor = FLOOR) -> None:
         """Refuse figures below the floor or above the ceiling."""
-        if len(self.salt) != SALT or len(self.recovery) != SEALED_KEY:
+        if len(self.salt) != SALT or len(self.recovery) != SEALED_AUTH:
             raise Tampered("The server's key-derivation descriptor has fields of the wrong length.")
-        if self.memory < max(MEMORY, floor.memory) or self.passes < max(PASSES, floor.passes):
+        if self.memory < max(FLOOR.memory, floor.memory) or self.passes < max(FLOOR.passes, floor.passes):
             raise WeakParameters
         if self.memory > MOST_MEMORY or self.passes > MOST_PASSES or self.memory * self.passes > MOST_WORK:
             raise WeakParameters("The server asked for more work than any account needs; the password was not used.")
@@ -175,21 +188,22 @@ def check_new_password(password: str) -> None:
 
 def kdf_salt(email: str, descriptor: Descriptor) -> bytes:
     """The salt of the slow step. The email is part of it: a server that gives everybody one salt gains nothing."""
-    return primitives.sha256(items(label("salt"), text(normal_email(email)), descriptor.salt))
+    return primitives.sha256(items(label("salt"), text(normal_email(email)), descriptor.salt))[:SALT]
 
 
-def master_key(email: str, password: str, descriptor: Descriptor) -> bytes:
-    """The master key, by Argon2id: takes about a quarter of a second."""
+def master_key(salt: bytes, password: str, descriptor: Descriptor) -> bytes:
+    """The slow step: a quarter of a second of work. `salt` is `kdf_salt` of the email."""
     descriptor.check()
-    salt = kdf_salt(email, descriptor)
     return primitives.argon2id(normal_password(password), salt, descriptor.memory, descriptor.passes)
 
 
 def split(master: bytes) -> PasswordKeys:
-    """The auth and wrap keys of a master key."""
-    return PasswordKeys(auth=derive_key(master, "auth"), wrap=derive_key(master, "wrap"))
+    """The two keys that follow from a master key. The salt is the place of a secret key, which is empty today."""
+    return PasswordKeys(
+        auth=derive_key(master, "auth", salt=SECRET_KEY), wrap=derive_key(master, "wrap", salt=SECRET_KEY)
+    )
 
 
 def password_keys(email: str, password: str, descriptor: Descriptor) -> PasswordKeys:
-    """The auth and wrap keys of a password."""
-    return split(master_key(email, password, descriptor))
+    """The keys that follow from a password."""
+    return split(master_key(kdf_salt(email, descriptor), password, descriptor))

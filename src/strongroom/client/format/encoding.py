@@ -7,9 +7,15 @@ from typing import Final
 
 from strongroom import identifiers, rules
 from strongroom.client.errors import Tampered
+from strongroom.client.format import primitives
 from strongroom.errors import Invalid
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+PREFIX: Final = "sr2."  # of proofs and sealed names
+MOST_VERSION: Final = 2**53 - 1  # the largest integer that every JSON reader keeps
+MOST_GENERATION: Final = 2**32 - 1
+PARENT: Final = 16  # bytes
+NO_PARENT: Final = bytes(PARENT)
 LONGEST: Final = 255  # characters of a name, a collection or a uid
 
 
@@ -28,6 +34,16 @@ def number(value: int) -> bytes:
     return value.to_bytes(8, "big")
 
 
+def generation_bytes(value: int) -> bytes:
+    """A generation in four bytes, as it stands before a box."""
+    return value.to_bytes(4, "big")
+
+
+def short(value: str) -> bytes:
+    """The first 16 bytes of the SHA-256 of a text: what a row names its parent by."""
+    return primitives.sha256(value.encode("utf-8", "surrogatepass"))[:PARENT]
+
+
 def text(value: str) -> bytes:
     """A text in UTF-8."""
     return value.encode("utf-8")
@@ -35,7 +51,12 @@ def text(value: str) -> bytes:
 
 def is_version(value: int) -> bool:
     """Whether a number can be a version."""
-    return 1 <= value <= rules.MAX_INTEGER
+    return 1 <= value <= MOST_VERSION
+
+
+def is_generation(value: int) -> bool:
+    """Whether a number can be a generation."""
+    return 1 <= value <= MOST_GENERATION
 
 
 def checked_name(value: str, field: str) -> str:
@@ -53,7 +74,7 @@ def checked_uid(value: str) -> str:
 def checked_version(value: int) -> int:
     """A version that the format can hold; anything else is the caller's mistake."""
     if not is_version(value):
-        raise Invalid({"version": "must be an integer from 1"})
+        raise Invalid({"version": "must be an integer from 1 to 2^53 - 1"})
     return value
 
 

@@ -1,11 +1,10 @@
-"""The key hierarchy. Each key is derived from the one above it by a one-way function.
+"""The key hierarchy. Vault keys are random and have generations; each key below one is derived from it.
 
-account key ─┬─ account id
-             ├─ keyring key, vault-names key
-             └─ vault key ─┬─ blob key
-                           ├─ collection-names key
-                           └─ collection key ─┬─ seal key
-                                              └─ proof key
+account key ─── keyring key
+vault key   ─┬─ blob key
+             ├─ names key
+             └─ collection key ─┬─ seal key
+                                └─ proof key
 """
 
 from __future__ import annotations
@@ -14,97 +13,118 @@ from typing import Final
 
 from msgspec import Struct
 
+from strongroom.client.errors import Locked
 from strongroom.client.format import primitives
-from strongroom.client.format.encoding import checked_name, checked_uid, items, label, text
+from strongroom.client.format.encoding import checked_name, items, label, text
 
 ACCOUNT: Final = 16  # bytes of an account id
 
 
-def derive(key: bytes, purpose: str, *parts: bytes, length: int = primitives.KEY) -> bytes:
+def derive(key: bytes, purpose: str, *parts: bytes, salt: bytes = b"") -> bytes:
     """A key for one purpose, below another key."""
-    return primitives.hkdf(key, b"", items(label(purpose), *parts), length)
+    return primitives.hkdf(key, salt, items(label(purpose), *parts))
 
 
 class CollectionKey(Struct, frozen=True, kw_only=True):
-    """The key of one collection of one vault, and what follows from it. `collection` is spelled as on the wire."""
+    """The key of a collection in one generation, and the two keys that follow from it."""
 
-    account: bytes
-    vault: str
-    collection: str
+    generation: int
     key: bytes
     sealing: bytes
     proving: bytes
-    place: bytes  # the items that say where a document lies: account, vault, collection
 
     @classmethod
-    def of(cls, account: bytes, vault: str, collection: str, key: bytes) -> CollectionKey:
-        """From what a token carries."""
-        return cls(
-            account=account,
-            vault=vault,
-            collection=collection,
-            key=key,
-            sealing=derive(key, "seal"),
-            proving=derive(key, "proof"),
-            place=items(account, text(vault), text(collection)),
-        )
+    def of(cls, generation: int, key: bytes) -> CollectionKey:
+        """From the 32 bytes of the collection key."""
+        return cls(generation=generation, key=key, sealing=derive(key, "seal"), proving=derive(key, "proof"))
 
     def __repr__(self) -> str:
-        return f"CollectionKey(vault={self.vault!r}, ...)"
+        return f"CollectionKey(generation={self.generation}, ...)"
 
 
-class VaultKey(Struct, frozen=True, kw_only=True):
-    """The key of one vault: its collections, their sealed names, its blob."""
+class CollectionKeys(Struct, frozen=True, kw_only=True):
+    """The keys of a collection, of every generation. `wires` are its names on the wire, the newest first."""
 
     account: bytes
     vault: str
+    name: str
+    wires: tuple[str, ...]
+    keys: tuple[CollectionKey, ...]
+
+    @property
+    def newest(self) -> CollectionKey:
+        """The key that writers use."""
+        return self.keys[-1]
+
+    @property
+    def wire(self) -> str:
+        """The name on the wire under which documents are created."""
+        return self.wires[0]
+
+    def of(self, generation: int) -> CollectionKey:
+        """The key of a generation; Locked where it is not here."""
+        for key in reversed(self.keys):
+            if key.generation == generation:
+                return key
+        raise Locked("This was written with keys that are newer than yours; log in again, or ask for a new token.")
+
+    def __repr__(self) -> str:
+        return f"CollectionKeys(vault={self.vault!r}, ...)"
+
+
+class VaultKey(Struct, frozen=True, kw_only=True):
+    """The key of one vault in one generation."""
+
+    account: bytes
+    vault: str
+    generation: int
     key: bytes
 
     def collection(self, name: str) -> CollectionKey:
-        """The key of a collection; `name` is spelled as on the wire, sealed if it is sealed there."""
-        key = derive(self.key, "collection", text(checked_name(name, "collection")))
-        return CollectionKey.of(self.account, self.vault, name, key)
+        """The key of a collection, by the name that people use."""
+        return CollectionKey.of(self.generation, derive(self.key, "collection", text(checked_name(name, "collection"))))
 
     def blob(self) -> bytes:
         """The key of this vault's blob."""
         return derive(self.key, "blob")
 
-    def collection_names(self) -> bytes:
-        """The key of this vault's sealed collection names."""
-        return derive(self.key, "collection-names")
+    def names(self) -> bytes:
+        """The key of this vault's sealed names."""
+        return derive(self.key, "names")
 
     def __repr__(self) -> str:
-        return f"VaultKey(vault={self.vault!r}, ...)"
+        return f"VaultKey(vault={self.vault!r}, generation={self.generation}, ...)"
 
 
-class AccountKey(Struct, frozen=True, kw_only=True):
-    """The key of an account: 32 random bytes that everything else is derived from, and the id that follows."""
+class VaultKeys(Struct, frozen=True, kw_only=True):
+    """The keys of one vault, of every generation in ascending order."""
 
-    key: bytes
     account: bytes
+    vault: str
+    keys: tuple[VaultKey, ...]
 
     @classmethod
-    def of(cls, key: bytes) -> AccountKey:
-        """From the 32 bytes that were wrapped."""
-        return cls(key=key, account=derive(key, "account", length=ACCOUNT))
+    def build(cls, account: bytes, vault: str, keys: list[tuple[int, bytes]]) -> VaultKeys:
+        """From pairs of generation and key."""
+        made = tuple(VaultKey(account=account, vault=vault, generation=number, key=key) for number, key in keys)
+        return cls(account=account, vault=vault, keys=made)
 
-    @classmethod
-    def new(cls, random: primitives.Random = primitives.random) -> AccountKey:
-        """A fresh one."""
-        return cls.of(random(primitives.KEY))
+    @property
+    def newest(self) -> VaultKey:
+        """The key that writers use."""
+        return self.keys[-1]
 
-    def vault(self, uid: str) -> VaultKey:
-        """The key of a vault."""
-        uid = checked_uid(uid)
-        return VaultKey(account=self.account, vault=uid, key=derive(self.key, "vault", text(uid)))
-
-    def vault_names(self) -> bytes:
-        """The key of this account's sealed vault names."""
-        return derive(self.key, "vault-names")
-
-    def keyring(self) -> bytes:
-        """The key of the keyring's body."""
-        return derive(self.key, "keyring")
+    def of(self, generation: int) -> VaultKey:
+        """The key of a generation; Locked where it is not here."""
+        for key in reversed(self.keys):
+            if key.generation == generation:
+                return key
+        raise Locked("This was written with keys that are newer than yours; log in again, or ask for a new token.")
 
     def __repr__(self) -> str:
-        return "AccountKey(...)"
+        return f"VaultKeys(vault={self.vault!r}, ...)"
+
+
+def keyring_key(account_key: bytes) -> bytes:
+    """The key of the keyring's body."""
+    return derive(account_key, "keyring")

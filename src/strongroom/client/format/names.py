@@ -1,9 +1,9 @@
 """Sealed names: the same name is always sealed to the same text, so that the server can find it without reading it.
 
-    sealed = "sr1." ‖ base64url(salt (32) ‖ ciphertext ‖ tag (16))
+    sealed = "sr2." ‖ base64url(generation (4) ‖ digest (32) ‖ ciphertext ‖ tag (16))
 
-The salt is not random but a digest of the name under a key, and the key of the cipher follows from it. Opening a
-name computes the digest again and compares, which also commits to the key.
+The digest is that of the name under a key, and the key of the cipher follows from it. A reader makes the digest anew
+and compares, which also commits to the key.
 """
 
 from __future__ import annotations
@@ -12,14 +12,24 @@ from typing import Final
 
 from strongroom.client.errors import Tampered
 from strongroom.client.format import primitives
-from strongroom.client.format.encoding import checked_name, from_url, items, label, text, to_url
-from strongroom.client.format.keys import AccountKey, VaultKey, derive
+from strongroom.client.format.encoding import (
+    PREFIX,
+    checked_name,
+    from_url,
+    generation_bytes,
+    items,
+    label,
+    text,
+    to_url,
+)
+from strongroom.client.format.keys import CollectionKeys, VaultKey, VaultKeys, derive
 from strongroom.client.format.primitives import KEY, TAG
 from strongroom.errors import Invalid
 
-PREFIX: Final = "sr1."
 LONGEST: Final = 127  # bytes of a name that can be sealed
 _STEP: Final = 32
+_VAULT: Final = "vault-name"
+_COLLECTION: Final = "collection-name"
 
 
 def is_sealed(name: str) -> bool:
@@ -34,59 +44,74 @@ def plain(name: str, field: str = "name") -> str:
     return name
 
 
-def seal_vault_name(keys: AccountKey, name: str) -> str:
+def seal_vault_name(keys: VaultKey, name: str) -> str:
     """A vault's name as the server sees it."""
-    return _seal(keys.vault_names(), _vault(keys), plain(name))
+    return _seal(keys, _VAULT, plain(name))
 
 
-def open_vault_name(keys: AccountKey, sealed: str) -> str:
-    """A vault's plaintext name."""
-    return _open(keys.vault_names(), _vault(keys), sealed)
+def open_vault_name(keys: VaultKeys, sealed: str) -> str:
+    """A vault's name as people see it."""
+    return _open(keys, _VAULT, sealed)
 
 
 def seal_collection_name(keys: VaultKey, name: str) -> str:
-    """A collection's name as the server sees it; in another vault it looks different."""
-    return _seal(keys.collection_names(), _collection(keys), plain(name, "collection"))
+    """A collection's name as the server sees it; in another vault, and in another generation, it looks different."""
+    return _seal(keys, _COLLECTION, plain(name, "collection"))
 
 
-def open_collection_name(keys: VaultKey, sealed: str) -> str:
-    """A collection's plaintext name."""
-    return _open(keys.collection_names(), _collection(keys), sealed)
+def open_collection_name(keys: VaultKeys, sealed: str) -> str:
+    """A collection's name as people see it."""
+    return _open(keys, _COLLECTION, sealed)
 
 
-def _vault(keys: AccountKey) -> bytes:
-    return items(label("vault-name"), keys.account)
+def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKeys:
+    """The keys of a collection of every generation, and all of its names on the wire."""
+    wires = [plain(name, "collection")]
+    if sealed:
+        wires = [seal_collection_name(key, name) for key in reversed(keys.keys)]
+    return CollectionKeys(
+        account=keys.account,
+        vault=keys.vault,
+        name=name,
+        wires=tuple(wires),
+        keys=tuple(key.collection(name) for key in keys.keys),
+    )
 
 
-def _collection(keys: VaultKey) -> bytes:
-    return items(label("collection-name"), keys.account, text(keys.vault))
+def _place(keys: VaultKey, purpose: str) -> bytes:
+    return items(label(purpose), keys.account, text(keys.vault))
 
 
-def _keys(key: bytes, place: bytes, padded: bytes) -> tuple[bytes, bytes]:
-    """The digest of a name, and the key that follows from it."""
-    salt = primitives.hmac_sha256(derive(key, "name-digest"), place + items(padded))
-    return salt, primitives.hkdf(key, salt, items(label("name-box")))
+def _digest(key: bytes, place: bytes, padded: bytes) -> bytes:
+    return primitives.hmac_sha256(derive(key, "name-digest"), place + items(padded))
 
 
-def _seal(key: bytes, place: bytes, name: str) -> str:
+def _cipher_key(key: bytes, digest: bytes) -> bytes:
+    return derive(key, "name-box", salt=digest)
+
+
+def _seal(keys: VaultKey, purpose: str, name: str) -> str:
     raw = text(name)
     if len(raw) > LONGEST:
         raise Invalid({"name": f"must be at most {LONGEST} bytes in UTF-8 to be sealed"})
     padded = (len(raw).to_bytes(1, "big") + raw).ljust(-(-(1 + len(raw)) // _STEP) * _STEP, b"\0")
-    salt, fresh = _keys(key, place, padded)
-    sealed = PREFIX + to_url(salt + primitives.encrypt(fresh, padded, place))
-    if _open(key, place, sealed) != name:
+    key, place = keys.names(), _place(keys, purpose)
+    digest = _digest(key, place, padded)
+    head = generation_bytes(keys.generation) + digest
+    sealed = PREFIX + to_url(head + primitives.encrypt(_cipher_key(key, digest), padded, place))
+    if _open(VaultKeys(account=keys.account, vault=keys.vault, keys=(keys,)), purpose, sealed) != name:
         raise Tampered("What was sealed does not open again; nothing was sent.")
     return sealed
 
 
-def _open(key: bytes, place: bytes, sealed: str) -> str:
+def _open(vault: VaultKeys, purpose: str, sealed: str) -> str:
     raw = from_url(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
-    if len(raw) < KEY + _STEP + TAG:
+    if len(raw) < 4 + KEY + _STEP + TAG:
         raise Tampered
-    salt = raw[:KEY]
-    padded = primitives.decrypt(primitives.hkdf(key, salt, items(label("name-box"))), raw[KEY:], place)
-    if padded is None or not primitives.equal(_keys(key, place, padded)[0], salt):
+    keys = vault.of(int.from_bytes(raw[:4], "big"))
+    key, place, digest = keys.names(), _place(keys, purpose), raw[4 : 4 + KEY]
+    padded = primitives.decrypt(_cipher_key(key, digest), raw[4 + KEY :], place)
+    if padded is None or not primitives.equal(_digest(key, place, padded), digest):
         raise Tampered
     end = 1 + padded[0]
     if len(padded) != -(-end // _STEP) * _STEP or any(padded[end:]):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -52,6 +53,19 @@ def decrypt(key: bytes, ciphertext: bytes, associated: bytes, nonce: bytes = NON
     try:
         return AESGCM(key).decrypt(nonce, ciphertext, associated)
     except InvalidTag:
+        return None
+
+
+def x25519_public(private: bytes) -> bytes:
+    """The X25519 public key of a private key."""
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def x25519(private: bytes, public: bytes) -> bytes | None:
+    """The X25519 shared secret, or None where it would be zero."""
+    try:
+        return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
         return None
 
 

@@ -1,6 +1,6 @@
 """The recovery key: 160 random bits that people can print, read out and type.
 
-    SR1-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX
+    SR2-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX-XXXX
 
 36 signs of Crockford's alphabet, which has no I, L, O and U: 160 bits, then the first 20 bits of a SHA-256 of them, so
 that a slip of the pen is noticed before anything is tried.
@@ -10,25 +10,26 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from strongroom.client.errors import Tampered
-from strongroom.client.format import box, primitives
+from strongroom.client.format import primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys, normal_email
 from strongroom.client.format.encoding import items, label, text
 from strongroom.client.format.keys import derive
+from strongroom.client.format.public_box import KeyPair
 from strongroom.errors import Invalid
 
 SECRET: Final = 20
 _SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _LENGTH: Final = 36
 _CHECK: Final = 20  # bits
-_PREFIX: Final = "SR1"
+_PREFIX: Final = "SR2"
 _READ: Final = {sign: value for value, sign in enumerate(_SIGNS)} | {"O": 0, "I": 1, "L": 1}
 
 
 class RecoveryKey(Struct, frozen=True):
-    """A recovery key, and the two keys that follow from it: one wraps the account key, one the auth key."""
+    """A recovery key, and the two secrets that follow from it: for a slot of the keyring, and for the auth key."""
 
     secret: bytes
 
@@ -43,7 +44,7 @@ class RecoveryKey(Struct, frozen=True):
         signs = "".join(printed.upper().split()).replace("-", "")
         body = signs.removeprefix(_PREFIX)
         if len(body) != _LENGTH or body == signs or not all(sign in _READ for sign in body):
-            raise Invalid({"recoveryKey": "must be SR1 and nine groups of four letters or digits"})
+            raise Invalid({"recoveryKey": "must be SR2 and nine groups of four letters or digits"})
         value = 0
         for sign in body:
             value = value << 5 | _READ[sign]
@@ -59,12 +60,12 @@ class RecoveryKey(Struct, frozen=True):
         return "-".join([_PREFIX, *(signs[at : at + 4] for at in range(0, _LENGTH, 4))])
 
     def wrap(self) -> bytes:
-        """The key that wraps the account key."""
+        """The secret whose key pair opens a slot of the keyring."""
         return derive(self.secret, "recovery-wrap")
 
-    def auth(self) -> bytes:
-        """The key that seals the auth key; the keyring keeps it, so that a new password can be sealed for it too."""
-        return derive(self.secret, "recovery-auth")
+    def auth(self) -> KeyPair:
+        """The key pair that opens the auth key in the descriptor; the keyring holds its public key."""
+        return KeyPair.of(derive(self.secret, "recovery-auth"))
 
     def __repr__(self) -> str:
         return "RecoveryKey(...)"
@@ -79,20 +80,17 @@ def _associated(email: str, descriptor: Descriptor) -> bytes:
 
 
 def seal_auth(
-    recovery_auth: bytes,
+    recovery_public: bytes,
     email: str,
     descriptor: Descriptor,
     keys: PasswordKeys,
     random: primitives.Random = primitives.random,
 ) -> Descriptor:
-    """The descriptor with the auth key sealed in it, so that the holder of the recovery key can log in."""
-    associated = _associated(email, descriptor)
-    sealed = box.seal(recovery_auth, random(primitives.KEY), keys.auth, associated)
-    if box.open_(recovery_auth, sealed, associated) != keys.auth:
-        raise Tampered("What was sealed does not open again; nothing was sent.")
-    return Descriptor(salt=descriptor.salt, recovery=sealed, memory=descriptor.memory, passes=descriptor.passes)
+    """The descriptor with the auth key sealed in it, for a login with the recovery key."""
+    sealed = public_box.seal(recovery_public, keys.auth, _associated(email, descriptor), random)
+    return msgspec.structs.replace(descriptor, recovery=sealed)
 
 
 def open_auth(recovery: RecoveryKey, email: str, descriptor: Descriptor) -> bytes:
     """The auth key, for a login without the password."""
-    return box.open_(recovery.auth(), descriptor.recovery, _associated(email, descriptor))
+    return public_box.open_(recovery.auth(), descriptor.recovery, _associated(email, descriptor))

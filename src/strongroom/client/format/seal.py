@@ -1,7 +1,7 @@
-"""Sealed rows: a document, its deletion, a vault's blob. Each is bound to its place and to the version that it will be.
+"""Sealed rows: a document, its deletion, a vault's blob. Each is bound to its place, its version and its parent.
 
-    data = base64(format (1) ‖ kind (1) ‖ box)
-    hmac = "sr1." ‖ base64url(HMAC-SHA-256(proof key, place, uid, version, kind, SHA-256 of data))
+    data = base64(format (1) ‖ kind (1) ‖ generation (4) ‖ box)
+    hmac = "sr2." ‖ base64url(generation (4) ‖ parent (16) ‖ HMAC-SHA-256(proof key, row, kind, SHA-256 of data))
 
 A deletion is two writes: a notice, sealed like a document of the next version, and then the server's own DELETE, which
 keeps the notice under the tombstone. A tombstone without a notice is not believed. The proof of a notice does not cover
@@ -10,7 +10,7 @@ its data, so that it still stands when the server has thrown the data away.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
@@ -19,27 +19,35 @@ from strongroom.client.format import box, padding, primitives
 from strongroom.client.format.content import EMPTY, to_content, to_value
 from strongroom.client.format.encoding import (
     FORMAT,
+    NO_PARENT,
+    PARENT,
+    PREFIX,
     checked_name,
     checked_uid,
     checked_version,
     from_base64,
+    from_url,
+    generation_bytes,
     is_version,
     items,
     label,
     number,
+    short,
     text,
     to_base64,
     to_url,
 )
-from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys
 from strongroom.client.format.padding import Content
+from strongroom.client.format.parents import Link
 from strongroom.model import Document, Vault
 from strongroom.wire import responses
 
 DOCUMENT: Final = 1
 DELETION: Final = 2
 BLOB: Final = 3
-PROOF_PREFIX: Final = "sr1."
+_HEAD_BYTES: Final = 6  # format, kind, generation
+_PROOF_BYTES: Final = 4 + PARENT + primitives.KEY
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
 _STRANGE: Final = "The server sent a row that is not in this format: another client made it, or it was changed."
 _UNPROVEN: Final = "The server says that a document is deleted, and has no proof from a key holder."
@@ -67,11 +75,32 @@ class SealedBlob(Struct, frozen=True):
     salt: str
 
 
-class Opened(Struct, frozen=True, kw_only=True):
-    """A row that was believed. `deleted` is a key holder's word; `purged`: the content is gone from the server."""
+class Proof(NamedTuple):
+    """What an `hmac` says: the generation of the key, the parent, and the proof itself."""
+
+    generation: int
+    parent: bytes
+    mac: bytes
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """A row whose proof is right. `deleted` is a key holder's word; `purged`: the content is gone from the server."""
 
     uid: str
     version: int
+    generation: int
+    parent: bytes
+    deleted: bool
+    purged: bool
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """A row that was believed, with its content."""
+
+    uid: str
+    version: int
+    generation: int
+    parent: bytes
     deleted: bool
     purged: bool
     content: Content
@@ -85,137 +114,248 @@ class Opened(Struct, frozen=True, kw_only=True):
         return f"Opened(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
 
 
+def read_proof(hmac: str | None) -> Proof:
+    """The parts of an `hmac`; refused where it is in no spelling of this format."""
+    if hmac is None or not hmac.startswith(PREFIX):
+        raise Tampered(_STRANGE)
+    raw = from_url(hmac.removeprefix(PREFIX))
+    if len(raw) != _PROOF_BYTES:
+        raise Tampered(_STRANGE)
+    return Proof(int.from_bytes(raw[:4], "big"), raw[4 : 4 + PARENT], raw[4 + PARENT :])
+
+
+def parent_of(hmac: str) -> bytes:
+    """The parent that an `hmac` names."""
+    return read_proof(hmac).parent
+
+
+def link(row: Document) -> Link:
+    """A row as a link of its chain: a tombstone counts as its notice."""
+    return Link(row.version - (row.deleted_at is not None), row.hmac or "")
+
+
+def parent_after(row: Document | None) -> bytes:
+    """The parent of a row that follows on this one; None: it is the first."""
+    return NO_PARENT if row is None or row.hmac is None else short(row.hmac)
+
+
 def seal_document(
-    keys: CollectionKey, uid: str, version: int, value: Any, random: primitives.Random = primitives.random
+    keys: CollectionKeys,
+    uid: str,
+    version: int,
+    value: Any,
+    *,
+    parent: bytes = NO_PARENT,
+    wire: str | None = None,
+    random: primitives.Random = primitives.random,
 ) -> Sealed:
-    """Seal a value as this document's next version: 1 for a new one, else one more than the stored version."""
-    return seal_content(keys, DOCUMENT, uid, version, to_content(value), random)
+    """Seal a value as this document's next version: 1 for a new one, else one more than the stored version.
+
+    `wire` is the collection's name on the wire where the document lies; None for a new document.
+    """
+    return seal_content(keys, DOCUMENT, uid, version, to_content(value), parent=parent, wire=wire, random=random)
 
 
 def seal_deletion(
-    keys: CollectionKey,
+    keys: CollectionKeys,
     uid: str,
     version: int,
     last: Content = EMPTY,
+    *,
+    parent: bytes,
+    wire: str | None = None,
     random: primitives.Random = primitives.random,
 ) -> Sealed:
     """Seal the notice that a document is deleted: PUT it as the next version, then DELETE that.
 
-    `last` is the content that was deleted, so that it can be restored; it is lost when the server empties its trash.
+    `last` is the content that was deleted, so that it can be restored; it goes when the server empties its trash.
     """
-    return seal_content(keys, DELETION, uid, version, last, random)
+    return seal_content(keys, DELETION, uid, version, last, parent=parent, wire=wire, random=random)
 
 
 def seal_content(
-    keys: CollectionKey, kind: int, uid: str, version: int, content: Content, random: primitives.Random
+    keys: CollectionKeys,
+    kind: int,
+    uid: str,
+    version: int,
+    content: Content,
+    *,
+    parent: bytes,
+    wire: str | None = None,
+    random: primitives.Random = primitives.random,
 ) -> Sealed:
-    """Seal content, and open again what is about to be sent."""
-    uid = checked_uid(uid)
-    row = _row(keys, uid, checked_version(version))
+    """Seal content under the newest key, and open again what is about to be sent."""
+    key = keys.newest
+    row = _row(keys, key, wire or keys.wire, checked_uid(uid), checked_version(version), parent)
     associated = _LABEL[kind] + row
     padded = padding.pad(content)
-    data = to_base64(_HEAD[kind] + box.seal(keys.sealing, random(primitives.KEY), padded, associated))
-    if box.open_(keys.sealing, from_base64(data)[2:], associated) != padded:
+    sealed = box.seal(key.sealing, random(primitives.KEY), padded, associated)
+    data = to_base64(_HEAD[kind] + generation_bytes(key.generation) + sealed)
+    if box.open_(key.sealing, from_base64(data)[_HEAD_BYTES:], associated) != padded:
         raise Tampered(_AGAIN)
-    return Sealed(data, _proof(keys, kind, row, data))
+    mac = _mac(key, kind, row, data)
+    return Sealed(data, PREFIX + to_url(generation_bytes(key.generation) + parent + mac))
 
 
-def open_document(keys: CollectionKey, row: Document) -> Opened:
-    """Verify and decrypt a row, live or deleted: a key holder must have made it for exactly this place and version.
+def notice_again(keys: CollectionKeys, row: Document, random: primitives.Random = primitives.random) -> Sealed:
+    """A notice with the proof of a tombstone whose content was thrown away: the proof does not depend on it."""
+    proof = read_proof(row.hmac)
+    key = keys.of(proof.generation)
+    associated = _LABEL[DELETION] + _row(keys, key, row.collection, row.uid, row.version - 1, proof.parent)
+    sealed = box.seal(key.sealing, random(primitives.KEY), padding.pad(EMPTY), associated)
+    return Sealed(to_base64(_HEAD[DELETION] + generation_bytes(key.generation) + sealed), row.hmac or "")
 
-    The caller compares `row.uid` with the uid of its request; vault and collection are compared here, with the key's.
+
+def verify_document(keys: CollectionKeys, row: Document) -> Verified:
+    """Believe that a key holder made this row for exactly this place and version; its box is not opened.
+
+    The caller compares a uid that it asked for with `row.uid`; vault and collection are compared here.
     """
-    if row.vault_uid != keys.vault or row.collection != keys.collection or row.hmac is None:
-        raise Tampered(_STRANGE if row.hmac is None else None)
-    if not is_version(row.version):
+    return _verified(keys, row)[0]
+
+
+def open_document(keys: CollectionKeys, row: Document) -> Opened:
+    """Believe a row, live or deleted, and open it."""
+    verified, key, kind, associated = _verified(keys, row)
+    content = EMPTY
+    if not verified.purged:
+        content = padding.unpad(box.open_(key.sealing, from_base64(row.data)[_HEAD_BYTES:], associated))
+        if content.kind == padding.NOTHING and kind == DOCUMENT:
+            raise Tampered
+    return Opened(
+        uid=verified.uid,
+        version=verified.version,
+        generation=verified.generation,
+        parent=verified.parent,
+        deleted=verified.deleted,
+        purged=verified.purged,
+        content=content,
+    )
+
+
+def _verified(keys: CollectionKeys, row: Document) -> tuple[Verified, CollectionKey, int, bytes]:
+    if row.vault_uid != keys.vault or row.collection not in keys.wires:
         raise Tampered
-    if row.deleted_at is None:
-        kind, content = _open(keys, row.uid, row.version, row.data, row.hmac)
-        return _opened(row, content, deleted=kind == DELETION)
-    return _open_tombstone(keys, row, row.hmac)
-
-
-def _open_tombstone(keys: CollectionKey, row: Document, hmac: str) -> Opened:
-    before = row.version - 1  # the notice's version: the DELETE counted one more
-    if not is_version(before):
+    gone = row.deleted_at is not None
+    version = row.version - gone  # the DELETE counted one more than the notice
+    proof = read_proof(row.hmac)
+    if not is_version(version) or not is_version(row.version):
+        raise Tampered(_UNPROVEN if gone else None)
+    purged = gone and not row.data
+    kind = DELETION if purged else _kind(row.data, proof)
+    if gone and kind != DELETION:
         raise Tampered(_UNPROVEN)
-    if row.data:
-        kind, content = _open(keys, row.uid, before, row.data, hmac)
-        if kind != DELETION:
-            raise Tampered(_UNPROVEN)
-        return _opened(row, content, deleted=True)
-    if not _equal(hmac, _proof(keys, DELETION, _row(keys, row.uid, before), "")):
-        raise Tampered(_UNPROVEN)
-    return _opened(row, EMPTY, deleted=True, purged=True)
+    key = keys.of(proof.generation)
+    items_of_row = _row(keys, key, row.collection, row.uid, version, proof.parent)
+    if not primitives.equal(proof.mac, _mac(key, kind, items_of_row, row.data)):
+        raise Tampered(_UNPROVEN if gone else None)
+    verified = Verified(
+        uid=row.uid,
+        version=row.version,
+        generation=proof.generation,
+        parent=proof.parent,
+        deleted=kind == DELETION,
+        purged=purged,
+    )
+    return verified, key, kind, _LABEL[kind] + items_of_row
 
 
-def _opened(row: Document, content: Content, *, deleted: bool, purged: bool = False) -> Opened:
-    return Opened(uid=row.uid, version=row.version, deleted=deleted, purged=purged, content=content)
-
-
-def _open(keys: CollectionKey, uid: str, version: int, data: str, hmac: str) -> tuple[int, Content]:
-    raw = from_base64(data)
-    kind = _KIND.get(raw[:2])
+def _kind(data: str, proof: Proof) -> int:
+    head = from_base64(data[:8])[:_HEAD_BYTES] if len(data) >= 8 else b""
+    kind = _KIND.get(head[:2])
     if kind is None:
         raise Tampered(_STRANGE)
-    row = _row(keys, uid, version)
-    if not _equal(hmac, _proof(keys, kind, row, data)):
+    if int.from_bytes(head[2:], "big") != proof.generation:
         raise Tampered
-    content = padding.unpad(box.open_(keys.sealing, raw[2:], _LABEL[kind] + row))
-    if content.kind == padding.NOTHING and kind == DOCUMENT:
-        raise Tampered
-    return kind, content
+    return kind
 
 
-def _row(keys: CollectionKey, uid: str, version: int) -> bytes:
-    """The items that say which version of which document: account, vault, collection, uid, version."""
-    return keys.place + items(text(uid), number(version))
+def _row(keys: CollectionKeys, key: CollectionKey, wire: str, uid: str, version: int, parent: bytes) -> bytes:
+    """The items that say which version of which document, under which key, after what."""
+    return items(keys.account, text(keys.vault), text(wire), text(uid), number(version), number(key.generation), parent)
 
 
-def _proof(keys: CollectionKey, kind: int, row: bytes, data: str) -> str:
-    digest = primitives.sha256(data.encode("ascii")) if kind == DOCUMENT else b""
-    return PROOF_PREFIX + to_url(primitives.hmac_sha256(keys.proving, _PROOF + row + items(bytes((kind,)), digest)))
+def _mac(key: CollectionKey, kind: int, row: bytes, data: str) -> bytes:
+    digest = primitives.sha256(data.encode("ascii", "replace")) if kind == DOCUMENT else b""
+    return primitives.hmac_sha256(key.proving, _PROOF + row + items(bytes((kind,)), digest))
 
 
-def _equal(left: str, right: str) -> bool:
-    return primitives.equal(left.encode("utf-8", "surrogatepass"), right.encode("ascii"))
-
-
-# A blob is bound to its vault's name too: a rename seals the blob again, in the same request.
+# A blob is bound to its vault's name too: a client that renames such a vault seals its blob anew, in the same request.
 
 
 def seal_blob(
-    keys: VaultKey, name: str, version: int, value: Any, random: primitives.Random = primitives.random
+    keys: VaultKeys,
+    name: str,
+    version: int,
+    value: Any,
+    *,
+    parent: bytes = NO_PARENT,
+    random: primitives.Random = primitives.random,
 ) -> SealedBlob:
     """Seal a value as this vault's blob. `name` is the vault's on the wire, `version` the vault's next version."""
-    content = to_content(value)
-    associated = _blob(keys, checked_name(name, "name"), checked_version(version))
-    sealed = box.seal(keys.blob(), random(primitives.KEY), padding.pad(content), associated)
-    made = SealedBlob(to_base64(_HEAD[BLOB] + sealed[primitives.KEY :]), to_base64(sealed[: primitives.KEY]))
-    if _open_blob(keys, made.data, made.salt, associated) != content:
+    return seal_blob_content(keys, name, version, to_content(value), parent=parent, random=random)
+
+
+def seal_blob_content(
+    keys: VaultKeys,
+    name: str,
+    version: int,
+    content: Content,
+    *,
+    parent: bytes,
+    random: primitives.Random = primitives.random,
+) -> SealedBlob:
+    """Seal content as this vault's blob, and open again what is about to be sent."""
+    key = keys.newest
+    associated = _blob(key, checked_name(name, "name"), checked_version(version), parent)
+    sealed = box.seal(key.blob(), random(primitives.KEY), padding.pad(content), associated)
+    head = _HEAD[BLOB] + generation_bytes(key.generation) + parent
+    made = SealedBlob(to_base64(head + sealed[primitives.KEY :]), to_base64(sealed[: primitives.KEY]))
+    if _open_blob(keys, name, version, made.data, made.salt) != content:
         raise Tampered(_AGAIN)
     return made
 
 
-def open_blob(keys: VaultKey, vault: Vault | responses.Vault) -> Content:
-    """Verify and decrypt a blob: a key holder must have made it for exactly this vault, name and version."""
+def blob_parent(data: str) -> bytes:
+    """The parent that a blob names."""
+    raw = from_base64(data)
+    if raw[:2] != _HEAD[BLOB] or len(raw) < _HEAD_BYTES + PARENT:
+        raise Tampered(_STRANGE)
+    return raw[_HEAD_BYTES : _HEAD_BYTES + PARENT]
+
+
+def blob_generation(data: str) -> int:
+    """The generation of the key that a blob is sealed under."""
+    blob_parent(data)
+    return int.from_bytes(from_base64(data[:8])[2:_HEAD_BYTES], "big")
+
+
+def parent_after_blob(data: str | None) -> bytes:
+    """The parent of a blob that follows on this one; None: it is the first."""
+    return NO_PARENT if data is None else short(data)
+
+
+def open_blob(keys: VaultKeys, vault: Vault | responses.Vault) -> Content:
+    """Believe a vault's blob, if a key holder made it for exactly this vault, name and version."""
     if vault.uid != keys.vault or vault.data is None or vault.salt is None or not is_version(vault.version):
         raise Tampered
-    return _open_blob(keys, vault.data, vault.salt, _blob(keys, vault.name, vault.version))
+    return _open_blob(keys, vault.name, vault.version, vault.data, vault.salt)
 
 
-def _open_blob(keys: VaultKey, data: str, salt: str, associated: bytes) -> Content:
-    raw = from_base64(data)
-    if raw[:2] != _HEAD[BLOB]:
-        raise Tampered(_STRANGE)
+def _open_blob(keys: VaultKeys, name: str, version: int, data: str, salt: str) -> Content:
+    parent = blob_parent(data)
+    key = keys.of(blob_generation(data))
     cut = from_base64(salt)
     if len(cut) != primitives.KEY:
         raise Tampered
-    content = padding.unpad(box.open_(keys.blob(), cut + raw[2:], associated))
+    sealed = cut + from_base64(data)[_HEAD_BYTES + PARENT :]
+    content = padding.unpad(box.open_(key.blob(), sealed, _blob(key, name, version, parent)))
     if content.kind == padding.NOTHING:
         raise Tampered
     return content
 
 
-def _blob(keys: VaultKey, name: str, version: int) -> bytes:
-    return _LABEL[BLOB] + items(keys.account, text(keys.vault), text(name), number(version))
+def _blob(key: VaultKey, name: str, version: int, parent: bytes) -> bytes:
+    return _LABEL[BLOB] + items(
+        key.account, text(key.vault), text(name), number(version), number(key.generation), parent
+    )

@@ -1,9 +1,11 @@
-"""A token that carries an API key and the key of one vault, or of one collection, and nothing that leads further.
+"""A token that carries an API key and the keys of one vault, or of one collection, and nothing that leads further.
 
-    srv_ ‖ base64url(format (1) ‖ scope (1) ‖ account id (16) ‖ key (32) ‖ API key ‖ vault uid ‖ collection ‖ name
+    srv_ ‖ base64url(format (1) ‖ scope (1) ‖ account id (16) ‖ API key ‖ vault uid ‖ name
+                     ‖ number of keys (1) ‖ generation (4) and key (32) of each
+                     ‖ number of collections (1) ‖ the name on the wire of each
                      ‖ the first 4 bytes of a SHA-256 of all that)
 
-The four texts are each preceded by their length in two bytes.
+Texts are preceded by their length in two bytes.
 """
 
 from __future__ import annotations
@@ -13,10 +15,22 @@ from typing import Final
 
 from msgspec import Struct
 
-from strongroom.client.errors import Locked, Tampered
+from strongroom.client.errors import Tampered
 from strongroom.client.format import primitives
-from strongroom.client.format.encoding import FORMAT, checked_name, checked_uid, from_url, items, label, text, to_url
-from strongroom.client.format.keys import ACCOUNT, CollectionKey, VaultKey
+from strongroom.client.format.encoding import (
+    FORMAT,
+    checked_name,
+    checked_uid,
+    from_url,
+    generation_bytes,
+    is_generation,
+    items,
+    label,
+    text,
+    to_url,
+)
+from strongroom.client.format.keys import ACCOUNT, CollectionKey, CollectionKeys, VaultKeys
+from strongroom.client.format.primitives import KEY
 from strongroom.errors import Invalid
 
 PREFIX: Final = "srv_"
@@ -24,20 +38,19 @@ VAULT: Final = 1
 COLLECTION: Final = 2
 PLAIN_VAULT: Final = 3  # a vault whose names are not sealed
 _CHECK: Final = 4
-_HEAD: Final = 2 + ACCOUNT + primitives.KEY
 _MOST: Final = 8192  # characters
 _API_KEY: Final = re.compile(r"[!-~]{1,1024}")
 _BAD: Final = {"token": "must be a whole token, as it was made: srv_ and letters, digits, - and _"}
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """An API key, and the key of a vault or of one of its collections. `name` is what people call it.
+    """An API key, and the keys of a vault or of one of its collections. `name` is what people call it.
 
-    `sealed`: the names of the vault are sealed. A client that let the server say so could be made to reveal names.
+    `sealed` says of a vault that its names are sealed: a client that took the server's word would tell it names.
     """
 
     api_key: str
-    keys: VaultKey | CollectionKey
+    keys: VaultKeys | CollectionKeys
     name: str = ""
     sealed: bool = True
 
@@ -46,26 +59,16 @@ class Token(Struct, frozen=True, kw_only=True):
         """The uid of the vault that it opens, or that its collection lies in."""
         return self.keys.vault
 
-    def collection(self, name: str) -> CollectionKey:
-        """The key of a collection, named as on the wire, if the token opens it."""
-        if isinstance(self.keys, VaultKey):
-            return self.keys.collection(name)
-        if name != self.keys.collection:
-            raise Locked("This token opens another collection.")
-        return self.keys
-
     def spelled(self) -> str:
         """The token as text: a secret as a whole."""
-        keys = self.keys
-        scope, collection = VAULT if self.sealed else PLAIN_VAULT, ""
-        if isinstance(keys, CollectionKey):
-            scope, collection = COLLECTION, keys.collection
-        body = bytes((FORMAT, scope)) + keys.account + keys.key
-        for part in (self.api_key, keys.vault, collection, self.name):
-            raw = text(part)
-            if len(raw) > 0xFFFF:
-                raise Invalid({"token": "has a part that is too long"})
-            body += len(raw).to_bytes(2, "big") + raw
+        keys, wires = self.keys, tuple[str, ...]()
+        scope = VAULT if self.sealed else PLAIN_VAULT
+        if isinstance(keys, CollectionKeys):
+            scope, wires = COLLECTION, keys.wires
+        body = bytes((FORMAT, scope)) + keys.account
+        body += b"".join(_text(part) for part in (self.api_key, keys.vault, self.name))
+        body += _count(keys.keys) + b"".join(generation_bytes(key.generation) + key.key for key in keys.keys)
+        body += _count(wires) + b"".join(_text(wire) for wire in wires)
         spelled = PREFIX + to_url(body + _check(body))
         if read(spelled) != self:
             raise Invalid({"token": "has a part that a token cannot carry"})
@@ -79,7 +82,7 @@ def read(spelled: str) -> Token:
     """A token from its text; a typo is noticed."""
     try:
         return _read(spelled)
-    except (Tampered, UnicodeDecodeError):
+    except (Tampered, UnicodeDecodeError, IndexError):
         raise Invalid(_BAD) from None
 
 
@@ -87,33 +90,71 @@ def _read(spelled: str) -> Token:
     if not spelled.startswith(PREFIX) or len(spelled) > _MOST:
         raise Tampered
     raw = from_url(spelled.removeprefix(PREFIX))
-    body = raw[:-_CHECK]
-    if len(body) < _HEAD or _check(body) != raw[-_CHECK:] or body[0] != FORMAT:
+    body, check = raw[:-_CHECK], raw[-_CHECK:]
+    if _check(body) != check or body[0] != FORMAT or body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
         raise Tampered
-    if body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
+    reader = _Reader(body)
+    reader.take(2)
+    account = reader.take(ACCOUNT)
+    api_key, vault, name = reader.text(), reader.text(), reader.text()
+    keys = [(int.from_bytes(reader.take(4), "big"), reader.take(KEY)) for _ in range(reader.count())]
+    wires = tuple(checked_name(reader.text(), "token") for _ in range(reader.count()))
+    reader.end()
+    numbers = [generation for generation, _ in keys]
+    if not keys or numbers != sorted(set(numbers)) or not all(is_generation(one) for one in numbers):
         raise Tampered
-    account, key = body[2 : 2 + ACCOUNT], body[2 + ACCOUNT : _HEAD]
-    api_key, vault, collection, name = _texts(body[_HEAD:])
-    if not _API_KEY.fullmatch(api_key) or checked_uid(vault) != vault or bool(collection) != (body[1] == COLLECTION):
+    if not _API_KEY.fullmatch(api_key) or checked_uid(vault) != vault or bool(wires) != (body[1] == COLLECTION):
         raise Tampered
-    keys: VaultKey | CollectionKey = VaultKey(account=account, vault=vault, key=key)
-    if collection:
-        keys = CollectionKey.of(account, vault, checked_name(collection, "token"), key)
-    name = name and checked_name(name, "token")
-    return Token(api_key=api_key, keys=keys, name=name, sealed=body[1] != PLAIN_VAULT)
+    if len(set(wires)) != len(wires):
+        raise Tampered
+    if body[1] != COLLECTION:
+        name = name and checked_name(name, "token")
+        opened = VaultKeys.build(account, vault, keys)
+        return Token(api_key=api_key, keys=opened, name=name, sealed=body[1] == VAULT)
+    name = checked_name(name, "token")
+    made = tuple(CollectionKey.of(generation, key) for generation, key in keys)
+    collection = CollectionKeys(account=account, vault=vault, name=name, wires=wires, keys=made)
+    return Token(api_key=api_key, keys=collection, name=name)
 
 
-def _texts(rest: bytes) -> list[str]:
-    found = []
-    for _ in range(4):
-        end = 2 + int.from_bytes(rest[:2], "big")
-        if len(rest) < max(end, 2):
+class _Reader:
+    """Reads the parts of a token's body in order."""
+
+    def __init__(self, body: bytes) -> None:
+        self._rest = body
+
+    def take(self, length: int) -> bytes:
+        """So many bytes."""
+        if len(self._rest) < length:
             raise Tampered
-        found.append(rest[2:end].decode())
-        rest = rest[end:]
-    if rest:
-        raise Tampered
-    return found
+        taken, self._rest = self._rest[:length], self._rest[length:]
+        return taken
+
+    def text(self) -> str:
+        """A text, with its length before it."""
+        return self.take(int.from_bytes(self.take(2), "big")).decode()
+
+    def count(self) -> int:
+        """How many follow."""
+        return self.take(1)[0]
+
+    def end(self) -> None:
+        """Refuse what is left."""
+        if self._rest:
+            raise Tampered
+
+
+def _text(part: str) -> bytes:
+    raw = text(part)
+    if len(raw) > 0xFFFF:
+        raise Invalid({"token": "has a part that is too long"})
+    return len(raw).to_bytes(2, "big") + raw
+
+
+def _count(parts: tuple[object, ...]) -> bytes:
+    if len(parts) > 255:
+        raise Invalid({"token": "has too many keys: they were rotated too often"})
+    return bytes((len(parts),))
 
 
 def _check(body: bytes) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 
 from strongroom import rules
 from strongroom.client.errors import Tampered
-from strongroom.model import Document
+from strongroom.model import Document, VaultBlob
 from strongroom.wire import responses
 
 T = TypeVar("T")
@@ -55,6 +55,7 @@ def _bearer(token: str) -> None:
 
 _decode_document = decoder(Document)
 _decode_documents = decoder(responses.Documents)
+_decode_history = decoder(responses.History)
 _decode_results = decoder(responses.Results)
 _decode_signed_in = decoder(responses.SignedIn)
 _decode_tokens = decoder(responses.Tokens)
@@ -115,6 +116,15 @@ def ignored(body: bytes) -> Any:
     return body
 
 
+def history(body: bytes) -> responses.History:
+    """Versions of documents that were replaced."""
+    found = _decode_history(body)
+    _within(found.next, *(one.version for one in found.versions))
+    return found
+
+
+blob_versions = decoder(responses.BlobVersions)
+blob_version = decoder(VaultBlob)
 derivation = decoder(responses.Derivation)
 keyring = decoder(responses.Keyring)
 health = decoder(responses.Health)

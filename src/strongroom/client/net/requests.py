@@ -13,7 +13,7 @@ from strongroom import errors
 from strongroom.client.format.seal import Sealed, SealedBlob
 from strongroom.client.net import decoders
 from strongroom.errors import Refusal
-from strongroom.model import Document
+from strongroom.model import Document, VaultBlob
 from strongroom.wire import responses
 
 T = TypeVar("T")
@@ -149,29 +149,43 @@ def get_keyring() -> Call[responses.Keyring]:
 
 
 def put_keyring(
-    keyring: str, version: int, kdf: dict[str, Any] | None = None, password: str | None = None
+    keyring: str, version: int, new_version: int, *, password: str | None = None
 ) -> Call[responses.Keyring]:
-    """Replace the keyring of this version; a new descriptor needs the password as proof."""
-    body: dict[str, Any] = {"keyring": keyring, "version": version}
-    if kdf is not None:
-        body |= {"kdf": kdf, "currentPassword": password}
+    """Another keyring in the place of the one of this version. Where its slots change, the password is the proof."""
+    body: dict[str, Any] = {"keyring": keyring, "version": version, "newVersion": new_version}
+    if password is not None:
+        body["currentPassword"] = password
     return Call(
         method="PUT",
         path="/auth/keyring",
         body=_encode(body),
         decode=decoders.keyring,
+        refusals={401: errors.InvalidCredentials} if password is not None else {},
         secrets=() if password is None else (password,),
     )
 
 
-def change_password(current: str, new: str, kdf: dict[str, Any], keyring: str, keyring_version: int) -> Call[Any]:
-    """Change the password, and replace the keyring with one wrapped under it."""
+def keyring_version(version: int) -> Call[responses.Keyring]:
+    """A keyring that was replaced, if the server has kept it."""
+    return Call(
+        method="GET",
+        path=f"/auth/keyring/versions/{version}",
+        decode=decoders.keyring,
+        refusals={404: errors.VersionNotFound},
+    )
+
+
+def change_password(
+    current: str, new: str, kdf: dict[str, Any], keyring: str, keyring_version: int, *, new_version: int
+) -> Call[Any]:
+    """Another password, with the keyring that is sealed for it."""
     body = {
         "currentPassword": current,
         "newPassword": new,
         "kdf": kdf,
         "keyring": keyring,
         "keyringVersion": keyring_version,
+        "keyringNewVersion": new_version,
     }
     return Call(
         method="PUT",
@@ -248,11 +262,39 @@ def create_vault(uid: str, name: str, blob: SealedBlob | None) -> Call[responses
     )
 
 
-def put_blob(uid: str, blob: SealedBlob, version: int) -> Call[responses.Vault]:
-    """Replace the blob of a vault of this version."""
-    body = _encode({"data": blob.data, "salt": blob.salt, "version": version})
+def put_blob(uid: str, blob: SealedBlob, version: int, new_version: int | None = None) -> Call[responses.Vault]:
+    """Another blob in the place of the one of this version."""
+    return _change_vault(uid, {"data": blob.data, "salt": blob.salt, "version": version}, new_version)
+
+
+def put_vault(
+    uid: str, name: str, blob: SealedBlob | None, version: int, new_version: int | None = None
+) -> Call[responses.Vault]:
+    """Another name, and with it the blob that is sealed for it."""
+    body: dict[str, Any] = {"name": name, "version": version}
+    if blob is not None:
+        body |= {"data": blob.data, "salt": blob.salt}
+    return _change_vault(uid, body, new_version)
+
+
+def _change_vault(uid: str, body: dict[str, Any], new_version: int | None) -> Call[responses.Vault]:
+    if new_version is not None:
+        body["newVersion"] = new_version
     refusals: Mapping[int, type[Refusal]] = {404: errors.VaultNotFound, 409: errors.VaultConflict}
-    return Call(method="PUT", path=_vault(uid), body=body, decode=decoders.vault, refusals=refusals, max_bytes=LARGE)
+    return Call(
+        method="PUT", path=_vault(uid), body=_encode(body), decode=decoders.vault, refusals=refusals, max_bytes=LARGE
+    )
+
+
+def blob_versions(uid: str) -> Call[responses.BlobVersions]:
+    """Which blobs of a vault were replaced and are kept."""
+    return Call(method="GET", path=f"{_vault(uid)}/versions", decode=decoders.blob_versions, refusals=_NO_VAULT)
+
+
+def blob_version(uid: str, version: int) -> Call[VaultBlob]:
+    """A vault's blob as it was."""
+    path = f"{_vault(uid)}/versions/{version}"
+    return Call(method="GET", path=path, decode=decoders.blob_version, refusals=_NO_VAULT, max_bytes=LARGE)
 
 
 def delete_vault(uid: str) -> Call[Any]:
@@ -337,14 +379,16 @@ def list_documents(
 # Batches, history, events
 
 
-def create_operation(uid: str, collection: str, sealed: Sealed) -> dict[str, Any]:
-    """The batch operation that creates a document."""
-    return {"op": "create", "collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid}
+def create_operation(uid: str, collection: str, sealed: Sealed, version: int = 1) -> dict[str, Any]:
+    """A new document, in a batch; after a restore, at the version that it had."""
+    body = {"op": "create", "collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid}
+    return body if version == 1 else {**body, "newVersion": version}
 
 
-def put_operation(uid: str, sealed: Sealed, version: int) -> dict[str, Any]:
-    """The batch operation that replaces a document's ciphertext."""
-    return {"op": "put", "uid": uid, "data": sealed.data, "hmac": sealed.hmac, "version": version}
+def put_operation(uid: str, sealed: Sealed, version: int, new_version: int | None = None) -> dict[str, Any]:
+    """Other ciphertext, in a batch; after a restore, at the version that it had."""
+    body = {"op": "put", "uid": uid, "data": sealed.data, "hmac": sealed.hmac, "version": version}
+    return body if new_version in {None, version + 1} else {**body, "newVersion": new_version}
 
 
 def delete_operation(uid: str, version: int) -> dict[str, Any]:
@@ -364,6 +408,18 @@ def get_version(vault: str, uid: str, version: int) -> Call[Document]:
     """Get an earlier version of a document."""
     path = f"{_document(vault, uid)}/versions/{version}"
     return Call(method="GET", path=path, decode=decoders.document, refusals=_NO_DOCUMENT, max_bytes=LARGE)
+
+
+def history(vault: str, since: int, uid: str | None = None) -> Call[responses.History]:
+    """Uid, version and proof of the documents' versions that were replaced after a time and are kept."""
+    query = [("since", str(since)), ("limit", "5000")]
+    if uid is not None:
+        query.append(("uid", uid))
+    path = f"{_documents(vault)}/history"
+    refusals: Mapping[int, type[Refusal]] = {404: errors.VaultNotFound}
+    return Call(
+        method="GET", path=path, query=tuple(query), decode=decoders.history, refusals=refusals, max_bytes=LARGE
+    )
 
 
 def health() -> Call[responses.Health]:

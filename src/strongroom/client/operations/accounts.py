@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from strongroom.client.errors import Locked, Tampered
-from strongroom.client.format import account, derive, keyring
+from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
+from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
+from strongroom.client.format.encoding import to_url
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import effects, requests
+from strongroom.client.operations.rollback import TWO_KEYRINGS
 from strongroom.errors import (
     Conflict,
-    Invalid,
     InvalidCredentials,
     InvalidRefreshToken,
     MethodNotAllowed,
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.wire.responses import Keyring as StoredKeyring
-    from strongroom.wire.responses import SignedIn
+    from strongroom.wire.responses import Keyring as Stored
 
 _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
 _WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
@@ -41,7 +41,7 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
     opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         opened = yield from core.session.send(requests.login(email, made.password.password))
-    _start_session(core, email, opened)
+    core.begin(email, opened)
     try:
         yield from _check_keyring_stored(core, made.sealed, made.keyring.version)
     except BaseException:
@@ -58,7 +58,7 @@ def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None
         stored = yield from core.session.send(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
-    _check_stored(stored, sealed, version)
+    _require_stored(stored, sealed, version)
 
 
 def login(core: Core, email: str, password: str) -> Effects[User]:
@@ -68,9 +68,11 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
     descriptor = yield from _descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     opened = yield from core.session.send(requests.login(email, keys.password))
-    _start_session(core, email, opened)
+    core.begin(email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
+        if descriptor.is_below_default:  # more work for whoever guesses, while the password is at hand
+            yield from effects.with_lock("keyring", _set_password(core, email, keys.password, password))
     except BaseException:
         core.lock()
         raise
@@ -89,10 +91,10 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
     except Tampered:
         raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
     opened = yield from core.session.send(requests.login(email, secret))
-    _start_session(core, email, opened)
+    core.begin(email, opened)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
-        yield from _rewrap(core, email, secret, new_password)
+        yield from _set_password(core, email, secret, new_password)
     except BaseException:
         core.lock()
         raise
@@ -100,48 +102,111 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
 
 
 def change_password(core: Core, old: str, new: str) -> Effects[None]:
-    """Change the password. Only the keyring is re-encrypted; every other session of the account ends."""
+    """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends.
+
+    Whoever has had the account's keys still has them; `rotate_keys` ends that. `old` is the password that the server
+    knows: after a restore from a backup, that may be an earlier one.
+    """
     email, descriptor = _unlocked(core)
     derive.check_new_password(new)
+    stored = yield from _descriptor(core, email, check=False)
+    if stored.salt != descriptor.salt:
+        descriptor = stored
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
-    yield from effects.with_lock("keyring", _rewrap(core, email, keys.password, new))
+    yield from effects.with_lock("keyring", _set_password(core, email, keys.password, new))
 
 
-def _rewrap(core: Core, email: str, secret: str, new: str) -> Effects[None]:
-    yield from _reload(core)
+def _set_password(core: Core, email: str, secret: str, new: str) -> Effects[None]:
+    def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
+        return account.change_password(ring, email, new, descriptor)
+
+    yield from _rewrap(core, email, secret, prepare)
+
+
+def set_recovery(core: Core, password: str) -> Effects[str]:
+    """A new recovery key, to be printed. One from before opens nothing any more."""
+    email, descriptor = _unlocked(core)
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    made: list[RecoveryKey] = []
+
+    def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
+        key, prepared = account.set_recovery(ring, email, password, descriptor)
+        made[:] = [key]
+        return prepared
+
+    yield from effects.with_lock("keyring", _rewrap(core, email, keys.password, prepare))
+    return made[0].printed()
+
+
+def remove_recovery(core: Core, password: str) -> Effects[None]:
+    """No recovery key any more."""
+    email, descriptor = _unlocked(core)
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+
+    def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
+        return account.remove_recovery(ring, email, password, descriptor)
+
+    yield from effects.with_lock("keyring", _rewrap(core, email, keys.password, prepare))
+
+
+def _rewrap(
+    core: Core, email: str, secret: str, prepare: Callable[[Keyring, Descriptor], account.Prepared]
+) -> Effects[None]:
+    """Store another password's keyring, descriptor and auth key in one request.
+
+    The keyring follows on the newest that this device has seen, also where a restored server has an older one.
+    """
+    stored = yield from _newest_keyring(core)
     ring, descriptor = core.ring, core.descriptor
     if ring is None or descriptor is None:
         raise Locked
-    made = yield from effects.compute(lambda: account.change_password(ring, email, new, descriptor))
+    made = yield from effects.compute(lambda: prepare(ring, descriptor))
     call = requests.change_password(
-        secret, made.password.password, made.descriptor.spelled(), made.sealed, ring.version
+        secret,
+        made.password.password,
+        made.descriptor.spelled(),
+        made.sealed,
+        stored.version,
+        new_version=made.keyring.version,
     )
     done = yield from core.session.send_or_done(call)
     stored = yield from core.session.send(requests.get_keyring())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
-    _check_stored(stored, made.sealed, made.keyring.version)
+    _require_stored(stored, made.sealed, made.keyring.version)
     _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
 
 
-def set_recovery(core: Core, password: str) -> Effects[str]:
-    """Create a recovery key, in its printed form. It replaces an earlier one."""
+def _newest_keyring(core: Core) -> Effects[Stored]:
+    """The keyring as the server has it; a newer one than this device's is opened, an older one left alone."""
+    stored = yield from core.session.send(requests.get_keyring())
+    if core.ring is None or stored.version >= core.ring.version:
+        yield from _reload(core, stored)
+    return stored
+
+
+def rotate_keys(core: Core, password: str) -> Effects[None]:
+    """New keys of the next generation for the account and every vault. What is stored is not sealed anew here."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    return (yield from effects.with_lock("keyring", _set_recovery(core, email, keys, descriptor)))
+    yield from effects.with_lock("keyring", _rotate_keys(core, email, keys))
 
 
-def _set_recovery(core: Core, email: str, keys: PasswordKeys, descriptor: Descriptor) -> Effects[str]:
+def _rotate_keys(core: Core, email: str, keys: PasswordKeys) -> Effects[None]:
     yield from _reload(core)
-    ring = core.ring
-    if ring is None:
+    ring, descriptor = core.ring, core.descriptor
+    if ring is None or descriptor is None:
         raise Locked
-    key, made = account.set_recovery(ring, email, keys, descriptor)
-    call = requests.put_keyring(made.sealed, ring.version, made.descriptor.spelled(), keys.password)
-    stored = yield from core.session.send(call)
-    _check_stored(stored, made.sealed, made.keyring.version)
-    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
-    return key.printed()
+    made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
+    try:
+        keyring.open_with_password(made.sealed, keys, descriptor)
+    except Tampered:
+        raise InvalidCredentials("The password is wrong.") from None
+    stored = yield from core.session.send(
+        requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
+    )
+    _require_stored(stored, made.sealed, made.keyring.version)
+    _set_keyring(core, email, made.keyring, made.sealed, descriptor)
 
 
 def update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
@@ -154,16 +219,16 @@ def _update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> 
         ring, descriptor, email = core.ring, core.descriptor, core.email
         if ring is None or descriptor is None or email is None:
             raise Locked
-        made = change(ring)
-        if made is None:
+        changed = change(ring)
+        if changed is None:
             return
-        sealed = made.sealed()
+        sealed, made = keyring.seal(changed)
         try:
-            stored = yield from core.session.send(requests.put_keyring(sealed, ring.version))
+            stored = yield from core.session.send(requests.put_keyring(sealed, ring.version, made.version))
         except Conflict:
             yield from _reload(core)
             continue
-        _check_stored(stored, sealed, made.version)
+        _require_stored(stored, sealed, made.version)
         _set_keyring(core, email, made, sealed, descriptor)
         return
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
@@ -174,37 +239,44 @@ def reload(core: Core) -> Effects[None]:
     yield from effects.with_lock("keyring", _reload(core))
 
 
-def _reload(core: Core) -> Effects[None]:
-    keys, descriptor, email = core.keys, core.descriptor, core.email
-    if keys is None or descriptor is None or email is None:
+def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
+    ring, descriptor, email = core.ring, core.descriptor, core.email
+    if ring is None or descriptor is None or email is None:
         raise Locked
-    yield from _unlock(core, email, descriptor, lambda sealed: keyring.reopen(sealed, keys))
+    if stored is None:
+        stored = yield from core.session.send(requests.get_keyring())
+    if keyring.account_of(stored.keyring) != ring.account:
+        raise Tampered("The server sent the keyring of another account.")
+    try:
+        yield from _open_stored(core, email, descriptor, stored, lambda sealed: keyring.reopen(sealed, ring.key))
+    except Tampered:
+        if keyring.slots_of(stored.keyring) == keyring.slots_of(core.sealed or stored.keyring):
+            raise
+        raise Locked("The account's keys were rotated on another device; log in again.") from None
 
 
 def restore_keyring(core: Core) -> Effects[None]:
-    """Upload the directory of vaults to a server that was restored from a backup, above every version that was seen.
+    """Give a server that was restored from a backup the keyring again that this device has: the identical text.
 
-    What it has kept of the keyring itself stays: that is wrapped under the password that it knows.
+    Where the server's password or recovery key is one of before, nothing is written.
     """
     yield from effects.with_lock("keyring", _restore_keyring(core))
 
 
 def _restore_keyring(core: Core) -> Effects[None]:
-    mine, descriptor, email = core.ring, core.descriptor, core.email
-    if mine is None or descriptor is None or email is None:
+    mine, sealed, descriptor = core.ring, core.sealed, core.descriptor
+    if mine is None or sealed is None or descriptor is None or core.email is None:
         raise Locked
     stored = yield from core.session.send(requests.get_keyring())
-    ring = keyring.reopen(stored.keyring, mine.keys)
-    if ring.version != stored.version:
-        raise Tampered(_WRONG_VERSION)
-    sealed = stored.keyring
-    while ring.version <= mine.version:
-        made = ring.together(mine)
-        sealed = made.sealed()
-        stored = yield from core.session.send(requests.put_keyring(sealed, ring.version))
-        _check_stored(stored, sealed, made.version)
-        ring = made
-    _set_keyring(core, email, ring, sealed, descriptor)
+    if stored.version >= mine.version:
+        yield from _reload(core, stored)
+        return
+    theirs = yield from _descriptor(core, core.email, check=False)
+    same_slots = keyring.slots_of(stored.keyring) == keyring.slots_of(sealed)
+    if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
+        raise CredentialsRolledBack
+    repeated = yield from core.session.send(requests.put_keyring(sealed, stored.version, mine.version))
+    _require_stored(repeated, sealed, mine.version)
 
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
@@ -226,8 +298,8 @@ def delete(core: Core, password: str) -> Effects[None]:
     core.lock()
 
 
-def _descriptor(core: Core, email: str) -> Effects[Descriptor]:
-    seen = core.device.account(email)
+def _descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descriptor]:
+    seen = core.device.account(email) if check else None
     try:
         response = yield from core.session.send(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
@@ -235,31 +307,48 @@ def _descriptor(core: Core, email: str) -> Effects[Descriptor]:
     return Descriptor.read(response.kdf, derive.FLOOR if seen is None else seen.floor)
 
 
-def _start_session(core: Core, email: str, opened: SignedIn) -> None:
-    try:
-        theirs = derive.normal_email(opened.user.email)
-    except Invalid:
-        theirs = ""
-    if theirs != email:
-        raise Tampered("The server opened a session of another account.")
-    core.session.begin(opened)
-    core.email = email
-
-
 def _unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Effects[None]:
     stored = yield from core.session.send(requests.get_keyring())
+    yield from _open_stored(core, email, descriptor, stored, open_)
+
+
+def _open_stored(
+    core: Core, email: str, descriptor: Descriptor, stored: Stored, open_: Callable[[str], Keyring]
+) -> Effects[None]:
     ring = open_(stored.keyring)
     if ring.version != stored.version:
         raise Tampered(_WRONG_VERSION)
+    yield from _require_descent(core, email, ring)
     _set_keyring(core, email, ring, stored.keyring, descriptor)
 
 
+def _require_descent(core: Core, email: str, ring: Keyring) -> Effects[None]:
+    """Refuse a newer keyring that was made without knowing of the one that this device has seen.
+
+    Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare.
+    """
+    seen = core.device.account(email)
+    if seen is None:
+        return
+    previous = ring.previous
+    for version in range(ring.version - 1, seen.version, -1):
+        try:
+            kept = yield from core.session.send(requests.keyring_version(version))
+        except NotFound:
+            return
+        if primitives.sha256(kept.keyring.encode()) != previous:
+            raise Tampered(TWO_KEYRINGS)
+        previous = keyring.previous_of(kept.keyring)
+    if ring.version > seen.version and to_url(previous) != seen.digest:
+        raise Tampered(TWO_KEYRINGS)
+
+
 def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
-    core.device.record_account(email, ring, sealed, descriptor)
-    core.ring, core.keys, core.descriptor, core.sealed = ring, ring.keys, descriptor, sealed
+    core.device.record_account(email, ring, descriptor)
+    core.ring, core.descriptor, core.sealed = ring, descriptor, sealed
 
 
-def _check_stored(stored: StoredKeyring, sealed: str, version: int) -> None:
+def _require_stored(stored: Stored, sealed: str, version: int) -> None:
     if stored.keyring != sealed or stored.version != version:
         raise Tampered("The server did not keep the keyring that it was given.")
 

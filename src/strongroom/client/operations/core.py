@@ -6,17 +6,19 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from strongroom.client.errors import Locked
+from strongroom.client.errors import Locked, Tampered
+from strongroom.client.format.derive import normal_email
 from strongroom.client.net import requests
 from strongroom.client.net.session import Session
 from strongroom.client.operations.device import Device
+from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor, PasswordKeys
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.format.keys import AccountKey
     from strongroom.client.format.tokens import Token
     from strongroom.client.net.effects import Effects
+    from strongroom.wire.responses import SignedIn
 
 
 def now() -> int:
@@ -32,35 +34,48 @@ class Core:
         self.device = device
         self.clock = clock
         self.email: str | None = None
-        self.keys: AccountKey | None = None
         self.ring: Keyring | None = None
         self.descriptor: Descriptor | None = None
         self.sealed: str | None = None
         self.token: Token | None = None
+        self.on_lock: list[Callable[[], None]] = []
 
-    def account_key(self) -> AccountKey:
-        """The account key; raises Locked before a login."""
-        if self.keys is None:
+    def keyring(self) -> Keyring:
+        """The opened keyring, if somebody has logged in."""
+        if self.ring is None:
             raise Locked
-        return self.keys
+        return self.ring
 
     def unlock(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor, keys: PasswordKeys) -> None:
         """Use keys that were unlocked without a server; the first request logs in."""
         self.lock()
-        self.email, self.ring, self.keys = email, ring, ring.keys
-        self.sealed, self.descriptor = sealed, descriptor
-        self.device.record_account(email, ring, sealed, descriptor)
+        self.email, self.ring, self.sealed, self.descriptor = email, ring, sealed, descriptor
+        self.device.record_account(email, ring, descriptor)
 
         def log_in() -> Effects[None]:
             opened = yield from self.session.send(requests.login(email, keys.password))
-            self.session.begin(opened)
+            self.begin(email, opened)
 
         self.session.log_in = log_in
+
+    def begin(self, email: str, opened: SignedIn) -> None:
+        """Go on with a session, if it is of this email's account."""
+        try:
+            theirs = normal_email(opened.user.email)
+        except Invalid:
+            theirs = ""
+        if theirs != email:
+            raise Tampered("The server opened a session of another account.")
+        self.session.begin(opened)
+        self.email = email
 
     def lock(self) -> None:
         """Forget every key."""
         self.session.end()
-        self.email = self.keys = self.ring = self.descriptor = self.sealed = self.token = None
+        closing, self.on_lock = self.on_lock, []
+        for close in closing:
+            close()
+        self.email = self.ring = self.descriptor = self.sealed = self.token = None
 
     def __repr__(self) -> str:
         return "Core(...)"

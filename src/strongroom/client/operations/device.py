@@ -17,6 +17,7 @@ from strongroom.client.operations.rollback import SeenAccount, SeenRow
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor
     from strongroom.client.format.keyring import Keyring
+    from strongroom.client.operations.documents import KeyScope
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
@@ -32,6 +33,7 @@ class KnownDocument(Struct, frozen=True):
     updated_at: int
     deleted: bool
     order: int
+    mine: bool  # it was written by this client
 
 
 class KnownVault(Struct, frozen=True):
@@ -39,8 +41,9 @@ class KnownVault(Struct, frozen=True):
 
     version: int
     clock: int
-    blob: str | None
+    data: str | None  # of its blob
     order: int
+    mine: bool  # it was written by this client
 
 
 class Device:
@@ -62,9 +65,9 @@ class Device:
         """What was last seen of an account."""
         return self._accounts.get(email)
 
-    def record_account(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
-        """Record a keyring that was opened, or refuse it as older."""
-        self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, sealed, descriptor)
+    def record_account(self, email: str, ring: Keyring, descriptor: Descriptor) -> None:
+        """Remember a keyring that was opened, or refuse it."""
+        self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, descriptor)
 
     def forget_account(self, email: str) -> None:
         """Forget an account that was deleted or is registered again."""
@@ -76,18 +79,21 @@ class Device:
         """Whether this vault was seen."""
         return uid in self._vaults
 
-    def record_vault(self, vault: Vault, mark: int) -> None:
-        """Record a vault, or refuse it: neither its version nor its clock goes back, and its blob does not vanish."""
+    def vault(self, uid: str) -> KnownVault | None:
+        """What was seen of a vault."""
+        return self._vaults.get(uid)
+
+    def record_vault(self, vault: Vault, mark: int, *, mine: bool = False) -> None:
+        """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
         known = self._vaults.get(vault.uid)
         if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
             if known.order <= mark:
                 raise RolledBack("The server shows a vault as it was before this device saw it last.")
             return
-        blob = rollback.digest(vault.data)
         if known is not None:
-            rollback.check_blob(known.version, known.blob, vault.version, blob)
+            rollback.check_blob(known.version, known.data, vault.version, vault.data)
         self._order += 1
-        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, blob, self._order)
+        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, vault.data, self._order, mine)
 
     def forget_vault(self, uid: str) -> None:
         """Forget a vault that was deleted by this client."""
@@ -100,24 +106,20 @@ class Device:
         """What was last seen of a document."""
         return self._rows.get(vault, {}).get(uid)
 
-    def live(self, vault: str, collection: str | None) -> dict[str, KnownDocument]:
-        """The documents that were not deleted when last seen."""
+    def live(self, scope: KeyScope) -> dict[str, KnownDocument]:
+        """The documents of a place that were alive when they were last seen."""
+        rows = self._rows.get(scope.vault, {})
+        return {uid: known for uid, known in rows.items() if not known.deleted and scope.holds(known.collection)}
+
+    def after(self, scope: KeyScope, timestamp: int) -> dict[str, KnownDocument]:
+        """The documents of a place that were last seen with a later timestamp than this, deleted or not."""
+        rows = self._rows.get(scope.vault, {})
         return {
-            uid: known
-            for uid, known in self._rows.get(vault, {}).items()
-            if not known.deleted and collection in {None, known.collection}
+            uid: known for uid, known in rows.items() if known.updated_at > timestamp and scope.holds(known.collection)
         }
 
-    def after(self, vault: str, collection: str | None, timestamp: int) -> dict[str, KnownDocument]:
-        """The documents last seen with a later timestamp than this, deleted or not."""
-        return {
-            uid: known
-            for uid, known in self._rows.get(vault, {}).items()
-            if known.updated_at > timestamp and collection in {None, known.collection}
-        }
-
-    def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
-        """Record a row that was opened, or refuse it. False: a newer one was seen since the request; read again."""
+    def record(self, row: Document, mark: int, *, deleted: bool, mine: bool = False) -> bool:
+        """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
         rows = self._rows.setdefault(row.vault_uid, {})
         known = rows.get(row.uid)
         if known is not None:
@@ -133,5 +135,5 @@ class Device:
                 raise Tampered(_WRONG_TIME)
         self._order += 1
         seen = SeenRow(row.version, row.hmac or "")
-        rows[row.uid] = KnownDocument(seen, row.collection, row.created_at, row.updated_at, deleted, self._order)
+        rows[row.uid] = KnownDocument(seen, row.collection, row.created_at, row.updated_at, deleted, self._order, mine)
         return True

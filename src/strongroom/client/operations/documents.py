@@ -10,8 +10,9 @@ from strongroom import identifiers, model
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import names, seal
 from strongroom.client.format.content import to_content
-from strongroom.client.format.encoding import checked_uid
-from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.format.encoding import checked_uid, short
+from strongroom.client.format.keys import CollectionKeys, VaultKeys
+from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from strongroom.client.format.seal import Opened, Sealed
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
+    from strongroom.client.operations.device import KnownDocument
 
 WRONG_DOCUMENT: Final = "The server answered with another document than the one that was asked for."
+FORKED: Final = "The server shows a newer document whose writer did not know of what this device has seen."
 WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
 _NOT_STORED: Final = "The server did not keep the document that it was given."
 
@@ -47,57 +50,75 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class KeyScope(Struct, frozen=True, kw_only=True):
-    """The keys of a vault, or of one of its collections, that documents are read and written with.
+    """Where documents lie: one collection of a vault (`collection_keys`), or all that the keys open.
 
-    `vault_key` opens every collection; without it only that of `collection_key` can be opened.
+    `vault_keys` are the vault's keys; without them only the one collection can be opened.
     """
 
     vault: str
-    vault_key: VaultKey | None
-    collection_key: CollectionKey | None
-    name: str = ""
-    cache: dict[str, tuple[CollectionKey, str]] = {}
+    vault_keys: VaultKeys | None
+    collection_keys: CollectionKeys | None
+    cache: dict[str, CollectionKeys] = {}
 
-    def key(self, wire: str) -> tuple[CollectionKey, str]:
-        """The key of a collection, by its name on the wire, and its plaintext name."""
-        if self.collection_key is not None and wire == self.collection_key.collection:
-            return self.collection_key, self.name
+    @property
+    def name(self) -> str:
+        """What people call the collection."""
+        return "" if self.collection_keys is None else self.collection_keys.name
+
+    def key(self, wire: str) -> CollectionKeys:
+        """The keys of a collection, by its name on the wire."""
+        if self.collection_keys is not None and wire in self.collection_keys.wires:
+            return self.collection_keys
         found = self.cache.get(wire)
         if found is None:
-            if self.vault_key is None:
+            if self.vault_keys is None:
                 raise Tampered(WRONG_DOCUMENT)
-            name = names.open_collection_name(self.vault_key, wire) if names.is_sealed(wire) else wire
+            sealed = names.is_sealed(wire)
+            name = names.open_collection_name(self.vault_keys, wire) if sealed else wire
             try:
-                found = self.cache[wire] = self.vault_key.collection(wire), name
+                found = self.cache[wire] = names.collection_keys(self.vault_keys, name, sealed=sealed)
             except Invalid:
                 raise Tampered(WRONG_DOCUMENT) from None
         return found
 
-    def write_key(self) -> CollectionKey:
-        """The key of the collection to write in."""
-        if self.collection_key is None:
+    def holds(self, wire: str) -> bool:
+        """Whether a collection on the wire is part of this place."""
+        return self.collection_keys is None or wire in self.collection_keys.wires
+
+    @property
+    def filter(self) -> str | None:
+        """The collection to ask the server for. One that has several names on the wire is sifted here."""
+        return (
+            self.collection_keys.wire
+            if self.collection_keys is not None and len(self.collection_keys.wires) == 1
+            else None
+        )
+
+    def write_keys(self) -> CollectionKeys:
+        """The keys to write with."""
+        if self.collection_keys is None:
             raise Locked("Say which collection to write in.")
-        return self.collection_key
+        return self.collection_keys
 
     def __repr__(self) -> str:
         return f"Place(vault={self.vault!r})"
 
 
-def key_scope(vault: str, keys: VaultKey | CollectionKey, wire: str | None = None, name: str = "") -> KeyScope:
-    """The scope of a vault key or a collection key."""
-    if isinstance(keys, CollectionKey):
-        return KeyScope(vault=vault, vault_key=None, collection_key=keys, name=name, cache={})
-    collection_key = None if wire is None else keys.collection(wire)
-    return KeyScope(vault=vault, vault_key=keys, collection_key=collection_key, name=name, cache={})
+def key_scope(keys: VaultKeys | CollectionKeys, name: str | None = None, *, sealed: bool = True) -> KeyScope:
+    """Where documents lie, by the keys that open them. `sealed`: whether the vault's names are."""
+    if isinstance(keys, CollectionKeys):
+        return KeyScope(vault=keys.vault, vault_keys=None, collection_keys=keys, cache={})
+    one = None if name is None else names.collection_keys(keys, name, sealed=sealed)
+    return KeyScope(vault=keys.vault, vault_keys=keys, collection_keys=one, cache={})
 
 
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
     """Create a document. The client generates the uid, so that a retry is idempotent."""
-    keys = scope.write_key()
+    keys = scope.write_keys()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
     mark = core.device.mark()
-    row = yield from core.session.send_or_done(requests.create_document(scope.vault, uid, keys.collection, sealed))
+    row = yield from core.session.send_or_done(requests.create_document(scope.vault, uid, keys.wire, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, scope, uid, deleted=True))
     check_stored(row, sealed, uid, 1)
@@ -117,28 +138,28 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
             raise RolledBack(WITHHELD) from None
         if row.uid != uid:
             raise Tampered(WRONG_DOCUMENT)
-        found = open_row(core, scope, row, mark)
+        found = yield from open_row(core, scope, row, mark)
         if found is None:
             continue  # something newer was seen while this answer was under way
-        if (found.deleted and not deleted) or (
-            scope.collection_key is not None and row.collection != scope.collection_key.collection
-        ):
+        if (found.deleted and not deleted) or not scope.holds(row.collection):
             raise DocumentNotFound
         return found
     raise Tampered
 
 
 def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effects[Document]:
-    """Replace the value of a document, if it is still at the version seen."""
-    keys, _ = scope.key(wire_collection(scope, document))
-    sealed = seal.seal_document(keys, document.uid, document.version + 1, value)
+    """Another value in the place of the one that was seen."""
+    keys = scope.key(wire_collection(scope, document))
+    parent = short(document.proof)
+    sealed = seal.seal_document(keys, document.uid, document.version + 1, value, parent=parent, wire=document.wire)
     return (yield from put(core, scope, document, sealed))
 
 
 def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
-    """Delete a document: a batch of a sealed notice of deletion and the server's own deletion, which keeps it."""
-    keys, _ = scope.key(wire_collection(scope, document))
-    sealed = seal.seal_deletion(keys, document.uid, document.version + 1, to_content(document.value))
+    """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
+    keys = scope.key(wire_collection(scope, document))
+    last, parent = to_content(document.value), short(document.proof)
+    sealed = seal.seal_deletion(keys, document.uid, document.version + 1, last, parent=parent, wire=document.wire)
     operations = [
         requests.put_operation(document.uid, sealed, document.version),
         requests.delete_operation(document.uid, document.version + 1),
@@ -178,10 +199,8 @@ def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effe
 
 
 def wire_collection(scope: KeyScope, document: Document) -> str:
-    """The wire name of a document's collection, if the document is in this scope."""
-    if document.vault != scope.vault or (
-        scope.collection_key is not None and document.wire != scope.collection_key.collection
-    ):
+    """The collection of a document on the wire, if it lies in this place."""
+    if document.vault != scope.vault or not scope.holds(document.wire):
         raise DocumentNotFound
     return document.wire
 
@@ -211,23 +230,50 @@ def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *,
         raise Tampered(_NOT_STORED)
 
 
-def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document | None:
-    """Verify and decrypt a row; None if this device has seen a newer one since the request."""
+def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Effects[Document | None]:
+    """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
     if row.vault_uid != scope.vault:
         raise Tampered(WRONG_DOCUMENT)
-    keys, name = scope.key(row.collection)
+    keys = scope.key(row.collection)
     made = seal.open_document(keys, row)
+    known = core.device.known(scope.vault, row.uid)
+    if known is not None and known.row.version < row.version:
+        yield from _require_descent(core, row, made, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
-    return to_document(row, made, name)
+    return to_document(row, made, keys.name)
+
+
+def _require_descent(core: Core, row: model.Document, made: Opened, known: KnownDocument) -> Effects[None]:
+    """Refuse a newer row that was made without knowing of the one that this device has seen."""
+    if made.parent == short(known.row.proof):
+        return
+    history = yield from read_history(core, row.vault_uid, 0, uid=row.uid)
+    seen = Link(known.row.version - known.deleted, known.row.proof)
+    descent = trace(seal.link(row), seen, (link for _, link in history), seal.parent_of)
+    if descent is Descent.FORKED or (descent is Descent.GAP and known.mine):
+        raise Tampered(FORKED)
+
+
+def read_history(core: Core, vault: str, since: int, uid: str | None = None) -> Effects[list[tuple[str, Link]]]:
+    """Uid, version and proof of what was replaced after a time, in a vault or of one document."""
+    found: list[tuple[str, Link]] = []
+    more = True
+    while more:
+        page = yield from core.session.send(requests.history(vault, since, uid))
+        found += [(one.uid, Link(one.version, one.hmac)) for one in page.versions if one.hmac is not None]
+        if page.has_more and page.next <= since:
+            raise Tampered(WRONG_DOCUMENT)
+        since, more = page.next, page.has_more
+    return found
 
 
 def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document:
-    """Decrypt the row of a write, and record it."""
-    keys, name = scope.key(row.collection)
+    """What was just written, as a document."""
+    keys = scope.key(row.collection)
     made = seal.open_document(keys, row)
-    core.device.record(row, mark, deleted=made.deleted)
-    return to_document(row, made, name)
+    core.device.record(row, mark, deleted=made.deleted, mine=True)
+    return to_document(row, made, keys.name)
 
 
 def to_document(row: model.Document, made: Opened, name: str) -> Document:

@@ -34,7 +34,7 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
         blob = yield from vaults.get_blob(core, vault)
         line: dict[str, Any] = {"vault": vault.name, "uid": vault.uid}
         write(_encode(line | ({} if blob is None else _value_field("blob", blob.value))) + b"\n")
-        listing = Listing(core, documents.key_scope(vault.uid, vault.keys), None)
+        listing = Listing(core, documents.key_scope(vault.keys), None)
         while listing.more:
             for document in (yield from listing.page()):
                 line = {

@@ -28,11 +28,10 @@ def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, dele
     if len(page.documents) > limit:
         raise Tampered(_ORDER)
     timestamp = since
-    wire = None if scope.collection_key is None else scope.collection_key.collection
     for row in page.documents:
         if row.updated_at <= timestamp or (row.deleted_at is not None and not deleted):
             raise Tampered(_ORDER)
-        if row.vault_uid != scope.vault or (wire is not None and row.collection != wire):
+        if row.vault_uid != scope.vault or (scope.filter is not None and row.collection != scope.filter):
             raise Tampered(WRONG_DOCUMENT)
         timestamp = row.updated_at
     if len({row.uid for row in page.documents}) != len(page.documents):
@@ -70,11 +69,8 @@ class Listing:
     def _expected_documents(self) -> dict[str, KnownDocument]:
         """The documents that this device has seen, which the list must therefore contain."""
         if self._since is None:
-            return self._core.device.live(self._scope.vault, self._wire())
-        return self._core.device.after(self._scope.vault, self._wire(), self._since)
-
-    def _wire(self) -> str | None:
-        return None if self._scope.collection_key is None else self._scope.collection_key.collection
+            return self._core.device.live(self._scope)
+        return self._core.device.after(self._scope, self._since)
 
     def page(self) -> Effects[list[Document]]:
         """The next documents; `more` says whether there is another page."""
@@ -82,7 +78,9 @@ class Listing:
         page = yield from self._core.session.send(self._call())
         found = []
         for row in self._in_order(page):
-            document = open_row(self._core, self._scope, row, mark)
+            if not self._scope.holds(row.collection):
+                continue
+            document = yield from open_row(self._core, self._scope, row, mark)
             if document is None:
                 document = yield from get(self._core, self._scope, row.uid, deleted=True)
             if self._since is None and (document.deleted or row.uid in self._seen):
@@ -99,7 +97,7 @@ class Listing:
         start = self._since is None and not self._seen
         return requests.list_documents(
             self._scope.vault,
-            collection=self._wire(),
+            collection=self._scope.filter,
             since=None if start else self.cursor,
             limit=self._limit,
             deleted=self._since is not None,

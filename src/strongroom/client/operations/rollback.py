@@ -17,6 +17,7 @@ from strongroom.client.format.encoding import to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.model import Document
 
+TWO_KEYRINGS: Final = "The server shows a keyring that was made without knowing of the one that this device has seen."
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
@@ -67,12 +68,12 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
         return Floor(self.memory, self.passes)
 
 
-def next_account(seen: SeenAccount | None, keyring: Keyring, sealed: str, descriptor: Descriptor) -> SeenAccount:
-    """The record after a keyring was opened. Refuses another account's, or an older one."""
+def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descriptor) -> SeenAccount:
+    """What to remember after a keyring that was opened. Another account's, or an older one, is refused."""
     now = SeenAccount(
-        account=to_url(keyring.keys.account),
+        account=to_url(keyring.account),
         version=keyring.version,
-        digest=to_url(primitives.sha256(sealed.encode("ascii"))),
+        digest=to_url(keyring.digest),
         memory=descriptor.memory,
         passes=descriptor.passes,
     )
@@ -83,6 +84,8 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, sealed: str, descri
     if now.version < seen.version:
         raise RolledBack("The server sent an older keyring than this device has seen.")
     if now.version == seen.version and now.digest != seen.digest:
-        raise Tampered("The server shows two keyrings of one version.")
+        raise Tampered(TWO_KEYRINGS)
+    if now.version == seen.version + 1 and to_url(keyring.previous) != seen.digest:
+        raise Tampered(TWO_KEYRINGS)
     descriptor.check(seen.floor)
     return now

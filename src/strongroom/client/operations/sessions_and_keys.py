@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import names, tokens
-from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.vaults import OpenVault
@@ -48,18 +48,18 @@ def revoke_key(core: Core, uid: str) -> Effects[None]:
 def make_token(
     core: Core,
     name: str,
-    keys: VaultKey | CollectionKey,
+    keys: VaultKeys | CollectionKeys,
     called: str,
     permissions: Sequence[str] | None,
     expires_at: int | None,
     *,
     sealed: bool,
 ) -> Effects[str]:
-    """Create a token: an API key scoped to a vault or a collection, and its encryption key."""
-    core.account_key()
+    """An API key that reaches a vault or a collection, together with the key that opens it."""
+    core.keyring()
     scopes: dict[str, Any] = {"vaultUids": [keys.vault]}
-    if isinstance(keys, CollectionKey):
-        scopes["collections"] = [keys.collection]
+    if isinstance(keys, CollectionKeys):
+        scopes["collections"] = list(keys.wires)
     if permissions is not None:
         scopes["permissions"] = list(permissions)
     if expires_at is not None:
@@ -83,9 +83,9 @@ def use_token(core: Core, spelled: str) -> None:
 def token_scope(core: Core) -> KeyScope:
     """The scope of the collection that a token opens."""
     token = core.token
-    if token is None or not isinstance(token.keys, CollectionKey):
+    if token is None or not isinstance(token.keys, CollectionKeys):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.key_scope(token.vault, token.keys, name=token.name)
+    return documents.key_scope(token.keys)
 
 
 def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:
@@ -95,18 +95,19 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> E
         if name is None:
             raise Invalid({"name": "is required"})
         return (yield from vaults.open_vault(core, name, create=create, sealed=sealed))
-    if not isinstance(token.keys, VaultKey):
+    if not isinstance(token.keys, VaultKeys):
         raise Locked(_NARROW)
     if name not in {None, token.name}:
         raise VaultNotFound("This token opens another vault.")
     mark = core.device.mark()
     row = yield from core.session.send(requests.get_vault(token.vault))
     opened = token_vault(token, token.keys, row.name)
-    return vaults.check_vault(core, opened, row, mark)
+    yield from vaults.check_vault(core, opened, row, mark)
+    return opened
 
 
-def token_vault(token: tokens.Token, keys: VaultKey, wire: str) -> OpenVault:
-    """The vault of a token. Whether its names are sealed is stated by the token, not by the server."""
+def token_vault(token: tokens.Token, keys: VaultKeys, wire: str) -> OpenVault:
+    """The vault that a token opens. Whether its names are sealed is the token's word, not the server's."""
     if names.is_sealed(wire) != token.sealed:
         raise Tampered(_NAMED)
-    return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys)
+    return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys, wires=(wire,))

@@ -8,11 +8,14 @@ from msgspec import Struct
 
 from strongroom import identifiers
 from strongroom.client.errors import Locked, RolledBack, Tampered
-from strongroom.client.format import content, names, seal
-from strongroom.client.format.keys import VaultKey
+from strongroom.client.format import content as contents
+from strongroom.client.format import names, seal
+from strongroom.client.format.encoding import short
+from strongroom.client.format.keys import VaultKeys
+from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
-from strongroom.errors import Invalid, VaultNotFound
+from strongroom.errors import Invalid, VaultConflict, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring, VaultEntry
@@ -20,22 +23,20 @@ if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
     from strongroom.wire import responses
 
+_NOT_KEPT: Final = "The server did not keep what it was given for a vault."
 _WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
-_GONE: Final = "Your directory has this vault, and the server says that there is none."
+GONE: Final = "Your directory has this vault, and the server says that there is none."
 
 
 class OpenVault(Struct, frozen=True, kw_only=True):
-    """A vault with its key. `name` is its plaintext name, `wire` its name on the server."""
+    """A vault with its keys. `name` is what people call it, `wire` what the server is to call it."""
 
     uid: str
     name: str
     wire: str
     sealed: bool
-    keys: VaultKey
-
-    def collection_wire(self, name: str) -> str:
-        """The name of a collection on the server."""
-        return names.seal_collection_name(self.keys, name) if self.sealed else names.plain(name, "collection")
+    keys: VaultKeys
+    wires: tuple[str, ...]  # what the server may call it: a name for each generation of its key, the newest first
 
     def __repr__(self) -> str:
         return f"OpenVault(uid={self.uid!r})"
@@ -68,37 +69,33 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
 
 
 def list_vaults(core: Core) -> Effects[list[OpenVault]]:
-    """List the vaults of the directory. Raises RolledBack if the server hides one."""
+    """Every vault of the directory. One that was made and that the server hides is missed."""
     mark = core.device.mark()
     found = yield from list_with_rows(core)
-    if core.ring is not None:
-        shown = {vault.uid for vault, _ in found}
-        if any(entry.uid not in shown and core.device.knows_vault(entry.uid) for entry in core.ring.vaults):
-            raise RolledBack(_GONE)  # one never seen is in the directory and not created yet
-    return [check_vault(core, vault, row, mark) for vault, row in found]
+    shown = {vault.uid for vault, _ in found}
+    if any(entry.made and entry.uid not in shown for entry in core.keyring().vaults):
+        raise RolledBack(GONE)
+    for vault, row in found:
+        yield from check_vault(core, vault, row, mark)
+    return [vault for vault, _ in found]
 
 
 def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]]]:
-    """The vaults of the directory that the server lists, each with its row."""
-    core.account_key()
+    """Every vault of the directory that the server shows, and how it shows it."""
+    core.keyring()
     found = yield from core.session.send(requests.list_vaults())
     rows = {row.uid: row for row in found.vaults}
     if len(rows) != len(found.vaults):
         raise Tampered("The server lists a vault twice.")
     yield from accounts.reload(core)
-    entries = () if core.ring is None else core.ring.vaults
-    opened = [(open_entry(core, entry), rows[entry.uid]) for entry in entries if entry.uid in rows]
-    if any(row.name != vault.wire for vault, row in opened):
+    opened = [(open_entry(core, entry), rows[entry.uid]) for entry in core.keyring().vaults if entry.uid in rows]
+    if any(row.name not in vault.wires for vault, row in opened):
         raise Tampered(_WRONG_VAULT)
     return opened
 
 
-def recreate_vault(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.Vault]]:
-    """Create a vault of the directory again that the server has lost."""
-    entries = () if core.ring is None else core.ring.vaults
-    entry = next((entry for entry in entries if entry.uid == uid), None)
-    if entry is None:
-        raise VaultNotFound
+def recreate_vault(core: Core, entry: VaultEntry) -> Effects[tuple[OpenVault, responses.Vault]]:
+    """A vault of the directory that the server has forgotten."""
     vault = open_entry(core, entry)
     row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
     if row.uid != vault.uid or row.name != vault.wire:
@@ -106,12 +103,52 @@ def recreate_vault(core: Core, uid: str) -> Effects[tuple[OpenVault, responses.V
     return vault, row
 
 
+def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
+    """Another name: first in the directory, then on the wire. A blob is sealed anew for it."""
+    names.plain(name)
+    yield from accounts.update_keyring(core, lambda ring: ring.with_entry(vault.uid, name=name))
+    entry = core.keyring().entry(vault.uid)
+    if entry is None:
+        raise VaultNotFound
+    renamed = open_entry(core, entry)
+    yield from update_wire(core, renamed)
+    return renamed
+
+
+def update_wire(core: Core, vault: OpenVault) -> Effects[bool]:
+    """Seal the vault's name and blob anew where they are of another name or generation; whether they were."""
+    mark = core.device.mark()
+    row = yield from core.session.send(requests.get_vault(vault.uid))
+    if row.uid != vault.uid:
+        raise Tampered(_WRONG_VAULT)
+    newest = vault.keys.newest.generation
+    blob_is_old = row.data is not None and seal.blob_generation(row.data) != newest
+    if row.name == vault.wire and not blob_is_old:
+        yield from check_vault(core, vault, row, mark)
+        return False
+    blob = None
+    if row.data is not None:
+        content = seal.open_blob(vault.keys, row)
+        parent = seal.parent_after_blob(row.data)
+        blob = seal.seal_blob_content(vault.keys, vault.wire, row.version + 1, content, parent=parent)
+    mark = core.device.mark()
+    changed = yield from core.session.send(requests.put_vault(vault.uid, vault.wire, blob, row.version))
+    yield from check_vault(core, vault, changed, mark, mine=True)
+    if changed.version != row.version + 1 or (
+        blob is not None and (changed.data, changed.salt) != (blob.data, blob.salt)
+    ):
+        raise Tampered(_NOT_KEPT)
+    return True
+
+
 def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
-    """Delete a vault and everything in it."""
+    """The end of a vault and of everything in it: a key holder says so in the directory, then it is deleted."""
+    if core.token is None:
+        yield from accounts.update_keyring(
+            core, lambda ring: None if ring.entry(vault.uid) is None else ring.without_vault(vault.uid)
+        )
     yield from core.session.send_or_done(requests.delete_vault(vault.uid))
     core.device.forget_vault(vault.uid)
-    if core.ring is not None:
-        yield from accounts.update_keyring(core, lambda ring: ring.without_vault(vault.uid))
 
 
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
@@ -119,26 +156,30 @@ def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     row = yield from _row(core, vault)
     if row.data is None:
         return None
-    return Blob(content.to_value(seal.open_blob(vault.keys, row)), row.version)
+    return Blob(contents.to_value(seal.open_blob(vault.keys, row)), row.version)
 
 
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
-    """Replace the blob. `version` is the vault's expected version; None for the current one."""
+    """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
+    before = yield from _row(core, vault)
     if version is None:
-        version = (yield from _row(core, vault)).version
-    sealed = seal.seal_blob(vault.keys, vault.wire, version + 1, value)
+        version = before.version
+    elif version != before.version:
+        raise VaultConflict(before.version, before.updated_at)
+    parent = seal.parent_after_blob(before.data)
+    sealed = seal.seal_blob(vault.keys, before.name, version + 1, value, parent=parent)
     mark = core.device.mark()
     row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
-    check_vault(core, vault, row, mark)
+    yield from check_vault(core, vault, row, mark, mine=True)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
-        raise Tampered("The server did not keep the blob that it was given.")
+        raise Tampered(_NOT_KEPT)
     return Blob(value, row.version)
 
 
 def _row(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     mark = core.device.mark()
     row = yield from core.session.send(requests.get_vault(vault.uid))
-    check_vault(core, vault, row, mark)
+    yield from check_vault(core, vault, row, mark)
     return row
 
 
@@ -165,12 +206,19 @@ def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Effects[OpenVault]
     try:
         yield from _row(core, vault)
     except VaultNotFound:
-        if core.device.knows_vault(entry.uid):
-            raise RolledBack(_GONE) from None
+        if entry.made or core.device.knows_vault(entry.uid):
+            raise RolledBack(GONE) from None
         if not create:
             raise
         yield from _make(core, vault)
+    if not entry.made:
+        yield from accounts.update_keyring(core, lambda ring: _made(ring, entry.uid))
     return vault
+
+
+def _made(ring: Keyring, uid: str) -> Keyring | None:
+    entry = ring.entry(uid)
+    return None if entry is None or entry.made else ring.with_entry(uid, made=True)
 
 
 def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
@@ -180,20 +228,46 @@ def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     except Invalid:  # a server of blobs takes no vault without one
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
         row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, blob))
-    check_vault(core, vault, row, mark)
+    yield from check_vault(core, vault, row, mark, mine=True)
     return row
 
 
 def open_entry(core: Core, entry: VaultEntry) -> OpenVault:
-    """A vault of the directory, with its key."""
-    keys = core.account_key()
-    wire = names.seal_vault_name(keys, entry.name) if entry.sealed else entry.name
-    return OpenVault(uid=entry.uid, name=entry.name, wire=wire, sealed=entry.sealed, keys=keys.vault(entry.uid))
+    """A vault of the directory, with its keys."""
+    keys = core.keyring().vault_keys(entry)
+    wires: tuple[str, ...] = (entry.name,)
+    if entry.sealed:
+        wires = tuple(names.seal_vault_name(key, entry.name) for key in reversed(keys.keys))
+    return OpenVault(uid=entry.uid, name=entry.name, wire=wires[0], sealed=entry.sealed, keys=keys, wires=wires)
 
 
-def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> OpenVault:
-    """Refuse a row of another vault, or one older than what this device has seen."""
-    if row.uid != vault.uid or row.name != vault.wire:
+def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int, *, mine: bool = False) -> Effects[None]:
+    """Remember the vault, if the server responded with it and nothing that this device knows speaks against it."""
+    if row.uid != vault.uid or row.name not in vault.wires:
         raise Tampered(_WRONG_VAULT)
-    core.device.record_vault(row, mark)
-    return vault
+    known = core.device.vault(vault.uid)
+    if known is not None and known.data is not None and row.data is not None and row.version > known.version:
+        yield from require_blob_descent(core, row, Link(known.version, known.data), mine=known.mine)
+    core.device.record_vault(row, mark, mine=mine)
+
+
+def require_blob_descent(core: Core, row: responses.Vault, known: Link, *, mine: bool) -> Effects[Descent]:
+    """Refuse a newer blob that was made without knowing of the one that this device has seen."""
+    descent = yield from blob_descent(core, row, known)
+    if descent is Descent.FORKED or (descent is Descent.GAP and mine):
+        raise Tampered("The server shows a newer blob whose writer did not know of what this device has seen.")
+    return descent
+
+
+def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Descent]:
+    """How a newer blob stands to the one that this device has seen; a rename alone does not change it."""
+    data = row.data or ""
+    if data == known.text or seal.blob_parent(data) == short(known.text):
+        return Descent.FOLLOWS
+    kept = (yield from core.session.send(requests.blob_versions(row.uid))).versions
+    history = []
+    for version in kept:
+        if version.version > known.version:
+            blob = yield from core.session.send(requests.blob_version(row.uid, version.version))
+            history.append(Link(version.version, blob.data or ""))
+    return trace(Link(row.version, data), known, history, seal.blob_parent)

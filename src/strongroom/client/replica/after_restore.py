@@ -1,8 +1,8 @@
-"""Reconciliation with a server that was restored from a backup.
+"""Reconciliation with a server whose database was restored from a backup: it has forgotten, this device has not.
 
-Everything is asked for anew. What the server has forgotten is queued to be sent again, above every version that this
-device has seen, so that no other device takes it for something older. Where both went on, that is a conflict.
-Nothing that is here is dropped because it is not there.
+Everything is read anew. What the server has forgotten is sent again as it is, at its own version; nothing is ever
+sealed anew for that. Where both went on, that is a conflict for a person. Nothing that is here is dropped because it is
+not there.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strongroom.client.format import seal
-from strongroom.client.format.content import EMPTY
-from strongroom.client.net import effects, requests
+from strongroom.client.format.encoding import short
+from strongroom.client.format.parents import Descent
+from strongroom.client.net import effects
 from strongroom.client.operations import listing
 from strongroom.client.replica import incoming
-from strongroom.client.replica.conflicts import recreate_entry
-from strongroom.client.replica.file import DELETE, PUT, Entry
-from strongroom.errors import NotFound
+from strongroom.client.replica.file import PUT
+from strongroom.client.replica.incoming import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from strongroom.client.replica.file import VaultRecord
     from strongroom.client.replica.local import Local
     from strongroom.model import Document
-    from strongroom.wire import responses
-
-DIVERGED = -1  # the base of a change that follows on nothing that the server has
 
 
 class RestoreReconciliation:
@@ -42,6 +39,7 @@ class RestoreReconciliation:
         self._file = local.file
         self._scope = scope
         self._vault_record = record
+        self._history = History()
 
     def run(self) -> Effects[int]:
         """Compare all documents; returns the number of rows received. The new epoch is recorded only at the end."""
@@ -53,106 +51,65 @@ class RestoreReconciliation:
             page = yield from self._core.session.send(incoming.list_call(self._scope, cursor, limit, deleted=True))
             cursor = listing.check_page(page, self._scope, cursor, limit, deleted=True)
             limit = listing.next_limit(page, limit)
-            seen.update(row.uid for row in page.documents)
-            newer = yield from self._newer_in_history(page)
-            stored = yield from incoming.stored_before(self._core, self._file, self._scope, page.documents)
-            came += yield from effects.compute(self._store(page, newer, stored))
+            rows = [row for row in page.documents if self._scope.holds(row.collection)]
+            seen.update(row.uid for row in rows)
+            came += yield from self.match_outbox(rows)
             more = page.has_more
         with self._file.transaction():
-            for uid in self._file.uids(self._scope.vault) - seen:
+            forgotten = self._file.uids(self._scope.vault) - seen
+            for uid in forgotten:
                 self._queue_forgotten(uid)
+            self._file.forget_times(self._scope.vault, forgotten)
             self._file.put_vault(
                 msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
             )
         return came
 
-    def _newer_in_history(self, page: responses.Documents) -> Effects[set[str]]:
-        """The uids of rows whose history on the server contains the local version."""
-        newer = set()
-        heads = self._file.heads(self._scope.vault, [row.uid for row in page.documents])
-        for row in page.documents:
-            version, hmac = heads.get(row.uid, (0, None))[:2]
-            if 0 < version < row.version:
-                try:
-                    then = yield from self._core.session.send(requests.get_version(self._scope.vault, row.uid, version))
-                except NotFound:
-                    continue
-                if then.version == version and then.hmac == hmac:
-                    newer.add(row.uid)
-        return newer
+    def match_outbox(self, rows: list[Document]) -> Effects[int]:
+        """Lay rows of the server beside those that are here."""
+        traced = yield from incoming.descents(self._core, self._file, self._scope, rows, 0, self._history)
+        stored = yield from incoming.stored_before(self._core, self._file, self._scope, rows)
+        return (yield from effects.compute(self._store(rows, traced, stored)))
 
-    def _store(self, page: responses.Documents, newer: set[str], stored: dict[str, Document]) -> Callable[[], int]:
+    def _store(
+        self, rows: list[Document], traced: dict[str, Descent], stored: dict[str, Document]
+    ) -> Callable[[], int]:
         def store() -> int:
             with self._file.transaction():
-                return sum(self._compare(row, stored.get(row.uid), newer=row.uid in newer) for row in page.documents)
+                return sum(self._compare(row, traced.get(row.uid), stored.get(row.uid)) for row in rows)
 
         return store
 
-    def _compare(self, row: Document, stored: Document | None, *, newer: bool) -> bool:
-        """Compare a row of the server with the local one."""
-        made = seal.open_document(self._scope.key(row.collection)[0], row)
-        local = self._file.row(self._scope.vault, row.uid)
-        if local is not None and (local.version, local.hmac) == (row.version, row.hmac):
+    def _compare(self, row: Document, descent: Descent | None, stored: Document | None) -> bool:
+        """Lay a row of the server beside the one that is here."""
+        made = seal.verify_document(self._scope.key(row.collection), row)
+        self._file.drop_repeat(self._scope.vault, row.uid)
+        here = self._file.row(self._scope.vault, row.uid)
+        if here is not None and (here.version, here.hmac) == (row.version, row.hmac):
+            if (here.created_at, here.updated_at) != (row.created_at, row.updated_at):
+                mine = self._file.is_mine(self._scope.vault, row.uid)
+                self._file.put_rows([(row, made.deleted)], mine=mine)  # with the times of this database
             return False
-        older = self._file.had_version(row)
+        if here is not None and self._is_past(row, here):
+            self._file.put_repeat(self._scope.vault, row.uid, row.version)
+            return False
+        follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
+        if not follows:
+            incoming.keep_mine_aside(self._local, self._scope, row)
         self._file.put_rows([(row, made.deleted)])
-        if local is None or newer:
-            incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
-            return True
-        here = seal.open_document(self._scope.key(local.collection)[0], local)
-        alike = here.deleted == made.deleted and (here.deleted or here.content == made.content)
-        if alike and row.version > local.version:
-            incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
-            return True
-        base = row.version if alike or older else DIVERGED
-        self._queue(local, here, base, row)
+        incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
         return True
 
+    def _is_past(self, row: Document, here: Document) -> bool:
+        """Whether the row that is here was made knowing of the server's."""
+        return self._file.had_version(row) or seal.parent_of(here.hmac or "") == short(row.hmac or "")
+
     def _queue_forgotten(self, uid: str) -> None:
-        """Queue a document that the server has lost. A tombstone stays local; anything else is sent again."""
-        local = self._file.row(self._scope.vault, uid)
-        if local is None:
+        """A document that is here and not there. That it was deleted stays known; anything else is sent again."""
+        here = self._file.row(self._scope.vault, uid)
+        if here is None:
             return
-        here = seal.open_document(self._scope.key(local.collection)[0], local)
-        if here.deleted:
-            entry = self._file.entry(self._scope.vault, uid)
-            if entry is None or entry.kind != PUT:
-                return
-        self._file.drop_row(self._scope.vault, uid)
-        self._queue(local, here, 0, None)
-
-    def _queue(self, local: Document, here: seal.Opened, base: int, before: Document | None) -> None:
-        """Queue the local content; a queued change that is based on it is rebased instead.
-
-        A change that was made from something else is an undecided conflict: this device may be the last one that holds
-        the other side, so both are kept, and the change becomes a document of its own.
-        """
-        entry = self._file.entry(self._scope.vault, local.uid)
-        if entry is not None and entry.base != local.version and not here.deleted:
-            recreate_entry(self._local, self._scope, entry)
-            entry = None
-        if entry is not None:
-            floor = max(entry.floor, local.version)
-            self._file.put_entry(msgspec.structs.replace(entry, base=base, floor=floor))
-            return
-        keys, _ = self._scope.key(local.collection)
-        data, hmac, version = local.data, local.hmac or "", local.version
-        if local.deleted_at is not None:
-            version -= 1  # the notice's
-            if not data:
-                data = seal.seal_deletion(keys, local.uid, version, EMPTY).data
-        self._file.put_entry(
-            Entry(
-                vault=local.vault_uid,
-                uid=local.uid,
-                collection=local.collection,
-                kind=DELETE if here.deleted else PUT,
-                data=data,
-                hmac=hmac,
-                version=version,
-                base=base,
-                floor=local.version,
-                before=before,
-                made_at=local.updated_at,
-            )
-        )
+        deleted = seal.verify_document(self._scope.key(here.collection), here).deleted
+        entry = self._file.entry(self._scope.vault, uid)
+        if not deleted or (entry is not None and entry.kind == PUT):
+            self._file.put_repeat(self._scope.vault, uid, 0)

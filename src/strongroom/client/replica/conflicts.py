@@ -48,6 +48,11 @@ class Conflict:
         self.theirs: Document = local.open_local_row(scope, row)
 
     @property
+    def is_for_a_person(self) -> bool:
+        """Whether no resolver may decide it: the server's side is of a lower version than this device has seen."""
+        return self._row.version < self._entry.floor
+
+    @property
     def uid(self) -> str:
         """The document's uid."""
         return self._entry.uid
@@ -114,9 +119,11 @@ def _apply(
     if resolution.kind == "mine":
         _rebase(local, scope, entry, row)
     elif resolution.kind == "merged":
-        keys, _ = scope.key(entry.collection)
-        sealed = seal.seal_document(keys, entry.uid, row.version + 1, resolution.value)
-        changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=row.version + 1)
+        version = max(row.version, entry.floor) + 1
+        parent = seal.parent_after(row)
+        keys = scope.key(entry.collection)
+        sealed = seal.seal_document(keys, entry.uid, version, resolution.value, parent=parent, wire=entry.collection)
+        changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=version)
         _rebase(local, scope, changed, row)
     elif resolution.kind in {"theirs", "both"}:
         local.file.drop_entry(entry.vault, entry.uid)
@@ -135,7 +142,7 @@ def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) ->
 
 
 def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
-    keys, _ = scope.key(entry.collection)
+    keys = scope.key(entry.collection)
     now = local.core.clock()
     uid = identifiers.new_uid(now)
     sealed = seal.seal_document(keys, uid, 1, mine.value)
@@ -143,7 +150,7 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
         Entry(
             vault=entry.vault,
             uid=uid,
-            collection=entry.collection,
+            collection=keys.wire,
             kind=PUT,
             data=sealed.data,
             hmac=sealed.hmac,

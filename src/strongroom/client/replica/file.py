@@ -17,10 +17,12 @@ import apsw
 import msgspec
 from msgspec import Struct
 
+from strongroom.client.errors import Locked
+from strongroom.client.format.encoding import short, to_url
 from strongroom.errors import Invalid
 from strongroom.model import Document
 
-FORMAT: Final = "strongroom replica 2"
+FORMAT: Final = "strongroom replica 3"
 EARLIER_VERSIONS: Final = 50  # of a document, versions that are known to be earlier ones
 _SCHEMA: Final = f"""
     CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -46,6 +48,7 @@ _SCHEMA: Final = f"""
         updated_at INTEGER NOT NULL,
         deleted_at INTEGER,
         deleted INTEGER NOT NULL,
+        mine INTEGER NOT NULL,
         PRIMARY KEY (vault, uid)
     ) STRICT;
     CREATE INDEX documents_in_order ON documents (vault, collection, updated_at, uid);
@@ -57,7 +60,7 @@ _SCHEMA: Final = f"""
         hmac TEXT NOT NULL,
         PRIMARY KEY (vault, uid, version, hmac)
     ) STRICT, WITHOUT ROWID;
-    CREATE TRIGGER keep_earlier AFTER UPDATE ON documents WHEN OLD.hmac IS NOT NULL BEGIN
+    CREATE TRIGGER keep_earlier AFTER UPDATE ON documents WHEN OLD.hmac IS NOT NULL AND OLD.hmac != NEW.hmac BEGIN
         INSERT INTO earlier (vault, uid, version, hmac) VALUES (OLD.vault, OLD.uid, OLD.version, OLD.hmac)
             ON CONFLICT DO NOTHING;
         DELETE FROM earlier WHERE vault = OLD.vault AND uid = OLD.uid AND version <= OLD.version - {EARLIER_VERSIONS};
@@ -77,6 +80,12 @@ _SCHEMA: Final = f"""
         made_at INTEGER NOT NULL,
         UNIQUE (vault, uid)
     ) STRICT;
+    CREATE TABLE repeats (
+        vault TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        base INTEGER NOT NULL,
+        PRIMARY KEY (vault, uid)
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE sent (
         vault TEXT NOT NULL,
         uid TEXT NOT NULL,
@@ -87,15 +96,16 @@ _SCHEMA: Final = f"""
 _COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
 _ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
 _PUT_ROW: Final = (
-    f"INSERT INTO documents ({_COLUMNS}, deleted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    f"INSERT INTO documents ({_COLUMNS}, deleted, mine) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     " ON CONFLICT (vault, uid) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in f"{_COLUMNS}, deleted".split(", "))
+    + ", ".join(f"{name} = excluded.{name}" for name in f"{_COLUMNS}, deleted, mine".split(", "))
 )
 _row_text = msgspec.json.Encoder().encode
 _row_back = msgspec.json.Decoder(Document).decode
 
 PUT: Final = "put"
 DELETE: Final = "delete"
+DIVERGED: Final = -1  # the base of a change that follows on nothing that the server has
 DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion is not
 
 
@@ -144,18 +154,21 @@ class File:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._lock = threading.RLock()
+        self._closed = False
         self._db = _open_file(Path(path))
         self._depth = 0
 
     def close(self) -> None:
         """Close the file."""
         with self._lock:
+            self._closed = True
             self._db.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """A transaction: on disk when it ends, or rolled back. Nested ones join the outer."""
         with self._lock:
+            self._require_open()
             if self._depth:
                 yield
                 return
@@ -170,8 +183,13 @@ class File:
             finally:
                 self._depth -= 1
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Locked("This replica is closed: its client has logged out, or was closed.")
+
     def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:
+            self._require_open()
             return list(self._db.execute(statement, values))
 
     def _run(self, statement: str, *values: Any) -> None:
@@ -204,7 +222,11 @@ class File:
         return next((vault for vault in self.vaults() if vault.uid == uid), None)
 
     def put_vault(self, vault: VaultRecord) -> None:
-        """Insert or update a vault."""
+        """Keep a vault, and of its blobs of before that they were here."""
+        before = self.vault(vault.uid)
+        if before is not None and before.data not in {None, vault.data}:
+            past = (self.fact(f"blobs {vault.uid}") or "").split()
+            self.set_fact(f"blobs {vault.uid}", " ".join([*past, to_url(short(before.data or ""))][-EARLIER_VERSIONS:]))
         self._run(
             "INSERT OR REPLACE INTO vaults (uid, wire, version, clock, epoch, cursor, start, data, salt)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -218,7 +240,7 @@ class File:
     def drop_vault(self, uid: str) -> None:
         """Delete a vault and its documents."""
         with self.transaction():
-            for table in ("documents", "earlier", "outbox", "sent"):
+            for table in ("documents", "earlier", "outbox", "repeats", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
 
@@ -260,8 +282,11 @@ class File:
         return found
 
     def changed_after(self, vault: str, timestamp: int) -> dict[str, int]:
-        """The uid and version of documents changed after a timestamp: usually those pushed from here."""
-        statement = "SELECT uid, version FROM documents WHERE vault = ? AND updated_at > ?"
+        """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
+        statement = (
+            "SELECT uid, version FROM documents AS d WHERE vault = ? AND updated_at > ?"
+            " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = d.vault AND r.uid = d.uid)"
+        )
         return {row[0]: row[1] for row in self._all(statement, vault, timestamp)}
 
     def uids(self, vault: str) -> set[str]:
@@ -279,10 +304,36 @@ class File:
         )
         return count, last or 0
 
-    def put_rows(self, rows: Iterable[tuple[Document, bool]]) -> None:
-        """Insert or update documents as received, each with whether a key holder deleted it."""
+    def put_rows(self, rows: Iterable[tuple[Document, bool]], *, mine: bool = False) -> None:
+        """Keep documents as they were received, each with whether a key holder deleted it. `mine`: written here."""
         with self._lock:
-            self._db.executemany(_PUT_ROW, ((*msgspec.structs.astuple(row), deleted) for row, deleted in rows))
+            self._db.executemany(_PUT_ROW, ((*msgspec.structs.astuple(row), deleted, mine) for row, deleted in rows))
+
+    def is_mine(self, vault: str, uid: str) -> bool:
+        """Whether the newest version of a document was written by this device."""
+        return bool(self._all("SELECT 1 FROM documents WHERE vault = ? AND uid = ? AND mine", vault, uid))
+
+    def forget_times(self, vault: str, uids: Iterable[str]) -> None:
+        """A restored server does not have these rows: the times that another database gave them mean nothing."""
+        with self._lock:
+            self._db.executemany(
+                "UPDATE documents SET created_at = 0, updated_at = 0 WHERE vault = ? AND uid = ?",
+                ((vault, uid) for uid in uids),
+            )
+
+    # What a restored server has forgotten
+
+    def put_repeat(self, vault: str, uid: str, base: int) -> None:
+        """Send a document again as it is; the server is at version `base`, or at 0 where it has nothing."""
+        self._run("INSERT OR REPLACE INTO repeats (vault, uid, base) VALUES (?, ?, ?)", vault, uid, base)
+
+    def repeats(self, vault: str) -> dict[str, int]:
+        """Which documents are to be sent again, and the version that the server has."""
+        return {row[0]: row[1] for row in self._all("SELECT uid, base FROM repeats WHERE vault = ?", vault)}
+
+    def drop_repeat(self, vault: str, uid: str) -> None:
+        """It is done, or decided otherwise."""
+        self._run("DELETE FROM repeats WHERE vault = ? AND uid = ?", vault, uid)
 
     def drop_row(self, vault: str, uid: str) -> None:
         """Delete a document that the server lost in a restore."""
@@ -306,7 +357,9 @@ class File:
         names = ", ".join(f"o.{name}" for name in _ENTRY.split(", "))
         statement = (
             f"SELECT {names} FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
-            " WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0) ORDER BY o.seq LIMIT ?"
+            " WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0)"
+            " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = o.vault AND r.uid = o.uid)"
+            " ORDER BY o.seq LIMIT ?"
         )
         return [_entry(row) for row in self._all(statement, vault, after, limit)]
 

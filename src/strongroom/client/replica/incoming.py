@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
+from strongroom.client.format.encoding import short
+from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
-from strongroom.client.replica.file import DELETE, DELETE_ONLY, PUT, Entry
+from strongroom.client.operations import documents
+from strongroom.client.replica.file import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry
 from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
     from strongroom.client.replica.file import File, VaultRecord
+    from strongroom.client.replica.local import Local
     from strongroom.model import Document
     from strongroom.wire import responses
 
@@ -24,34 +28,103 @@ _WRONG_TIME: Final = "The server changed the time of something that it showed be
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
+class Taken(NamedTuple):
+    """What came of a page: rows that were new, those among them whose past is not known, and those that forked."""
+
+    new: int
+    gaps: int
+
+
+def descents(
+    core: Core, file: File, scope: KeyScope, rows: list[Document], since: int, history: History
+) -> Effects[dict[str, Descent]]:
+    """How newer rows stand to those that are here, by uid: only where they do not follow on them directly."""
+    heads = file.heads(scope.vault, [row.uid for row in rows])
+    found: dict[str, Descent] = {}
+    for row in rows:
+        head = heads.get(row.uid)
+        if head is None or row.version <= head[0] or seal.parent_of(row.hmac or "") == short(head[1] or ""):
+            continue
+        if not history.read:
+            for uid, link in (yield from documents.read_history(core, scope.vault, since)):
+                history.links.setdefault(uid, []).append(link)
+            history.read = True
+        here = file.row(scope.vault, row.uid)
+        if here is not None:
+            links = history.links.get(row.uid, [])
+            found[row.uid] = trace(seal.link(row), seal.link(here), links, seal.parent_of)
+    return found
+
+
+class History:
+    """What the server's history of a vault says; read once in a sync, when it is first needed."""
+
+    def __init__(self) -> None:
+        self.read = False
+        self.links: dict[str, list[Link]] = {}
+
+
 def store_page(
-    file: File, scope: KeyScope, record: VaultRecord, rows: list[Document], stored: dict[str, Document]
-) -> int:
-    """Store a page of rows and the new cursor; returns how many rows were new.
+    local: Local,
+    scope: KeyScope,
+    record: VaultRecord,
+    rows: list[Document],
+    stored: dict[str, Document],
+    traced: dict[str, Descent],
+) -> Taken:
+    """Keep a page of rows, and the place in the list that it leads to.
 
     `stored` is what was sent from here and stored before some of these rows.
     """
-    opened = [(row, seal.open_document(scope.key(row.collection)[0], row)) for row in rows]
+    file = local.file
+    verified = [(row, seal.verify_document(scope.key(row.collection), row)) for row in rows]
+    gaps = 0
     with file.transaction():
         known = {} if file.is_empty(scope.vault) else file.heads(scope.vault, [row.uid for row in rows])
-        fresh = []
-        for row, made in opened:
-            if is_new(known.get(row.uid), row):
-                fresh.append((row, made.deleted))
-        file.put_rows(fresh)
+        fresh = [(row, made.deleted) for row, made in verified if is_new(known.get(row.uid), row)]
         queued_documents = file.queued_documents()
-        if queued_documents:
-            for row, deleted in fresh:
-                if (scope.vault, row.uid) in queued_documents:
-                    match_outbox(file, row, stored.get(row.uid), deleted=deleted)
+        for row, _ in fresh:
+            descent = traced.get(row.uid)
+            if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
+                keep_mine_aside(local, scope, row)
+            elif descent is Descent.GAP:
+                gaps += 1
+        file.put_rows(fresh)
+        for row, deleted in fresh if queued_documents else ():
+            if (scope.vault, row.uid) in queued_documents:
+                match_outbox(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(record)
-    return len(fresh)
+    return Taken(len(fresh), gaps)
+
+
+def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
+    """Queue what is here as a change of its own that conflicts with a row that did not know of it."""
+    here = local.file.row(scope.vault, row.uid)
+    if here is None or local.file.entry(scope.vault, row.uid) is not None:
+        return  # a change that waits already stands against it
+    mine = seal.open_document(scope.key(here.collection), here)
+    theirs = seal.open_document(scope.key(row.collection), row)
+    if mine.purged or (mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content)):
+        return
+    local.file.put_entry(
+        Entry(
+            vault=here.vault_uid,
+            uid=here.uid,
+            collection=here.collection,
+            kind=DELETE if mine.deleted else PUT,
+            data=here.data,
+            hmac=here.hmac or "",
+            version=here.version - (here.deleted_at is not None),
+            base=DIVERGED,
+            floor=here.version,
+            made_at=here.updated_at,
+        )
+    )
 
 
 def list_call(scope: KeyScope, since: int, limit: int, *, deleted: bool) -> requests.Call[responses.Documents]:
-    """The request for a page of documents of a scope."""
-    wire = None if scope.collection_key is None else scope.collection_key.collection
-    return requests.list_documents(scope.vault, collection=wire, since=since, limit=limit, deleted=deleted)
+    """The request for a page of this replica's part of a vault."""
+    return requests.list_documents(scope.vault, collection=scope.filter, since=since, limit=limit, deleted=deleted)
 
 
 def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document]) -> Effects[dict[str, Document]]:
@@ -74,7 +147,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
         if (then.uid, then.version) == (row.uid, entry.version) and file.was_sent(
             scope.vault, row.uid, then.hmac or ""
         ):
-            seal.open_document(scope.key(then.collection)[0], then)
+            seal.verify_document(scope.key(then.collection), then)
             found[row.uid] = then
     return found
 
@@ -88,6 +161,8 @@ def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool
         raise RolledBack
     if row.version == version and row.hmac != hmac:
         raise Tampered(_TWO_CONTENTS)
+    if not updated_at:  # a restored server did not have it; somebody has sent it again
+        return True
     if row.created_at != created_at or (row.updated_at != updated_at) != (row.version != version):
         raise Tampered(_WRONG_TIME)
     if row.updated_at < updated_at:

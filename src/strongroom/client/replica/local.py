@@ -27,6 +27,7 @@ class Local:
         self.core = core
         self.file = file
         self.timestamp = 0  # everything up to it was seen, in all vaults
+        core.on_lock.append(file.close)  # without keys there is nothing to read or to write
 
     def find(self, scope: KeyScope, uid: str) -> Document | None:
         """Find a document locally, deleted or not."""
@@ -37,9 +38,9 @@ class Local:
         return None if row is None else self.open_local_row(scope, row)
 
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
-        """Verify and decrypt a row. The disk is not trusted either."""
-        keys, name = scope.key(row.collection)
-        return documents.to_document(row, seal.open_document(keys, row), name)
+        """A row as a document. The disk is not believed either."""
+        keys = scope.key(row.collection)
+        return documents.to_document(row, seal.open_document(keys, row), keys.name)
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
         """Decrypt an outbox entry."""
@@ -61,32 +62,30 @@ class Local:
     def get(self, scope: KeyScope, uid: str, *, deleted: bool) -> Document:
         """One document."""
         found = self.find(scope, checked_uid(uid))
-        if found is None or (found.deleted and not deleted) or not _within(scope, found.wire):
+        if found is None or (found.deleted and not deleted) or not scope.holds(found.wire):
             raise DocumentNotFound
         return found
 
     def iterate(self, scope: KeyScope) -> Iterator[Document]:
         """Iterate the live documents: those received, then those queued."""
         queued_documents = self.file.queued_documents()
-        for row in self.file.rows(
-            scope.vault, None if scope.collection_key is None else scope.collection_key.collection
-        ):
-            if (row.vault_uid, row.uid) not in queued_documents:
+        for row in self.file.rows(scope.vault, scope.filter):
+            if (row.vault_uid, row.uid) not in queued_documents and scope.holds(row.collection):
                 yield self.open_local_row(scope, row)
         for entry in self.file.entries(scope.vault):
-            if entry.kind == PUT and _within(scope, entry.collection):
+            if entry.kind == PUT and scope.holds(entry.collection):
                 yield self.open_entry(scope, entry)
 
     def create(self, scope: KeyScope, value: Any, uid: str | None) -> Document:
         """A new document."""
-        keys = scope.write_key()
+        keys = scope.write_keys()
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
         sealed = seal.seal_document(keys, uid, 1, value)
         entry = Entry(
             vault=scope.vault,
             uid=uid,
-            collection=keys.collection,
+            collection=keys.wire,
             kind=PUT,
             data=sealed.data,
             hmac=sealed.hmac,
@@ -104,11 +103,12 @@ class Local:
         """Replace the value of a document; a deleted one is revived."""
         with self.file.transaction():
             entry = self._next_entry(scope, document)
-            keys, _ = scope.key(entry.collection)
+            keys = scope.key(entry.collection)
             if entry.before is not None and _is_purged(entry.before):  # nothing is left there to follow on
                 self.file.drop_entry(scope.vault, document.uid)
-                return self.create(documents.key_scope(scope.vault, keys, name=document.collection), value, None)
-            sealed = seal.seal_document(keys, entry.uid, entry.version, value)
+                return self.create(documents.key_scope(keys), value, None)
+            parent, wire = seal.parent_after(entry.before), entry.collection
+            sealed = seal.seal_document(keys, entry.uid, entry.version, value, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
             self.file.put_entry(entry)
         return self.open_entry(scope, entry)
@@ -119,8 +119,9 @@ class Local:
             raise DocumentNotFound
         with self.file.transaction():
             entry = self._next_entry(scope, document)
-            keys, _ = scope.key(entry.collection)
-            sealed = seal.seal_deletion(keys, entry.uid, entry.version, to_content(document.value))
+            keys, last = scope.key(entry.collection), to_content(document.value)
+            parent, wire = seal.parent_after(entry.before), entry.collection
+            sealed = seal.seal_deletion(keys, entry.uid, entry.version, last, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=DELETE, data=sealed.data, hmac=sealed.hmac)
             if entry.base == 0 and not self.file.was_sent(scope.vault, document.uid):
                 self.file.drop_entry(scope.vault, document.uid)
@@ -154,10 +155,6 @@ class Local:
             before=row,
             made_at=self.core.clock(),
         )
-
-
-def _within(scope: KeyScope, wire: str) -> bool:
-    return scope.collection_key is None or wire == scope.collection_key.collection
 
 
 def _is_purged(row: model.Document) -> bool:

@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
-from strongroom.client.format.keys import VaultKey
+from strongroom.client.format.encoding import short, to_url
+from strongroom.client.format.keys import VaultKeys
+from strongroom.client.format.parents import Descent, Link
 from strongroom.client.net import effects, requests
 from strongroom.client.operations import accounts, documents, listing, rollback, vaults
 from strongroom.client.operations.sessions_and_keys import token_vault
@@ -33,8 +35,14 @@ if TYPE_CHECKING:
 
 ROUNDS: Final = 20
 _HIDDEN: Final = "Your directory has a vault that this device has seen, and the server says that there is none."
+_UNSAID: Final = (
+    "Your directory lacks a vault that this device has, and nobody who has the keys said that it was deleted."
+)
 _OLDER: Final = "The server shows a vault as it was before this device saw it last."
 _MISSING: Final = "The server counts other documents in a vault than it shows."
+_BLOBS: Final = (
+    "After a restore the server has a blob that neither follows on the one of this device nor came before it."
+)
 _STUCK: Final = "The server refuses a change as out of date, and shows nothing newer."
 
 
@@ -47,10 +55,14 @@ class Progress(Struct, frozen=True):
 
 
 class Report(Struct, kw_only=True):
-    """The result of a sync. `conflicts` are unresolved; `refused` are changes that the server rejects."""
+    """What a sync did. `conflicts` wait to be decided; `refused` are changes that the server does not take.
+
+    `gaps` are documents that were taken over although the server's history no longer shows what lies between.
+    """
 
     pulled: int = 0
     pushed: int = 0
+    gaps: int = 0
     conflicts: list[Conflict] = msgspec.field(default_factory=list)
     refused: list[tuple[Entry, Refusal]] = msgspec.field(default_factory=list)
 
@@ -82,6 +94,7 @@ class Sync:
             self._resolve_conflicts()
             pushed = PushResult()
             for scope in self._scopes.values():
+                yield from self._repeat(scope)
                 yield from self._push(scope, pushed)
             self.report.pushed += pushed.done
             self.report.refused = pushed.refused
@@ -108,11 +121,11 @@ class Sync:
         """Get the current rows of all vaults of this replica."""
         token = self.core.token
         if token is not None:
-            scope = documents.key_scope(token.vault, token.keys, name=token.name)
+            scope = documents.key_scope(token.keys)
             row = yield from self.core.session.send(requests.get_vault(token.vault))
             if row.uid != token.vault:
                 raise Tampered
-            if isinstance(token.keys, VaultKey):
+            if isinstance(token.keys, VaultKeys):
                 token_vault(token, token.keys, row.name)
             self._scopes = {token.vault: scope}
             return {row.uid: row}
@@ -124,26 +137,28 @@ class Sync:
             yield from accounts.restore_keyring(self.core)
             opened = yield from vaults.list_with_rows(self.core)
         unlock.store_keys(self.core, self.file)
-        self._scopes = {vault.uid: documents.key_scope(vault.uid, vault.keys) for vault, _ in opened}
+        self._scopes = {vault.uid: documents.key_scope(vault.keys) for vault, _ in opened}
         found = {row.uid: row for _, row in opened}
         yield from self._check_missing(found)
         return found
 
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:
-        """Handle local vaults that the server does not list: deleted by a key holder, lost in a restore, or hidden."""
-        directory = set() if self.core.ring is None else {entry.uid for entry in self.core.ring.vaults}
-        for record in self.file.vaults():
-            if record.uid in found:
-                continue
-            if record.uid not in directory:
-                if not self.file.entries(record.uid):
-                    self.file.drop_vault(record.uid)
+        """Vaults that are not there: deleted by a key holder, lost in a restore, or hidden."""
+        ring = self.core.keyring()
+        record = {vault.uid for vault in self.file.vaults()}
+        for uid in record - found.keys():
+            if ring.is_gone(uid) and not self.file.entries(uid):
+                self.file.drop_vault(uid)
+            elif ring.entry(uid) is None and not ring.is_gone(uid):
+                raise RolledBack(_UNSAID)
+        for entry in ring.vaults:
+            if entry.uid in found or not (entry.made or entry.uid in record):
                 continue
             if not (yield from self._is_restored()):
                 raise RolledBack(_HIDDEN)
-            vault = yield from vaults.recreate_vault(self.core, record.uid)
-            self._scopes[record.uid] = documents.key_scope(record.uid, vault[0].keys)
-            found[record.uid] = vault[1]
+            vault, row = yield from vaults.recreate_vault(self.core, entry)
+            self._scopes[entry.uid] = documents.key_scope(vault.keys)
+            found[entry.uid] = row
 
     def _is_restored(self) -> Effects[bool]:
         """Whether the server reports a new epoch."""
@@ -175,28 +190,35 @@ class Sync:
             self.file.put_vault(was)
 
     def _pull_changes(self, scope: KeyScope, row: responses.Vault, record: VaultRecord | None) -> Effects[None]:
-        _check_blob(scope, record, row)
+        row = yield from self._meet_blob(scope, record, row)
         if record is not None and record.epoch != row.epoch:
             came = yield from RestoreReconciliation(self.local, scope, _vault_record(row, 0, None)).run()
             self._report_progress("pull", came)
             return
-        record = _vault_record(
-            row, 0 if record is None else record.cursor, row.updated_at if record is None else record.start
-        )
+        since = 0 if record is None else record.cursor
+        record = _vault_record(row, since, row.updated_at if record is None else record.start)
+        history = incoming.History()
         if record.start is not None:
-            record = yield from self._pages(scope, record, deleted=False, expected={})
+            record = yield from self._pages(scope, record, history, since, deleted=False, expected={})
             record = msgspec.structs.replace(record, cursor=record.start, start=None)
             expected: dict[str, int] = {}
         else:
             expected = self.file.changed_after(scope.vault, record.cursor)
-        record = yield from self._pages(scope, record, deleted=True, expected=expected)
+        record = yield from self._pages(scope, record, history, since, deleted=True, expected=expected)
         self.file.put_vault(msgspec.structs.replace(record, cursor=max(record.cursor, row.updated_at)))
         self._count(scope, row)
 
     def _pages(
-        self, scope: KeyScope, record: VaultRecord, *, deleted: bool, expected: dict[str, int]
+        self,
+        scope: KeyScope,
+        record: VaultRecord,
+        history: incoming.History,
+        since: int,
+        *,
+        deleted: bool,
+        expected: dict[str, int],
     ) -> Effects[VaultRecord]:
-        """Pull all pages after the cursor; each is stored while the next is requested.
+        """All pages from the cursor on; while one is under way, the one before is verified and kept.
 
         `expected` are documents that must be among them, in this version or a later one.
         """
@@ -209,30 +231,82 @@ class Sync:
             if expected and not page.has_more:
                 raise RolledBack(documents.WITHHELD)
             record = msgspec.structs.replace(record, cursor=cursor)
-            stored = yield from incoming.stored_before(self.core, self.file, scope, page.documents)
-            store = _store(self.local, scope, record, page, stored)
+            rows = yield from self._without_repeats(scope, page.documents)
+            traced = yield from incoming.descents(self.core, self.file, scope, rows, since, history)
+            stored = yield from incoming.stored_before(self.core, self.file, scope, rows)
+            store = _store(self.local, scope, record, rows, stored, traced)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
-                new = yield from effects.compute(store)
-                self._report_progress("pull", new)
+                taken = yield from effects.compute(store)
+                self._report_progress("pull", taken.new, taken.gaps)
                 return record
             call = incoming.list_call(scope, cursor, limit, deleted=deleted)
-            page, new = yield from self.core.session.send_and_compute(call, store)
-            self._report_progress("pull", new)
+            page, taken = yield from self.core.session.send_and_compute(call, store)
+            self._report_progress("pull", taken.new, taken.gaps)
+
+    def _without_repeats(self, scope: KeyScope, rows: list[Document]) -> Effects[list[Document]]:
+        """The rows of this place; those that are to be sent again after a restore are met as after a restore."""
+        rows = [row for row in rows if scope.holds(row.collection)]
+        repeats = self.file.repeats(scope.vault)
+        record = self.file.vault(scope.vault)
+        if not repeats or record is None:
+            return rows
+        yield from RestoreReconciliation(self.local, scope, record).match_outbox(
+            [row for row in rows if row.uid in repeats]
+        )
+        return [row for row in rows if row.uid not in repeats]
+
+    def _meet_blob(self, scope: KeyScope, record: VaultRecord | None, row: responses.Vault) -> Effects[responses.Vault]:
+        """Compare a vault's blob with the one that is here; what a restored server has forgotten is sent again."""
+        if scope.vault_keys is None:
+            return row
+        if row.data is not None:
+            seal.open_blob(scope.vault_keys, row)
+        if record is None or record.data is None or (record.version, record.data) == (row.version, row.data):
+            return row
+        if record.epoch == row.epoch:
+            rollback.check_blob(record.version, record.data, row.version, row.data)
+            yield from vaults.require_blob_descent(self.core, row, Link(record.version, record.data), mine=False)
+            return row
+        if row.version > record.version and row.data is not None:
+            descent = yield from vaults.blob_descent(self.core, row, Link(record.version, record.data))
+            if descent is not Descent.FORKED:
+                return row
+        if row.data is not None and not self._is_past_blob(record, row.data):
+            raise Tampered(_BLOBS)
+        sealed = seal.SealedBlob(record.data, record.salt or "")
+        call = requests.put_vault(row.uid, record.wire, sealed, row.version, record.version)
+        again = yield from self.core.session.send(call)
+        if (again.version, again.data, again.salt, again.name) != (
+            record.version,
+            record.data,
+            record.salt,
+            record.wire,
+        ):
+            raise Tampered("The server did not keep what it was given for a vault.")
+        return again
+
+    def _is_past_blob(self, record: VaultRecord, data: str) -> bool:
+        """Whether the blob that is here was made knowing of this one."""
+        past = (self.file.fact(f"blobs {record.uid}") or "").split()
+        return seal.blob_parent(record.data or "") == short(data) or to_url(short(data)) in past
 
     def _count(self, scope: KeyScope, row: responses.Vault) -> None:
         """Compare the number of local documents with the server's count, unless it was written since."""
         count, last = self.file.count_live(scope.vault)
+        if self.file.repeats(scope.vault):
+            return
         if (
-            scope.collection_key is None
+            scope.collection_keys is None
             and row.documents is not None
             and last <= row.updated_at
             and count != row.documents
         ):
             raise Tampered(_MISSING)
 
-    def _report_progress(self, phase: str, new: int) -> None:
+    def _report_progress(self, phase: str, new: int, gaps: int = 0) -> None:
         self._done += new
+        self.report.gaps += gaps
         if phase == "pull":
             self.report.pulled += new
         if self._progress is not None:
@@ -243,7 +317,17 @@ class Sync:
     def _resolve_conflicts(self) -> None:
         if self._resolver is not None:
             for conflict in undecided_conflicts(self.local, self._scopes):
-                conflict.resolve(self._resolver)
+                if not conflict.is_for_a_person:
+                    conflict.resolve(self._resolver)
+
+    def _repeat(self, scope: KeyScope) -> Effects[None]:
+        """Send again what a restored server has forgotten; where somebody was quicker, look at what is there now."""
+        for uid in (yield from outgoing.repeat(self.core, self.local, scope)):
+            row = yield from self.core.session.send(requests.get_document(scope.vault, uid))
+            record = self.file.vault(scope.vault)
+            if row.uid != uid or record is None:
+                raise Tampered(documents.WRONG_DOCUMENT)
+            yield from RestoreReconciliation(self.local, scope, record).match_outbox([row])
 
     def _push(self, scope: KeyScope, pushed: PushResult) -> Effects[None]:
         self._done, self._total = 0, self.file.queue_length()
@@ -265,7 +349,7 @@ class Sync:
             row = yield from self.core.session.send(requests.get_document(scope.vault, uid))
         except DocumentNotFound:
             raise RolledBack from None
-        made = seal.open_document(scope.key(row.collection)[0], row)
+        made = seal.verify_document(scope.key(row.collection), row)
         if row.uid != uid:
             raise Tampered(documents.WRONG_DOCUMENT)
         incoming.is_new(self.file.heads(scope.vault, [uid]).get(uid), row)
@@ -276,20 +360,15 @@ class Sync:
             recreate_entry(self.local, scope, entry)
 
 
-def _check_blob(scope: KeyScope, record: VaultRecord | None, row: responses.Vault) -> None:
-    """Refuse a blob that no key holder made for this vault, name and version, or one that has changed or gone."""
-    if scope.vault_key is None:
-        return
-    if row.data is not None:
-        seal.open_blob(scope.vault_key, row)
-    if record is not None and record.epoch == row.epoch:
-        rollback.check_blob(record.version, rollback.digest(record.data), row.version, rollback.digest(row.data))
-
-
 def _store(
-    local: Local, scope: KeyScope, record: VaultRecord, page: responses.Documents, stored: dict[str, Document]
-) -> Callable[[], int]:
-    return lambda: incoming.store_page(local.file, scope, record, page.documents, stored)
+    local: Local,
+    scope: KeyScope,
+    record: VaultRecord,
+    rows: list[Document],
+    stored: dict[str, Document],
+    traced: dict[str, Descent],
+) -> Callable[[], incoming.Taken]:
+    return lambda: incoming.store_page(local, scope, record, rows, stored, traced)
 
 
 def _vault_record(row: responses.Vault, cursor: int, start: int | None) -> VaultRecord:

@@ -9,12 +9,13 @@ import msgspec
 
 from strongroom import model
 from strongroom.client.errors import Locked, RolledBack, Tampered
-from strongroom.client.format import content, derive, keyring, seal
-from strongroom.client.format.derive import Descriptor, Floor
-from strongroom.client.format.encoding import to_url
-from strongroom.client.format.keys import CollectionKey, VaultKey
+from strongroom.client.format import box, content, derive, keyring, primitives, seal
+from strongroom.client.format.derive import Descriptor
+from strongroom.client.format.encoding import from_base64, items, label, text, to_base64, to_url
+from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import documents
+from strongroom.client.operations.rollback import TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica.file import File, VaultRecord
@@ -22,6 +23,7 @@ from strongroom.client.replica.local import Local
 from strongroom.errors import Invalid, InvalidCredentials, VaultNotFound
 
 if TYPE_CHECKING:
+    from strongroom.client.format.keyring import Keyring
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
@@ -54,48 +56,63 @@ def _claim(file: File, owner: str) -> None:
 def _owner(core: Core) -> str:
     token = core.token
     if token is None:
-        return f"account {to_url(core.account_key().account)}"
-    scope = token.keys.collection if isinstance(token.keys, CollectionKey) else ""
+        return f"account {to_url(core.keyring().account)}"
+    scope = " ".join(token.keys.wires) if isinstance(token.keys, CollectionKeys) else ""
     return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
 
 
 def store_keys(core: Core, file: File) -> None:
-    """Store the descriptor and the wrapped keyring, which unlock the account without a server."""
-    if core.sealed is None or core.descriptor is None or core.email is None or core.sealed == file.fact("keyring"):
+    """Keep what opens the account without a server: its descriptor and its keyring, as the server has them.
+
+    The email is kept sealed. What the slow step needs of it is its salt.
+    """
+    ring, sealed, descriptor, email = core.ring, core.sealed, core.descriptor, core.email
+    if ring is None or sealed is None or descriptor is None or email is None or sealed == file.fact("keyring"):
         return
-    record = file.fact("keyring")
-    if record is not None and core.ring is not None:
-        version = keyring.reopen(record, core.ring.keys).version
-        if version > core.ring.version:
-            raise RolledBack("The server sent an older keyring than this device has seen.")
-        if version == core.ring.version:
-            raise Tampered("The server shows two keyrings of one version.")
+    version = int(file.fact("keyring version") or 0)
+    if version > ring.version:
+        raise RolledBack("The server sent an older keyring than this device has seen.")
+    if version == ring.version:
+        raise Tampered(TWO_KEYRINGS)
     seen = file.fact("descriptor")
     if seen is not None:
-        old = Descriptor.read(seen)
-        core.descriptor.check(Floor(old.memory, old.passes))
+        descriptor.check(Descriptor.read(seen).work)
     with file.transaction():
-        file.set_fact("email", core.email)
-        file.set_fact("descriptor", msgspec.json.encode(core.descriptor.spelled()).decode())
-        file.set_fact("keyring", core.sealed)
+        file.set_fact("salt", to_base64(derive.kdf_salt(email, descriptor)))
+        file.set_fact("email", to_base64(_seal_email(ring, email)))
+        file.set_fact("descriptor", msgspec.json.encode(descriptor.spelled()).decode())
+        file.set_fact("keyring", sealed)
+        file.set_fact("keyring version", str(ring.version))
+
+
+def _seal_email(ring: Keyring, email: str) -> bytes:
+    return box.seal(keyring_key(ring.key), primitives.random(primitives.KEY), text(email), _email_label(ring))
+
+
+def _open_email(ring: Keyring, sealed: bytes) -> str:
+    return box.open_(keyring_key(ring.key), sealed, _email_label(ring)).decode()
+
+
+def _email_label(ring: Keyring) -> bytes:
+    return items(label("replica-email"), ring.account)
 
 
 def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[None]:
     """Unlock the account from its replica, without a server. The first request logs in."""
     file = File(path)
     try:
-        email, spelled, sealed = file.fact("email"), file.fact("descriptor"), file.fact("keyring")
+        salt, email, spelled, sealed = (file.fact(name) for name in ("salt", "email", "descriptor", "keyring"))
     finally:
         file.close()
-    if email is None or spelled is None or sealed is None:
-        raise Locked("This replica holds no keys: it was never opened after a login.")
-    descriptor = Descriptor.read(spelled)
-    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    if salt is None or email is None or spelled is None or sealed is None:
+        raise Locked("This replica holds no keys: it was never opened by somebody who had logged in.")
+    descriptor, raw = Descriptor.read(spelled), from_base64(salt)
+    keys = yield from effects.compute(lambda: derive.split(derive.master_key(raw, password, descriptor)))
     try:
         ring = keyring.open_with_password(sealed, keys, descriptor)
+        core.unlock(_open_email(ring, from_base64(email)), ring, sealed, descriptor, keys)
     except Tampered:
         raise InvalidCredentials("The password is wrong, or the replica was changed.") from None
-    core.unlock(email, ring, sealed, descriptor, keys)
 
 
 def vaults(local: Local) -> list[OpenVault]:
@@ -106,7 +123,7 @@ def vaults(local: Local) -> list[OpenVault]:
 def vault(local: Local, name: str | None) -> OpenVault:
     """One vault of a replica."""
     token = local.core.token
-    if token is not None and not isinstance(token.keys, VaultKey):
+    if token is not None and not isinstance(token.keys, VaultKeys):
         raise Locked("This token opens one collection; use collection().")
     if name is None and token is None:
         raise Invalid({"name": "is required"})
@@ -119,17 +136,17 @@ def vault(local: Local, name: str | None) -> OpenVault:
 def collection(local: Local) -> KeyScope:
     """The scope of the collection that a token opens."""
     token = local.core.token
-    if token is None or not isinstance(token.keys, CollectionKey):
+    if token is None or not isinstance(token.keys, CollectionKeys):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.key_scope(token.vault, token.keys, name=token.name)
+    return documents.key_scope(token.keys)
 
 
 def scopes(local: Local) -> dict[str, KeyScope]:
     """The scopes of all vaults of a replica, by uid."""
     token = local.core.token
     if token is not None:
-        return {token.vault: documents.key_scope(token.vault, token.keys, name=token.name)}
-    return {opened.uid: documents.key_scope(opened.uid, opened.keys) for opened in vaults(local)}
+        return {token.vault: documents.key_scope(token.keys)}
+    return {opened.uid: documents.key_scope(opened.keys) for opened in vaults(local)}
 
 
 def blob(local: Local, opened: OpenVault) -> Any:
@@ -145,9 +162,8 @@ def _open_vaults(local: Local) -> list[tuple[OpenVault, VaultRecord]]:
     record = {row.uid: row for row in local.file.vaults()}
     token = local.core.token
     if token is not None:
-        if not isinstance(token.keys, VaultKey) or token.vault not in record:
+        if not isinstance(token.keys, VaultKeys) or token.vault not in record:
             return []
         return [(token_vault(token, token.keys, record[token.vault].wire), record[token.vault])]
-    local.core.account_key()
-    entries = () if local.core.ring is None else local.core.ring.vaults
+    entries = local.core.keyring().vaults
     return [(open_entry(local.core, entry), record[entry.uid]) for entry in entries if entry.uid in record]

@@ -20,7 +20,7 @@ class ReplicaVault:
     def __init__(self, local: Local, opened: OpenVault) -> None:
         self._local = local
         self._opened = opened
-        self._scope = documents.key_scope(opened.uid, opened.keys)
+        self._scope = documents.key_scope(opened.keys)
 
     def __repr__(self) -> str:
         return f"ReplicaVault(uid={self.uid!r})"
@@ -37,8 +37,8 @@ class ReplicaVault:
 
     def collection(self, name: str) -> ReplicaCollection:
         """A collection of documents."""
-        wire = self._opened.collection_wire(name)
-        return ReplicaCollection(self._local, documents.key_scope(self.uid, self._opened.keys, wire, name))
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+        return ReplicaCollection(self._local, scope)
 
     def blob(self) -> Any:
         """The vault's blob, as it was when this device last saw it; None where there is none."""

@@ -1,0 +1,46 @@
+"""Parents: whether a newer row knew of what this device has seen.
+
+Each row names, by a hash, the row that it follows on. The texts of `hmac` (of blobs: `data`) alone prove the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from strongroom.client.format.encoding import NO_PARENT, short
+
+
+class Descent(Enum):
+    """How a newer row stands to the one that was seen."""
+
+    FOLLOWS = "follows"
+    FORKED = "forked"
+    GAP = "gap"
+
+
+class Link(NamedTuple):
+    """A version and its text: `hmac` of a document, `data` of a blob."""
+
+    version: int
+    text: str
+
+
+def trace(newest: Link, seen: Link, history: Iterable[Link], parent_of: Callable[[str], bytes]) -> Descent:
+    """Follow the parents from a newer row down to the one that was seen, through what the server has kept.
+
+    A text is believed only because the row after it names its hash. The versions of `history` are the server's word,
+    and only tell a gap from a fork.
+    """
+    known = {short(link.text): link for link in history}
+    wanted, lowest = short(seen.text), newest.version
+    parent = parent_of(newest.text)
+    while parent != wanted:
+        if parent == NO_PARENT or lowest <= seen.version + 1:
+            return Descent.FORKED
+        link = known.pop(parent, None)
+        if link is None:
+            return Descent.GAP
+        lowest, parent = min(lowest, link.version), parent_of(link.text)
+    return Descent.FOLLOWS

@@ -1,0 +1,122 @@
+"""Rotation: new keys for the account or a vault, and everything sealed anew under them.
+
+What is still to do follows from the generations on the wire: an interrupted rotation goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from strongroom.client.format import seal
+from strongroom.client.format.encoding import short
+from strongroom.client.net import requests
+from strongroom.client.operations import accounts, documents, sessions_and_keys, vaults
+from strongroom.client.operations.listing import Listing
+from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, VaultNotFound
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Effects
+    from strongroom.client.operations.core import Core
+    from strongroom.client.operations.documents import Document, KeyScope
+    from strongroom.client.operations.vaults import OpenVault
+
+Progress = Callable[[int, int], None]
+_BATCH: Final = 50  # documents in one request
+_BYTES: Final = 2 << 20
+
+
+def rotate_keys(core: Core, password: str, progress: Progress | None) -> Effects[None]:
+    """New keys for the account and every vault; then everything is sealed anew under them."""
+    yield from accounts.rotate_keys(core, password)
+    for key in (yield from sessions_and_keys.api_keys(core)):
+        yield from sessions_and_keys.revoke_key(core, key.uid)
+    yield from reseal(core, progress)
+
+
+def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[OpenVault]:
+    """A new key for one vault; then everything in it is sealed anew under it."""
+    yield from accounts.update_keyring(core, lambda ring: ring.with_rotated_vault(vault.uid))
+    entry = core.keyring().entry(vault.uid)
+    if entry is None:
+        raise VaultNotFound
+    opened = vaults.open_entry(core, entry)
+    yield from _Resealing(core, progress).run([opened])
+    return opened
+
+
+def reseal(core: Core, progress: Progress | None) -> Effects[None]:
+    """Seal anew whatever is not of the newest generation."""
+    yield from _Resealing(core, progress).run((yield from vaults.list_vaults(core)))
+
+
+class _Resealing:
+    """One run over vaults, with what was done so far."""
+
+    def __init__(self, core: Core, progress: Progress | None) -> None:
+        self._core = core
+        self._progress = progress
+        self._done = self._total = 0
+
+    def run(self, opened: list[OpenVault]) -> Effects[None]:
+        """Vault by vault: its name and its blob, then its documents."""
+        for vault in opened:
+            yield from vaults.update_wire(self._core, vault)
+            yield from self._documents(documents.key_scope(vault.keys), vault.keys.newest.generation)
+
+    def _documents(self, scope: KeyScope, newest: int) -> Effects[None]:
+        listing = Listing(self._core, scope, None)
+        while listing.more:
+            page = yield from listing.page()
+            old = [one for one in page if seal.read_proof(one.proof).generation != newest]
+            self._done += len(page) - len(old)
+            self._total += len(page)
+            self._tell(0)
+            batch: list[tuple[Document, seal.Sealed]] = []
+            for document in old:
+                batch.append((document, _sealed(scope, document)))
+                if len(batch) == _BATCH or sum(len(sealed.data) for _, sealed in batch) > _BYTES:
+                    yield from self._send(scope, batch)
+                    batch = []
+            yield from self._send(scope, batch)
+
+    def _send(self, scope: KeyScope, batch: list[tuple[Document, seal.Sealed]]) -> Effects[None]:
+        if not batch:
+            return
+        operations = [requests.put_operation(one.uid, sealed, one.version) for one, sealed in batch]
+        mark = self._core.device.mark()
+        try:
+            found = yield from self._core.session.send(requests.batch(scope.vault, operations))
+        except BatchConflict:
+            if len(batch) > 1:
+                for one in batch:
+                    yield from self._send(scope, [one])
+                return
+            yield from self._again(scope, batch[0][0])
+        else:
+            for (document, sealed), row in zip(batch, found.results, strict=True):
+                documents.check_stored(row, sealed, document.uid, document.version + 1)
+                documents.open_written(self._core, scope, row, mark)
+        self._tell(len(batch))
+
+    def _again(self, scope: KeyScope, document: Document) -> Effects[None]:
+        """Somebody changed it meanwhile: what they wrote may be of the old generation still."""
+        try:
+            now = yield from documents.get(self._core, scope, document.uid)
+            if seal.read_proof(now.proof).generation != scope.key(now.wire).newest.generation:
+                yield from documents.put(self._core, scope, now, _sealed(scope, now))
+        except (DocumentConflict, DocumentNotFound):
+            pass  # changed or deleted again: a writer that has the new keys, or the next run, sees to it
+
+    def _tell(self, more: int) -> None:
+        self._done += more
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+def _sealed(scope: KeyScope, document: Document) -> seal.Sealed:
+    """The same value, sealed under the newest key for the next version."""
+    keys, parent = scope.key(document.wire), short(document.proof)
+    return seal.seal_document(
+        keys, document.uid, document.version + 1, document.value, parent=parent, wire=document.wire
+    )
