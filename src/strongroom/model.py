@@ -217,6 +217,15 @@ class Head(Struct, frozen=True):
     bytes: int
 
 
+class KeyringVersion(Struct, frozen=True, rename="camel"):
+    """A keyring that was replaced, without the keys in it."""
+
+    version: int
+    updated_at: int
+    replaced_at: int
+    bytes: int
+
+
 class StoredKeyring(Struct, frozen=True):
     """An account's wrapped keys, their version, and the key derivation descriptor of the password that wraps them."""
 
@@ -237,6 +246,16 @@ class Version(Struct, frozen=True, rename="camel"):
     deleted_at: int | None
     replaced_at: int
     bytes: int
+
+
+class ReplacedVersion(Struct, frozen=True):
+    """A version of a document that was replaced: which, and its integrity value."""
+
+    uid: str
+    version: int
+    hmac: str | None
+    updated_at: int
+    collection: str
 
 
 class BlobVersion(Struct, frozen=True, rename="camel"):

@@ -39,13 +39,14 @@ async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDoc
 def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Document:
     uid = identifiers.new_uid(write.tx.now) if wanted.uid is None else wanted.uid.lower()
     timestamp = write.next_timestamp()
-    return Document(uid, vault_uid, wanted.collection, wanted.data, wanted.hmac, 1, timestamp, timestamp, None)
+    version = wanted.new_version or 1
+    return Document(uid, vault_uid, wanted.collection, wanted.data, wanted.hmac, version, timestamp, timestamp, None)
 
 
 async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:
     """The document stored under the uid, if it is identical and unchanged; otherwise UidTaken."""
     stored = await store.documents.by_uid(write.tx, write.actor.user_id, new.uid)
-    if stored is not None and stored.version == 1 and _content(stored) == _content(new):
+    if stored is not None and stored.version == new.version and _content(stored) == _content(new):
         return stored
     await _require_vault(write, new.vault_uid)
     in_reach = stored is not None and rules.reaches(write.actor, stored.vault_uid, stored.collection)
@@ -59,9 +60,13 @@ async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument
     stored = await _stored(write, vault_uid, uid)
     if stored.purged_at is not None:
         raise DocumentNotFound("This document was deleted and its content purged; create it under a new uid.")
-    if expected.allows(stored.version) and not (expected.versions is None and stored.deleted_at is not None):
+    version = wanted.new_version or stored.version + 1
+    revives = expected.versions is None and stored.deleted_at is not None
+    if expected.allows(stored.version) and version > stored.version and not revives:
         timestamp, retained = await _retain(write, stored)
-        document = await store.documents.replace(tx, owner, vault_uid, stored, timestamp, wanted.data, wanted.hmac)
+        document = await store.documents.replace(
+            tx, owner, vault_uid, stored, timestamp, wanted.data, wanted.hmac, version
+        )
         if document is not None:
             size = rules.octets(wanted.data, wanted.hmac)
             if stored.deleted_at is None:
@@ -70,7 +75,8 @@ async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument
                 write.record(timestamp, 1, size, retained - stored.bytes - RETAINED_ROW_BYTES)
             await _trim_history(write, stored)
             return document
-    if expected.precedes(stored.version) and stored.deleted_at is None:
+    is_repeated = wanted.new_version == stored.version or expected.precedes(stored.version)
+    if is_repeated and stored.deleted_at is None:
         again = await store.documents.get(tx, owner, vault_uid, uid)
         if again is not None and (again.data, again.hmac) == (wanted.data, wanted.hmac):
             return again

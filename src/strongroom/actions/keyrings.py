@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom import descriptors, store
+from strongroom import descriptors, keyring_head, store
 from strongroom.actions import events, login_throttle
-from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound
+from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound, VersionNotFound
 from strongroom.model import EventType, Expected, StoredKeyring
 
 if TYPE_CHECKING:
     from strongroom.descriptors import Kdf
-    from strongroom.model import Actor, Origin
+    from strongroom.model import Actor, KeyringVersion, Origin
     from strongroom.store import Tx
     from strongroom.wire.requests import ChangePassword, PutKeyring
 
@@ -39,7 +39,9 @@ async def put(
     new_kdf = kdf if wanted.kdf is None else descriptors.canonical_json(wanted.kdf)
     if stored is not None and expected.precedes(stored.version) and (wanted.keyring, new_kdf) == (stored.keyring, kdf):
         return stored
-    version = await _replace(tx, actor.user_id, stored, wanted.keyring, expected)
+    if stored is not None and checked is None and not _has_same_slots(stored.keyring, wanted.keyring):
+        raise Invalid({"currentPassword": "is required: what opens the account changes"})
+    version = await _replace(tx, actor.user_id, stored, wanted.keyring, expected, wanted.new_version)
     if wanted.kdf is not None and new_kdf is not None:
         if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
             raise InvalidCredentials
@@ -64,7 +66,8 @@ async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) ->
     if wanted.kdf is not None:
         await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.canonical_json(wanted.kdf))
     if wanted.keyring is not None and wanted.keyring_version is not None:
-        await _replace(tx, actor.user_id, stored, wanted.keyring, Expected((wanted.keyring_version,)))
+        expected = Expected((wanted.keyring_version,))
+        await _replace(tx, actor.user_id, stored, wanted.keyring, expected, wanted.keyring_new_version)
 
 
 async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
@@ -75,7 +78,22 @@ async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None,
         await store.keyrings.insert(tx, user_id, keyring)
 
 
-async def _replace(tx: Tx, user_id: str, stored: StoredKeyring | None, keyring: str, expected: Expected) -> int:
+async def versions(tx: Tx, actor: Actor) -> list[KeyringVersion]:
+    """The keyrings that were replaced and are retained, newest first."""
+    return await store.keyrings.versions(tx, actor.user_id)
+
+
+async def version(tx: Tx, actor: Actor, number: int) -> StoredKeyring:
+    """A keyring that was replaced."""
+    found = await store.keyrings.version(tx, actor.user_id, number)
+    if found is None:
+        raise VersionNotFound
+    return found
+
+
+async def _replace(
+    tx: Tx, user_id: str, stored: StoredKeyring | None, keyring: str, expected: Expected, new_version: int | None
+) -> int:
     """Replace the stored keyring; its new version. Version 0 stands for no keyring yet."""
     if stored is None:
         if (
@@ -85,6 +103,24 @@ async def _replace(tx: Tx, user_id: str, stored: StoredKeyring | None, keyring: 
         ):
             return 1
         raise KeyringConflict(0, 0, precondition=expected.by_header)
-    if expected.allows(stored.version) and await store.keyrings.replace(tx, user_id, stored.version, keyring):
-        return stored.version + 1
+    if not _has_same_account(stored.keyring, keyring):
+        raise Invalid({"keyring": "must be of the account that it replaces: the account id in it never changes"})
+    new_version = stored.version + 1 if new_version is None else new_version
+    if (
+        expected.allows(stored.version)
+        and new_version > stored.version
+        and await store.keyrings.replace(tx, user_id, stored.version, new_version, keyring)
+    ):
+        return new_version
     raise KeyringConflict(stored.version, stored.updated_at, precondition=expected.by_header)
+
+
+def _has_same_account(stored: str, wanted: str) -> bool:
+    before, after = keyring_head.read(stored), keyring_head.read(wanted)
+    return before is None or (after is not None and before.account == after.account)
+
+
+def _has_same_slots(stored: str, wanted: str) -> bool:
+    """Whether what opens the account stays; of a keyring of another format nobody can tell."""
+    before, after = keyring_head.read(stored), keyring_head.read(wanted)
+    return before is not None and before == after

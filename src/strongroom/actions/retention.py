@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = 64  # in one transaction, at most
 BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single row is larger
+KEYRING_DAYS: Final = 90  # that a replaced keyring is retained
 CHANGES_DAYS: Final = 7  # at least, so that a client that reconnects to an event stream misses nothing
 
 
@@ -22,11 +23,13 @@ async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
     """Purge some expired rows; False if there are none. The rest is left to the next call."""
     history = tx.now - retention.history_days * DAY
     changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
+    keyrings = tx.now - KEYRING_DAYS * DAY
     return (
         (retention.trash_days is not None and await _trash(tx, tx.now - retention.trash_days * DAY))
         or await _drop(tx, await store.versions.replaced_before(tx, history, ROWS), _versions)
         or await _drop(tx, await store.versions.blobs_replaced_before(tx, history, ROWS), _blobs)
         or await _drop(tx, await store.vault_changes.before(tx, changes, ROWS), store.vault_changes.drop)
+        or await _drop(tx, await store.keyrings.replaced_before(tx, keyrings, ROWS), store.keyrings.drop)
     )
 
 

@@ -82,9 +82,12 @@ async def change(
     if stored is None:
         raise VaultNotFound
     if expected is not None and not expected.allows(stored.version):
-        if expected.precedes(stored.version) and _is_stored(stored, wanted):
+        is_repeated = wanted.new_version == stored.version or expected.precedes(stored.version)
+        if is_repeated and _is_stored(stored, wanted):
             raise RollbackWith(stored)
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
+    if wanted.new_version is not None and wanted.new_version <= stored.version:
+        raise VaultConflict(stored.version, stored.updated_at)
     return await write.finish(await _changed(write, stored, wanted))
 
 
@@ -104,6 +107,7 @@ async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
             data=wanted.data,
             salt=wanted.salt,
             version=stored.version,
+            new_version=wanted.new_version or stored.version + 1,
             added=added,
             kept=retained,
         )

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from strongroom import rules, store
 from strongroom.actions import documents, vaults
-from strongroom.errors import VersionNotFound
+from strongroom.errors import VaultNotFound, VersionNotFound
 from strongroom.model import VaultBlob
 
 if TYPE_CHECKING:
-    from strongroom.model import Actor, BlobVersion, Document, Version
+    from strongroom.model import Actor, BlobVersion, Document, ReplacedVersion, Version
     from strongroom.store import Tx
 
 
@@ -30,6 +30,20 @@ async def document(tx: Tx, actor: Actor, vault_uid: str, uid: str, version: int)
     if replaced is None:
         raise VersionNotFound
     return replaced
+
+
+async def history(
+    tx: Tx, actor: Actor, vault_uid: str, uid: str | None, since: int, limit: int
+) -> tuple[list[ReplacedVersion], bool]:
+    """Kept versions of a vault's documents, or of one, that were written after `since`; and whether there are more.
+
+    What lies in collections outside an API key's scope is left out.
+    """
+    rules.require_vault(actor, vault_uid)
+    if await store.vaults.clock(tx, actor.user_id, vault_uid) is None:
+        raise VaultNotFound
+    found = await store.versions.of_vault(tx, actor.user_id, vault_uid, uid, since, limit + 1)
+    return found[:limit], len(found) > limit
 
 
 async def of_blob(tx: Tx, actor: Actor, uid: str) -> list[BlobVersion]:

@@ -302,7 +302,7 @@ class Collection(_Part):
 
     def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
-        keys = self._scope.write_key()
+        keys = self._scope.write_keys()
         return self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )

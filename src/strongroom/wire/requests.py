@@ -43,6 +43,14 @@ Blob = Annotated[str, _meta("must be a string of 1 character or more", min_lengt
 Salt = Annotated[str, _meta("must be base64 or base64url, up to 1024 characters", max_length=1024)]
 Hmac = Annotated[str, _meta("must be a string of up to 1024 characters, or null", max_length=1024)]
 Version = Annotated[int, _meta("must be an integer: the version you last saw", **_INT64)]
+NewVersion = Annotated[
+    int,
+    _meta(
+        "must be an integer from 1 to 2^53 - 1, above the version that it replaces: the version that this is to have",
+        ge=1,
+        le=2**53 - 1,
+    ),
+]
 Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
 Kdf = Annotated[
     dict[str, str | Annotated[int, Meta(**_INT64)]],
@@ -155,6 +163,7 @@ class ChangePassword(Body, frozen=True):
     kdf: Kdf | None = None
     keyring: Wrapped | None = None
     keyring_version: Version | None = None
+    keyring_new_version: NewVersion | None = None
     checks = {"kdf": _is_kdf, "keyring": rules.is_base64}
     together = staticmethod(_versioned)
 
@@ -166,10 +175,11 @@ def _with_proof(given: dict[str, Any]) -> dict[str, str]:
 
 
 class PutKeyring(Body, frozen=True):
-    """A keyring in the place of the one that the client last saw; with `kdf`, the password as proof."""
+    """A keyring in the place of the one that the client last saw; where slots or `kdf` change, with the password."""
 
     keyring: Wrapped
     version: Version | None = None
+    new_version: NewVersion | None = None
     kdf: Kdf | None = None
     current_password: Text | None = None
     checks = {"keyring": rules.is_base64, "kdf": _is_kdf}
@@ -228,6 +238,7 @@ class RenameVault(Body, frozen=True):
 
     name: Name
     version: Version | None = None
+    new_version: NewVersion | None = None
 
     data: ClassVar[None] = None
     salt: ClassVar[None] = None
@@ -239,6 +250,7 @@ class PutBlob(Body, frozen=True):
     data: Blob
     salt: Salt
     version: Version | None = None
+    new_version: NewVersion | None = None
     checks = {"salt": rules.is_base64}
 
     name: ClassVar[None] = None
@@ -257,6 +269,7 @@ class PutVault(Body, frozen=True):
     data: Blob | None = None
     salt: Salt | None = None
     version: Version | None = None
+    new_version: NewVersion | None = None
     checks = {"salt": rules.is_base64}
     together = staticmethod(_vault_change)
 
@@ -268,6 +281,7 @@ class CreateDocument(Body, frozen=True):
     data: Ciphertext
     hmac: Hmac | None = None
     uid: Uid | None = None
+    new_version: NewVersion | None = None
     checks = {"data": rules.is_base64, "uid": _is_uid}
 
 
@@ -277,6 +291,7 @@ class PutDocument(Body, frozen=True):
     data: Ciphertext
     hmac: Hmac | None = None
     version: Version | None = None
+    new_version: NewVersion | None = None
     checks = {"data": rules.is_base64}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, BlobVersion, Document, Event, Permission, Usage, User, Version
+from strongroom.model import ApiKey, BlobVersion, Document, Event, KeyringVersion, Permission, Usage, User, Version
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -170,6 +170,29 @@ class Versions(Struct, frozen=True):
     """The versions of a document that were replaced and are kept, newest first."""
 
     versions: list[Version]
+
+
+class HistoryEntry(Struct, frozen=True, rename="camel"):
+    """A version of a document that was replaced, without its ciphertext."""
+
+    uid: str
+    version: int
+    hmac: str | None
+    updated_at: int
+
+
+class History(Struct, frozen=True, rename="camel"):
+    """Replaced versions of a vault's documents in the order of `updatedAt`; `next` is the next `since`."""
+
+    versions: list[HistoryEntry]
+    has_more: bool
+    next: int
+
+
+class KeyringVersions(Struct, frozen=True):
+    """The keyrings that were replaced and are retained, newest first."""
+
+    versions: list[KeyringVersion]
 
 
 class BlobVersions(Struct, frozen=True):

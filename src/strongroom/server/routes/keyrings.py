@@ -9,7 +9,7 @@ from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import keyrings, login_throttle
 from strongroom.errors import Invalid
 from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Endpoint, Request
+from strongroom.server.request import Access, Endpoint, Request, integer
 from strongroom.server.response import Response, json_response
 
 if TYPE_CHECKING:
@@ -47,13 +47,41 @@ async def put(request: Request) -> Response:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
     async with AsyncExitStack() as stack:
         checked = None
-        if wanted.kdf is not None:
-            checked = await stack.enter_async_context(proven(request, wanted.current_password or ""))
+        if wanted.current_password is not None:
+            checked = await stack.enter_async_context(proven(request, wanted.current_password))
         keyring = await request.write(keyrings.put, request.actor, wanted, expected, checked, request.origin)
     return _response(request, keyring)
 
 
+async def versions(request: Request) -> Response:
+    """The keyrings that were replaced and are retained."""
+    return json_response(wire.responses.KeyringVersions(await request.read(keyrings.versions, request.actor)))
+
+
+async def version(request: Request) -> Response:
+    """A keyring that was replaced."""
+    number = integer(request.parts["version"], 1) or 0
+    return _response(request, await request.read(keyrings.version, request.actor, min(number, rules.MAX_INTEGER)))
+
+
 ENDPOINTS: Final = (
+    Endpoint(
+        method="GET",
+        path="/auth/keyring/versions",
+        handler=versions,
+        summary="List the account's wrapped keys that were replaced",
+        access=Access.USER,
+        response_type=wire.responses.KeyringVersions,
+    ),
+    Endpoint(
+        method="GET",
+        path="/auth/keyring/versions/{version}",
+        handler=version,
+        summary="The account's wrapped keys as they were at a version",
+        access=Access.USER,
+        response_type=wire.responses.Keyring,
+        refusals=(errors.VersionNotFound,),
+    ),
     Endpoint(
         method="POST",
         path="/auth/email/prelogin",

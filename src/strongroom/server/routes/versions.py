@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, rules, wire
+from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import versions
+from strongroom.errors import Invalid
 from strongroom.model import Document, Permission, VaultBlob
 from strongroom.server.request import Endpoint, Request, integer
 from strongroom.server.response import Response, json_response
+
+MOST_HISTORY: Final = 5_000  # versions in one response
 
 
 def _version(request: Request) -> int:
@@ -29,6 +32,29 @@ async def document(request: Request) -> Response:
     return json_response(await request.read(versions.document, request.actor, *where))
 
 
+async def history(request: Request) -> Response:
+    """The replaced versions of a vault's documents, in the order in which they were written, without ciphertext."""
+    query, bad = request.query(), dict[str, str]()
+    since, limit = integer(query.get("since", "0"), 0), integer(query.get("limit", str(MOST_HISTORY)), 1)
+    uid = identifiers.canonical(query["uid"]) if "uid" in query else None
+    if since is None:
+        bad["since"] = "must be an integer from 0: Unix milliseconds"
+    if limit is None:
+        bad["limit"] = "must be an integer from 1"
+    if "uid" in query and uid is None:
+        bad["uid"] = "must be a UUID"
+    if bad or since is None or limit is None:
+        raise Invalid(bad)
+    where = request.uid("vaultUid"), uid, since, min(limit, MOST_HISTORY)
+    found, more = await request.read(versions.history, request.actor, *where)
+    shown = [
+        wire.responses.HistoryEntry(one.uid, one.version, one.hmac, one.updated_at)
+        for one in found
+        if rules.in_scope(request.actor, one.collection)
+    ]
+    return json_response(wire.responses.History(shown, more, found[-1].updated_at if found else since))
+
+
 async def of_blob(request: Request) -> Response:
     """The replaced blobs of a vault, newest first, without their ciphertext."""
     return json_response(
@@ -47,6 +73,21 @@ _BLOB: Final = "/vault/{uid}/versions"
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
 OF_DOCUMENTS: Final = (
+    Endpoint(
+        method="GET",
+        path="/vaults/{vaultUid}/documents/history",
+        also=("/vault/{vaultUid}/documents/history",),
+        handler=history,
+        summary="List the replaced versions of all documents of a vault",
+        permission=Permission.READ,
+        response_type=wire.responses.History,
+        query=(
+            ("since", "integer", "Only versions that were written after this time (Unix milliseconds)"),
+            ("limit", "integer", f"At most this many, {MOST_HISTORY} if absent or larger"),
+            ("uid", "string", "Only versions of this document"),
+        ),
+        refusals=(errors.VaultNotFound,),
+    ),
     Endpoint(
         method="GET",
         path=_DOCUMENT,

@@ -24,13 +24,13 @@ _IN_VAULT = "vault_uid || '' = :vault_uid"
 # Under a uid that was made for it just now, and that nothing else can have.
 _ADD = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
-    VALUES (:user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :timestamp, :timestamp, NULL)
+    VALUES (:user_id, :uid, :vault_uid, :collection, :data, :hmac, :version, :timestamp, :timestamp, NULL)
     ON CONFLICT DO NOTHING
 """)
 # Under a uid that the client chose. An owner's uids are unique over vaults and documents alike.
 _INSERT = Sql(f"""
     INSERT INTO documents (user_id, {_COLUMNS})
-    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, 1, :timestamp, :timestamp, NULL
+    SELECT :user_id, :uid, :vault_uid, :collection, :data, :hmac, CAST(:version AS BIGINT), :timestamp, :timestamp, NULL
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
@@ -43,7 +43,7 @@ _HEAD = Sql(f"""
 _BY_UID = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
 _REPLACE = Sql(f"""
     UPDATE documents
-       SET data = :data, hmac = :hmac, version = version + 1, updated_at = :timestamp, deleted_at = NULL
+       SET data = :data, hmac = :hmac, version = :new_version, updated_at = :timestamp, deleted_at = NULL
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND purged_at IS NULL
 """)
 _MARK_DELETED = Sql(f"""
@@ -107,6 +107,7 @@ async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uid
                 "collection": document.collection,
                 "data": document.data,
                 "hmac": document.hmac,
+                "version": document.version,
                 "timestamp": document.updated_at,
             }
             for document in documents
@@ -131,7 +132,7 @@ async def by_uid(tx: Tx, user_id: str, uid: str) -> Document | None:
 
 
 async def replace(
-    tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int, data: str, hmac: str | None
+    tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int, data: str, hmac: str | None, new_version: int
 ) -> Document | None:
     """Replace a document, or revive a deleted one; None if it is not at the stored version any more."""
     replaced = await tx.run(
@@ -142,12 +143,13 @@ async def replace(
         data=data,
         hmac=hmac,
         version=stored.version,
+        new_version=new_version,
         timestamp=timestamp,
     )
     if not replaced:
         return None
-    version, created = stored.version + 1, stored.created_at
-    return Document(stored.uid, vault_uid, stored.collection, data, hmac, version, created, timestamp, None)
+    created = stored.created_at
+    return Document(stored.uid, vault_uid, stored.collection, data, hmac, new_version, created, timestamp, None)
 
 
 async def mark_deleted(tx: Tx, user_id: str, vault_uid: str, stored: Head, timestamp: int) -> Document | None:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from strongroom.model import StoredKeyring
+from msgspec import to_builtins
+
+from strongroom.model import ExpiredRow, KeyringVersion, StoredKeyring
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from strongroom.store.database import Tx
+
+RETAINED: Final = 10  # replaced keyrings of an account
 
 _GET = Sql("""
     SELECT keyring, version, keyrings.updated_at, kdf
@@ -19,9 +25,32 @@ _INSERT = Sql("""
     ON CONFLICT DO NOTHING
 """)
 _REPLACE = Sql("""
-    UPDATE keyrings SET keyring = :keyring, version = version + 1, updated_at = :now
+    UPDATE keyrings SET keyring = :keyring, version = :new_version, updated_at = :now
      WHERE user_id = :user_id AND version = :version
 """)
+_RETAIN = Sql("""
+    INSERT INTO keyring_versions (user_id, version, updated_at, replaced_at, keyring, kdf)
+    SELECT user_id, version, keyrings.updated_at, :now, keyring, kdf
+      FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id
+    ON CONFLICT DO NOTHING
+""")
+_TRIM = Sql("""
+    DELETE FROM keyring_versions
+     WHERE user_id = :user_id AND version NOT IN (
+           SELECT version FROM keyring_versions WHERE user_id = :user_id ORDER BY version DESC LIMIT :limit)
+""")
+_VERSIONS = Sql("""
+    SELECT version, updated_at, replaced_at, octet_length(keyring)
+      FROM keyring_versions WHERE user_id = :user_id ORDER BY version DESC
+""")
+_VERSION = Sql("""
+    SELECT keyring, version, updated_at, kdf FROM keyring_versions WHERE user_id = :user_id AND version = :version
+""")
+_REPLACED_BEFORE = Sql("""
+    SELECT user_id, '' AS uid, version, octet_length(keyring), 1
+      FROM keyring_versions WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit
+""")
+_DROP = Sql("DELETE FROM keyring_versions WHERE user_id = :user_id AND version = :at")
 
 
 async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
@@ -34,6 +63,31 @@ async def insert(tx: Tx, user_id: str, keyring: str) -> bool:
     return await tx.run(_INSERT, user_id=user_id, keyring=keyring, now=tx.now) > 0
 
 
-async def replace(tx: Tx, user_id: str, version: int, keyring: str) -> bool:
-    """Replace the keyring at this version; False if it is not at it any more."""
-    return await tx.run(_REPLACE, user_id=user_id, version=version, keyring=keyring, now=tx.now) > 0
+async def replace(tx: Tx, user_id: str, version: int, new_version: int, keyring: str) -> bool:
+    """Replace the keyring at this version, and retain what it was; False if it is not at it any more."""
+    await tx.run(_RETAIN, user_id=user_id, now=tx.now)
+    replaced = await tx.run(
+        _REPLACE, user_id=user_id, version=version, new_version=new_version, keyring=keyring, now=tx.now
+    )
+    await tx.run(_TRIM, user_id=user_id, limit=RETAINED)
+    return replaced > 0
+
+
+async def versions(tx: Tx, user_id: str) -> list[KeyringVersion]:
+    """The retained keyrings of an account, newest first."""
+    return await tx.all(KeyringVersion, _VERSIONS, user_id=user_id)
+
+
+async def version(tx: Tx, user_id: str, number: int) -> StoredKeyring | None:
+    """A retained keyring."""
+    return await tx.one(StoredKeyring, _VERSION, user_id=user_id, version=number)
+
+
+async def replaced_before(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
+    """Some keyrings that were replaced before this timestamp."""
+    return await tx.all(ExpiredRow, _REPLACED_BEFORE, before=before, limit=limit)
+
+
+async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:
+    """Delete retained keyrings."""
+    await tx.each(_DROP, [to_builtins(one) for one in found], by=("user_id",))

@@ -48,7 +48,7 @@ _ADD_USAGE = Sql("""
 _CHANGE = Sql(f"""
     UPDATE vaults
        SET name = COALESCE(:name, name), data = COALESCE(:data, data), salt = COALESCE(:salt, salt),
-           version = version + 1, updated_at = :timestamp, bytes = bytes + :added, kept = kept + :kept
+           version = :new_version, updated_at = :timestamp, bytes = bytes + :added, kept = kept + :kept
      WHERE user_id = :user_id AND uid = :uid AND version = :version
  RETURNING {columns(Vault)}
 """)
@@ -113,6 +113,7 @@ async def change(
     data: str | None,
     salt: str | None,
     version: int,
+    new_version: int,
     added: int,
     kept: int,
 ) -> Vault | None:
@@ -126,6 +127,7 @@ async def change(
         data=data,
         salt=salt,
         version=version,
+        new_version=new_version,
         timestamp=timestamp,
         added=added,
         kept=kept,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from strongroom.model import RETAINED_ROW_BYTES, BlobVersion, Document, ExpiredRow, VaultBlob, Version
+from strongroom.model import RETAINED_ROW_BYTES, BlobVersion, Document, ExpiredRow, ReplacedVersion, VaultBlob, Version
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -44,6 +44,12 @@ _LIST_BLOB = Sql(f"""
     SELECT version, updated_at, replaced_at, {_BLOB_SIZE}
       FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
 """)
+_HISTORY = """
+    SELECT uid, version, hmac, updated_at, collection FROM versions
+     WHERE user_id = :user_id AND vault_uid = :vault_uid {} AND updated_at > :since ORDER BY updated_at LIMIT :limit
+"""
+_OF_VAULT = Sql(_HISTORY.format(""))
+_OF_ONE = Sql(_HISTORY.format("AND uid = :uid"))
 _GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _OLDEST = "WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit"
@@ -103,6 +109,16 @@ async def _drop_oldest(tx: Tx, listed: Sql, trim: Sql, user_id: str, uid: str, s
 async def of_document(tx: Tx, user_id: str, uid: str) -> list[Version]:
     """The retained versions of a document, newest first."""
     return await tx.all(Version, _LIST, user_id=user_id, uid=uid)
+
+
+async def of_vault(
+    tx: Tx, user_id: str, vault_uid: str, uid: str | None, since: int, limit: int
+) -> list[ReplacedVersion]:
+    """The first kept versions of a vault's documents, or of one, that were written after `since`."""
+    named = {"user_id": user_id, "vault_uid": vault_uid, "since": since, "limit": limit}
+    if uid is None:
+        return await tx.all(ReplacedVersion, _OF_VAULT, **named)
+    return await tx.all(ReplacedVersion, _OF_ONE, uid=uid, **named)
 
 
 async def of_blob(tx: Tx, user_id: str, uid: str) -> list[BlobVersion]:
