@@ -101,7 +101,7 @@ class KeyScope(Struct, frozen=True, kw_only=True):
         return self.collection_keys
 
     def __repr__(self) -> str:
-        return f"Place(vault={self.vault!r})"
+        return f"KeyScope(vault={self.vault!r})"
 
 
 def key_scope(keys: VaultKeys | CollectionKeys, name: str | None = None, *, sealed: bool = True) -> KeyScope:

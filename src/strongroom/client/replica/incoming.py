@@ -104,15 +104,16 @@ def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
         return  # a change that waits already stands against it
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
-    if mine.purged or (mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content)):
+    if mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content):
         return
+    data = seal.notice_again(scope.key(here.collection), here).data if mine.purged else here.data
     local.file.put_entry(
         Entry(
             vault=here.vault_uid,
             uid=here.uid,
             collection=here.collection,
             kind=DELETE if mine.deleted else PUT,
-            data=here.data,
+            data=data,
             hmac=here.hmac or "",
             version=here.version - (here.deleted_at is not None),
             base=DIVERGED,
