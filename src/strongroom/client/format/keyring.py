@@ -322,6 +322,11 @@ def account_of(sealed: str) -> bytes:
     return _parts(sealed)[0][2 : 2 + ACCOUNT]
 
 
+def generation_of(sealed: str) -> int:
+    """The generation of the account key, by a keyring's head."""
+    return int.from_bytes(_parts(sealed)[0][_FIXED - KEY - 4 : _FIXED - KEY], "big")
+
+
 def slots_of(sealed: str) -> bytes:
     """The eight slots and the generation, as they are stored: what changes only with the password."""
     head = _parts(sealed)[0]

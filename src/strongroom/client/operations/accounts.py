@@ -250,7 +250,7 @@ def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
     try:
         yield from _open_stored(core, email, descriptor, stored, lambda sealed: keyring.reopen(sealed, ring.key))
     except Tampered:
-        if keyring.slots_of(stored.keyring) == keyring.slots_of(core.sealed or stored.keyring):
+        if keyring.generation_of(stored.keyring) <= ring.generation:
             raise
         raise Locked("The account's keys were rotated on another device; log in again.") from None
 
