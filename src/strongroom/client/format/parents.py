@@ -36,6 +36,8 @@ def trace(newest: Link, seen: Link, history: Iterable[Link], parent_of: Callable
     known = {short(link.text): link for link in history}
     wanted, lowest = short(seen.text), newest.version
     parent = parent_of(newest.text)
+    if newest.text == seen.text:
+        return Descent.FOLLOWS  # the tombstone of a notice that was seen: a proof is good for one version
     while parent != wanted:
         if parent == NO_PARENT or lowest <= seen.version + 1:
             return Descent.FORKED

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
+from strongroom.client.format import seal
+from strongroom.client.format.parents import Link
 from strongroom.client.operations import rollback
 from strongroom.client.operations.rollback import SeenAccount, SeenRow
 
@@ -28,6 +30,7 @@ class KnownDocument(Struct, frozen=True):
     """A document as last seen. `order` is the logical time of that."""
 
     row: SeenRow
+    link: Link
     collection: str
     created_at: int
     updated_at: int
@@ -135,5 +138,6 @@ class Device:
                 raise Tampered(_WRONG_TIME)
         self._order += 1
         seen = SeenRow(row.version, row.hmac or "")
-        rows[row.uid] = KnownDocument(seen, row.collection, row.created_at, row.updated_at, deleted, self._order, mine)
+        times = row.created_at, row.updated_at
+        rows[row.uid] = KnownDocument(seen, seal.link(row), row.collection, *times, deleted, self._order, mine)
         return True

@@ -249,8 +249,7 @@ def _require_descent(core: Core, row: model.Document, made: Opened, known: Known
     if made.parent == short(known.row.proof):
         return
     history = yield from read_history(core, row.vault_uid, 0, uid=row.uid)
-    seen = Link(known.row.version - known.deleted, known.row.proof)
-    descent = trace(seal.link(row), seen, (link for _, link in history), seal.parent_of)
+    descent = trace(seal.link(row), known.link, (link for _, link in history), seal.parent_of)
     if descent is Descent.FORKED or (descent is Descent.GAP and known.mine):
         raise Tampered(FORKED)
 
