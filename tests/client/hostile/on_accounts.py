@@ -10,7 +10,6 @@ import msgspec
 
 from strongroom.client.format import keyring
 from strongroom.client.format.derive import Descriptor, PasswordKeys
-from strongroom.client.format.keys import AccountKey
 from strongroom.client.format.primitives import random
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, KeyringNotFound
 from tests.client.both_clients import PASSWORD
@@ -21,6 +20,7 @@ from tests.client.hostile.scenario import Row, Stage, about
 PRELOGIN = ("POST", "/auth/email/prelogin")
 KEYRING = ("GET", "/auth/keyring")
 LOGIN = ("POST", "/auth/email/login")
+SLOTS, BODY = 62, 1246  # where the slots of a keyring begin, and its body
 
 
 def described(**changes: Any) -> Callable[[Stage], Lie]:
@@ -42,7 +42,7 @@ attack("key derivation with more lanes", described(lanes=4), client=WeakParamete
 attack("more memory than a machine has", described(memory=2**31), client=WeakParameters, act=login)
 attack("more passes than a day has", described(passes=10**6), client=WeakParameters, act=login)
 attack("another key derivation", described(kdf="pbkdf2", passes=100_000), client=Tampered, act=login)
-attack("a descriptor of an unknown format", described(format=2), client=Tampered, act=login)
+attack("a descriptor of an unknown format", described(format=1), client=Tampered, act=login)
 attack("a descriptor with a short salt", described(salt=base64.b64encode(b"salt").decode()), client=Tampered, act=login)
 
 
@@ -100,8 +100,7 @@ def flipped(text: str, at: int, to: bytes) -> str:
 def substituted(_stage: Stage) -> Row:
     """A keyring that the server has made itself, for keys that it knows."""
     keys = PasswordKeys(auth=random(32), wrap=random(32))
-    ring = keyring.Keyring.new(AccountKey.new(), keys, Descriptor.new())
-    return {"keyring": ring.sealed(), "version": 1}
+    return {"keyring": keyring.seal(keyring.Keyring.new(keys, Descriptor.new()))[0], "version": 1}
 
 
 def of_mallory(stage: Stage) -> Row:
@@ -110,16 +109,15 @@ def of_mallory(stage: Stage) -> Row:
 
 
 def joined(stage: Stage) -> Row:
-    """The wrapped keys of one keyring before the body of another."""
+    """The slots of one keyring before the body of another."""
     new, substitute = (base64.b64decode(row["keyring"]) for row in (stage.raw_keyring(), substituted(stage)))
-    return {"keyring": base64.b64encode(new[:26] + substitute[26:250] + new[250:]).decode()}
+    return {"keyring": base64.b64encode(new[:SLOTS] + substitute[SLOTS:BODY] + new[BODY:]).decode()}
 
 
 def again(stage: Stage) -> Row:
     """The newest keyring, sealed once more: the same version, other bytes, and a key holder made it."""
-    keys = stage.core.keys
-    assert keys is not None
-    return {"keyring": keyring.reopen(stage.raw_keyring()["keyring"], keys).sealed()}
+    newest = keyring.reopen(stage.raw_keyring()["keyring"], stage.core.keyring().key)
+    return {"keyring": keyring.seal(newest)[0]}
 
 
 def replayed(stage: Stage) -> Row:
@@ -132,7 +130,7 @@ def replayed(stage: Stage) -> Row:
 for name, make in {
     "a keyring of the server's own making": substituted,
     "the keyring of another account": of_mallory,
-    "a keyring with the wrapped keys of another": joined,
+    "a keyring with the slots of another": joined,
 }.items():
     attack(f"{name}, at login", shown(make), client=Tampered, act=login)
     attack(name, shown(make), client=Tampered, act=reload, replica=Tampered)
@@ -148,7 +146,7 @@ attack(
 )
 attack(
     "a keyring of an unknown format",
-    shown(lambda stage: {"keyring": flipped(stage.raw_keyring()["keyring"], 0, b"\2")}),
+    shown(lambda stage: {"keyring": flipped(stage.raw_keyring()["keyring"], 0, b"\1")}),
     client=Tampered,
     act=reload,
     replica=Tampered,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.client.format import seal
+from strongroom.client.format.encoding import short
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack, read, stir, walk
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, with_
@@ -34,8 +35,10 @@ def borrowed(find: Callable[[Stage], Row]) -> Callable[[Stage], Lie]:
 
 def from_second(stage: Stage) -> Row:
     """What the owner would have sealed for the same uid, version and collection name in another vault."""
-    keys = stage.core.account_key().vault(stage.second.uid).collection(stage.note.wire)
-    made = seal.seal_document(keys, stage.note.uid, stage.note.version, f"{CANARY} elsewhere")
+    keys = stage.keys(stage.second)
+    made = seal.seal_document(
+        keys, stage.note.uid, stage.note.version, f"{CANARY} elsewhere", parent=short(stage.first.proof)
+    )
     return {"data": made.data, "hmac": made.hmac}
 
 
@@ -134,8 +137,10 @@ def older(stage: Stage) -> Lie:
 
 def split(stage: Stage) -> Lie:
     """Another content of the version that this device has seen: one that was 'refused' and kept."""
-    keys = stage.core.account_key().vault(stage.uid).collection(stage.note.wire)
-    made = seal.seal_document(keys, stage.note.uid, stage.note.version, f"{CANARY} the other branch")
+    parent = short(stage.first.proof)
+    made = seal.seal_document(
+        stage.keys(), stage.note.uid, stage.note.version, f"{CANARY} the other branch", parent=parent
+    )
     return about_row(
         stage, stage.note.uid, lambda row: row | {"version": stage.note.version, "data": made.data, "hmac": made.hmac}
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.client.format import seal
+from strongroom.client.format.encoding import short
 from strongroom.errors import DocumentConflict
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
@@ -66,7 +67,7 @@ LIES: dict[str, Callable[[Row], Row]] = {
     "another vault is echoed": with_(vaultUid="0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"),
     "another collection is echoed": with_(collection="notes"),
     "other ciphertext is kept": with_(data=flipped),
-    "another proof is kept": with_(hmac="sr1." + "A" * 43),
+    "another proof is kept": with_(hmac="sr2." + "A" * 70),
     "what was written is deleted at once": lambda row: row | {"deletedAt": row["updatedAt"]},
 }
 for name, change in LIES.items():
@@ -77,8 +78,10 @@ for name, change in LIES.items():
 
 def other_branch(stage: Stage) -> Lie:
     """A content that the owner did seal for this version of this document, on another device, and not the one sent."""
-    keys = stage.core.account_key().vault(stage.uid).collection(stage.note.wire)
-    other = seal.seal_document(keys, stage.note.uid, stage.note.version + 1, f"{CANARY} the other branch")
+    parent = short(stage.note.proof)
+    other = seal.seal_document(
+        stage.keys(), stage.note.uid, stage.note.version + 1, f"{CANARY} the other branch", parent=parent
+    )
     return answered(with_(data=other.data, hmac=other.hmac))(stage)
 
 
@@ -148,8 +151,7 @@ def emptied(stage: Stage) -> Lie:
     stage.replica.sync()
     mine = stage.mine()
     mine.replace(mine.get(stage.note.uid), f"{CANARY} written here")
-    keys = stage.core.account_key().vault(stage.uid).collection(stage.note.wire)
-    notice = seal.seal_deletion(keys, stage.note.uid, 2)
+    notice = seal.seal_deletion(stage.keys(), stage.note.uid, 2, parent=short(stage.first.proof))
     old = stage.raw(stage.note.uid) | {"version": 3, "data": "", "hmac": notice.hmac, "deletedAt": 1}
     named = {"uid": stage.note.uid, "code": "document_not_found", "index": 0}
 

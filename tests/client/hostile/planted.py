@@ -11,12 +11,12 @@ import pytest
 from strongroom.client.format import seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.padding import Content
-from strongroom.client.format.seal import Opened
+from strongroom.client.format.seal import Opened, Verified
 from strongroom.client.net import decoders, http
 from strongroom.client.net.effects import Effects
 from strongroom.client.operations import accounts, documents, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
-from strongroom.client.replica import incoming, sync, unlock
+from strongroom.client.replica import incoming, unlock
 from strongroom.client.replica.sync import Sync
 
 
@@ -51,14 +51,29 @@ def opened_as_it_says(keys: Any, row: Any) -> Opened:
     """Believe `deletedAt`."""
     if row.deleted_at is None:
         return _open(keys, row)
-    return Opened(uid=row.uid, version=row.version, deleted=True, purged=False, content=Content(0, b""))
+    return Opened(
+        uid=row.uid,
+        version=row.version,
+        generation=1,
+        parent=seal.parent_of(row.hmac),
+        deleted=True,
+        purged=False,
+        content=Content(0, b""),
+    )
 
 
-def loosely(keys: Any, uid: str, version: int) -> bytes:
+def verified_as_it_says(keys: Any, row: Any) -> Verified:
+    """Believe `deletedAt`, for a replica."""
+    if row.deleted_at is None:
+        return _verify(keys, row)
+    parent = seal.parent_of(row.hmac)
+    return Verified(uid=row.uid, version=row.version, generation=1, parent=parent, deleted=True, purged=not row.data)
+
+
+def loosely(keys: Any, *_: Any) -> bytes:
     """A row that is bound to nothing but its collection's key."""
-    del uid, version
-    place: bytes = keys.place
-    return place
+    account: bytes = keys.account
+    return account
 
 
 def last_row(page: Any, at: Any, since: int, limit: int | None, *, deleted: bool) -> int:
@@ -69,6 +84,18 @@ def last_row(page: Any, at: Any, since: int, limit: int | None, *, deleted: bool
 
 def misses_nothing(_listing: Any) -> Effects[None]:
     """Do not look for what is missing."""
+    return
+    yield
+
+
+def blob_as_shown(_self: Any, _scope: Any, _record: Any, row: Any) -> Effects[Any]:
+    """Keep whatever blob the server shows."""
+    return row
+    yield
+
+
+def check_no_vault(*_: Any, **__: Any) -> Effects[None]:
+    """Take whatever vault the server shows."""
     return
     yield
 
@@ -85,8 +112,8 @@ def always_fresh(seen: Any, row: Any) -> bool:
 
 def as_shown(token: Any, keys: Any, wire: str) -> Any:
     """Take the server's word for whether names are sealed."""
-    sealed = wire.startswith("sr1.")
-    return vaults.OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=sealed, keys=keys)
+    sealed = wire.startswith("sr2.")
+    return vaults.OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=sealed, keys=keys, wires=(wire,))
 
 
 class Believing(http._BoundedBody):
@@ -115,7 +142,7 @@ class AsyncFollowing(httpx2.AsyncClient):
         super().__init__(**{**options, "follow_redirects": True})
 
 
-_open = seal.open_document
+_open, _verify = seal.open_document, seal.verify_document
 
 GUARDS: dict[str, Guard] = {
     "the floor of the key derivation": Guard(
@@ -128,7 +155,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a replayed keyring", "two keyrings of one version"),
     ),
     "that the server has kept the keyring": Guard(
-        replaced((accounts, "_check_stored", nothing)), client=("a keyring that is not kept",)
+        replaced((accounts, "_require_stored", nothing)), client=("a keyring that is not kept",)
     ),
     "uid and version in what a row is bound to": Guard(
         replaced((seal, "_row", loosely), (Device, "record", yes)),
@@ -136,7 +163,7 @@ GUARDS: dict[str, Guard] = {
         replica=("ciphertext of another document",),
     ),
     "that a deletion is proven": Guard(
-        replaced((seal, "open_document", opened_as_it_says)),
+        replaced((seal, "open_document", opened_as_it_says), (seal, "verify_document", verified_as_it_says)),
         client=("a forged tombstone", "a forged tombstone, emptied"),
         replica=("a forged tombstone", "a forged tombstone, emptied"),
     ),
@@ -159,11 +186,11 @@ GUARDS: dict[str, Guard] = {
         replaced((Device, "record_vault", nothing)), client=("a whole vault that is set back", "a blob that is gone")
     ),
     "that it is the vault that was asked for": Guard(
-        replaced((vaults, "check_vault", lambda _core, vault, _row, _mark: vault)),
+        replaced((vaults, "check_vault", check_no_vault)),
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
-        replaced((sync, "_check_blob", nothing)),
+        replaced((Sync, "_meet_blob", blob_as_shown)),
         replica=("a blob that is gone", "an older blob in the place of the newest"),
     ),
     "that what was written is what is answered": Guard(

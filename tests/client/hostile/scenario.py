@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from strongroom.client import Client
+from strongroom.client.format import names
+from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.net.session import Session
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
@@ -71,16 +73,16 @@ def twin(faces: Faces, url: str, model: Client) -> Any:
     assert source.sealed is not None
     assert source.descriptor is not None
     assert source.email is not None
-    core.email, core.keys, core.ring = source.email, source.keys, source.ring
+    core.email, core.ring = source.email, source.ring
     core.sealed, core.descriptor = source.sealed, source.descriptor
-    core.device.record_account(source.email, source.ring, source.sealed, source.descriptor)
+    core.device.record_account(source.email, source.ring, source.descriptor)
     core.session._access, core.session._refresh = source.session._access, source.session._refresh
     return made
 
 
 def _copied(source: Core, to: Core) -> Core:
     """What a device has seen and knows of its account, on another one; not its session."""
-    to.email, to.keys, to.ring = source.email, source.keys, source.ring
+    to.email, to.ring = source.email, source.ring
     to.sealed, to.descriptor = source.sealed, source.descriptor
     to.device = copy.deepcopy(source.device)
     return to
@@ -183,6 +185,11 @@ class Stage:
     def core(self) -> Core:
         return core_of(self.victim)
 
+    def keys(self, vault: Any = None, name: str | None = None) -> CollectionKeys:
+        """The keys of a collection, as a key holder has them; of the notes, unless another is named."""
+        opened = (vault or self.vault)._opened
+        return names.collection_keys(opened.keys, name or self.notes.name, sealed=opened.sealed)
+
     def close(self) -> None:
         if self.replica is not None:
             self.replica.close()
@@ -258,14 +265,14 @@ class Stage:
 
     def secrets(self) -> dict[str, bytes]:
         """What must not be among the bytes that the liar was sent, in any of these spellings."""
-        keys = self.core.keys or self.people.ada._core.keys
-        assert keys is not None
-        vault = keys.vault(self.uid)
-        collection = vault.collection(self.note.wire)
+        ring = self._room.core.keyring()
+        collection = self.keys().newest
         found = {"a canary": CANARY.encode(), "the password": PASSWORD.encode()}
         for name, key in {
-            "the account key": keys.key,
-            "a vault key": vault.key,
+            "the account key": ring.key,
+            "the identity's signing key": ring.identity[0].sign,
+            "the identity's other key": ring.identity[0].agree,
+            "a vault key": self.vault._opened.keys.newest.key,
             "a collection key": collection.key,
             "a seal key": collection.sealing,
             "a proof key": collection.proving,
