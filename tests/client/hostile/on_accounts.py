@@ -100,7 +100,7 @@ def flipped(text: str, at: int, to: bytes) -> str:
 def substituted(_stage: Stage) -> Row:
     """A keyring that the server has made itself, for keys that it knows."""
     keys = PasswordKeys(auth=random(32), wrap=random(32))
-    return {"keyring": keyring.seal(keyring.Keyring.new(keys, Descriptor.new()))[0], "version": 1}
+    return {"keyring": keyring.seal(keyring.Keyring.new(keys, Descriptor.new()), password=keys)[0], "version": 1}
 
 
 def of_mallory(stage: Stage) -> Row:

@@ -119,8 +119,8 @@ def _plain(value: Any) -> Any:
 
 def _rings() -> tuple[list[str], list[keyring.Keyring]]:
     """Keyrings of one account, each following on the one before: with two vaults, and a rotation of the first."""
-    ring = keyring.Keyring.new(PasswordKeys(auth=bytes(32), wrap=bytes(32)), Descriptor.new())
-    made = [keyring.seal(ring)]
+    keys = PasswordKeys(auth=bytes(32), wrap=bytes(32))
+    made = [keyring.seal(keyring.Keyring.new(keys, Descriptor.new()), password=keys)]
     made.append(keyring.seal(made[-1][1].with_vault(VAULTS[0], "personal", sealed=True)))
     made.append(keyring.seal(made[-1][1].with_vault(VAULTS[1], "work", sealed=True)))
     made.append(keyring.seal(made[-1][1].with_rotated_vault(VAULTS[0])))

@@ -78,5 +78,5 @@ def _set_password(
 
 
 def _prepared(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random) -> Prepared:
-    sealed, again = keyring.seal(ring, random)
+    sealed, again = keyring.seal(ring, random, password=keys)
     return Prepared(password=keys, descriptor=descriptor, keyring=again, sealed=sealed)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from strongroom.client.errors import Tampered, Unsupported
+from strongroom.client.errors import Locked, Tampered, Unsupported
 from strongroom.client.format import box, padding, primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import (
@@ -59,12 +59,16 @@ Extra = dict[str, Any]  # members that this client does not know; they are writt
 
 
 class Slot(Struct, frozen=True, kw_only=True):
-    """A used slot: the public key that it is sealed to, and its associated data."""
+    """A used slot: the public key that it is sealed to, and its associated data.
+
+    The password's public key is in no keyring: who has had a keyring's keys could seal others for it. A writer that
+    makes the slots anew has the password at hand.
+    """
 
     slot: int
     type: str
     id: bytes
-    public: bytes
+    public: bytes | None
     associated: bytes
     extra: Extra = {}
 
@@ -219,7 +223,8 @@ class Keyring(Struct, frozen=True, kw_only=True):
         if not free:
             raise Invalid({"slot": "all eight ways into this account are taken; remove one first"})
         place = free[int.from_bytes(random(4), "big") % len(free)]
-        made = Slot(slot=place, type=kind, id=random(_ID), public=KeyPair.of(secret).public, associated=associated)
+        public = None if kind == PASSWORD else KeyPair.of(secret).public
+        made = Slot(slot=place, type=kind, id=random(_ID), public=public, associated=associated)
         slots = tuple(sorted([*others, made], key=lambda slot: slot.slot))
         ring = self._next(slots=slots, sealed_slots=b"")
         return ring if version is None else msgspec.structs.replace(ring, version=version, previous=self.previous)
@@ -268,12 +273,14 @@ def recovery_slot(account: bytes) -> bytes:
     return items(label("slot-recovery"), account)
 
 
-def seal(ring: Keyring, random: Random = primitives.random) -> tuple[str, Keyring]:
+def seal(
+    ring: Keyring, random: Random = primitives.random, *, password: PasswordKeys | None = None
+) -> tuple[str, Keyring]:
     """What the server is to store for this version, and the keyring as it opens again.
 
-    Send these same bytes again when a response is lost.
+    Send these same bytes again when a response is lost. Where slots are made anew, that takes the password.
     """
-    slots = ring.sealed_slots or _seal_slots(ring, random)
+    slots = ring.sealed_slots or _seal_slots(ring, random, password)
     head = bytes([FORMAT, KIND]) + ring.account + number(checked_version(ring.version))
     head += generation_bytes(ring.generation) + ring.previous + slots
     body = padding.pad(Content(padding.JSON, _encode(_to_json(ring))))
@@ -338,8 +345,11 @@ def previous_of(sealed: str) -> bytes:
     return _parts(sealed)[0][_FIXED - KEY : _FIXED]
 
 
-def _seal_slots(ring: Keyring, random: Random) -> bytes:
+def _seal_slots(ring: Keyring, random: Random, password: PasswordKeys | None) -> bytes:
+    if password is None:
+        raise Locked("The ways into an account change only with its password.")
     payload = generation_bytes(ring.generation) + ring.key
+    public = KeyPair.of(password.wrap).public
     used = {slot.slot: slot for slot in ring.slots}
     made = []
     for place in range(SLOTS):
@@ -347,7 +357,7 @@ def _seal_slots(ring: Keyring, random: Random) -> bytes:
         if slot is None:
             made.append(public_box.filler(_SLOT, random))
         else:
-            made.append(public_box.seal(slot.public, payload, slot.associated, random))
+            made.append(public_box.seal(slot.public or public, payload, slot.associated, random))
     return b"".join(made)
 
 
@@ -399,7 +409,7 @@ class _SlotJson(Struct, frozen=True):
     slot: int
     type: str
     id: str
-    public: str
+    public: str | None
     associated: str
 
 
@@ -442,7 +452,7 @@ def _to_json(ring: Keyring) -> Extra:
                 "slot": slot.slot,
                 "type": slot.type,
                 "id": to_base64(slot.id),
-                "public": to_base64(slot.public),
+                "public": None if slot.public is None else to_base64(slot.public),
                 "associated": to_base64(slot.associated),
             }
             for slot in ring.slots
@@ -510,13 +520,13 @@ def _checked_body(body: _BodyJson) -> dict[str, Any]:
 
 def _slot(given: Extra) -> Slot:
     read, extra = _split(given, _SlotJson)
-    if not 0 <= read.slot < SLOTS or not read.type:
+    if not 0 <= read.slot < SLOTS or not read.type or (read.public is None) != (read.type == PASSWORD):
         raise Tampered(_UNREADABLE)
     return Slot(
         slot=read.slot,
         type=read.type,
         id=_bytes(read.id, _ID),
-        public=_bytes(read.public, KEY),
+        public=None if read.public is None else _bytes(read.public, KEY),
         associated=from_base64(read.associated),
         extra=extra,
     )

@@ -127,6 +127,7 @@ def set_recovery(core: Core, password: str) -> Effects[str]:
     """A new recovery key, to be printed. One from before opens nothing any more."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    _require_password(core, keys)
     made: list[RecoveryKey] = []
 
     def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
@@ -142,6 +143,7 @@ def remove_recovery(core: Core, password: str) -> Effects[None]:
     """No recovery key any more."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    _require_password(core, keys)
 
     def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
         return account.remove_recovery(ring, email, password, descriptor)
@@ -197,11 +199,8 @@ def _rotate_keys(core: Core, email: str, keys: PasswordKeys) -> Effects[None]:
     ring, descriptor = core.ring, core.descriptor
     if ring is None or descriptor is None:
         raise Locked
+    _require_password(core, keys)
     made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
-    try:
-        keyring.open_with_password(made.sealed, keys, descriptor)
-    except Tampered:
-        raise InvalidCredentials("The password is wrong.") from None
     stored = yield from core.session.send(
         requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
     )
@@ -351,6 +350,14 @@ def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor:
 def _require_stored(stored: Stored, sealed: str, version: int) -> None:
     if stored.keyring != sealed or stored.version != version:
         raise Tampered("The server did not keep the keyring that it was given.")
+
+
+def _require_password(core: Core, keys: PasswordKeys) -> None:
+    """Refuse a wrong password before slots are sealed for it; a server may take any."""
+    try:
+        keyring.open_with_password(core.sealed or "", keys, _unlocked(core)[1])
+    except Tampered:
+        raise InvalidCredentials("The password is wrong.") from None
 
 
 def _unlocked(core: Core) -> tuple[str, Descriptor]:

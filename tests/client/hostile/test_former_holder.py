@@ -1,0 +1,51 @@
+"""Somebody who has had the keys, together with the server: a rotation shuts them out, also as writers."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from strongroom.client import Tampered
+from strongroom.client.format import keyring, primitives
+from strongroom.client.format.derive import PasswordKeys
+from strongroom.client.format.keyring import Keyring
+from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.hostile.lying_proxy import Liar
+from tests.client.hostile.scenario import about, core_of
+
+
+def forged(leaked: Keyring, newest: str, version: int) -> str:
+    """A keyring with keys of the forger's choice, sealed for every way in that the leaked keyring names."""
+    made = msgspec.structs.replace(
+        leaked,
+        key=primitives.random(32),
+        generation=leaked.generation + 2,
+        version=version + 1,
+        previous=primitives.sha256(newest.encode()),
+        sealed_slots=b"",
+        vaults=tuple(
+            keyring._rotated(keyring._rotated(entry, primitives.random), primitives.random) for entry in leaked.vaults
+        ),
+    )
+    guess = PasswordKeys(auth=primitives.random(32), wrap=primitives.random(32))
+    return keyring.seal(made, password=guess)[0]
+
+
+def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar) -> None:
+    """The keys of before a rotation, and all that their keyring says, do not make a keyring that a password opens."""
+    email = unique_email()
+    owner = hostile.client(liar.url)
+    owner.register(email, PASSWORD)
+    owner.vault("v", create=True)
+    leaked = core_of(owner).keyring()
+    owner.rotate_keys(PASSWORD)
+    core = core_of(owner)
+    assert core.sealed is not None
+    version = core.keyring().version + 1
+    lie = {"keyring": forged(leaked, core.sealed, core.keyring().version), "version": version}
+    liar.lie = about("GET", "/auth/keyring", lambda talk: talk.say(talk.told | lie))
+    fresh = hostile.client(liar.url)
+    with pytest.raises(Tampered):
+        fresh.login(email, PASSWORD)
+    with pytest.raises(Tampered):
+        owner.login(email, PASSWORD)
