@@ -35,7 +35,7 @@ def sends_and_forgets(patch: pytest.MonkeyPatch) -> None:
 def leaves_one_out(patch: pytest.MonkeyPatch) -> None:
     """The last row of a page is not kept, and the cursor goes on."""
     real = incoming.store_page
-    patch.setattr(incoming, "store_page", lambda file, at, kept, rows, stored: real(file, at, kept, rows[:-1], stored))
+    patch.setattr(incoming, "store_page", lambda local, at, kept, rows, *more: real(local, at, kept, rows[:-1], *more))
 
 
 def changed_again_is_dropped(patch: pytest.MonkeyPatch) -> None:
@@ -72,6 +72,6 @@ FAULTS: dict[str, Plant] = {
     "a change is laid upon another unasked": base_is_forgotten,
     "a merge keeps one side": theirs_is_dropped,
     "a deletion of what was sent leaves no trace": replaced(File, "was_sent", lambda _f, _v, _u, proof="": bool(proof)),
-    "a restored server is believed": replaced(after_restore.RestoreReconciliation, "_queue", lambda *_: None),
+    "a restored server is believed": replaced(after_restore.RestoreReconciliation, "_queue_forgotten", lambda *_: None),
 }
 AFTER_A_RESTORE = {"a restored server is believed"}

@@ -139,7 +139,7 @@ def test_names_are_sealed_unless_asked(faces: Faces) -> None:
     client.vault("shown", create=True, sealed=False)
     assert sorted(vault.name for vault in client.vaults()) == ["hidden", "shown"]
     assert client.vault("shown").collection("c").create(1).wire == "c"
-    assert client.vault("hidden").collection("c").create(1).wire.startswith("sr1.")
+    assert client.vault("hidden").collection("c").create(1).wire.startswith("sr2.")
 
 
 def test_a_vault_that_is_not_there(faces: Faces) -> None:

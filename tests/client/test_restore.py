@@ -86,7 +86,7 @@ def test_what_was_forgotten_comes_back(faces: Faces, lone: Server, tmp_path: Pat
     notes.delete(notes.get(deleted.uid))
     new = notes.create("new")
     home.sync()
-    versions = {note.uid: note.version for note in notes}
+    before = {note.uid: note.proof for note in notes}
     waiting = notes.create("not even sent")
     home.restore()
     report = replica.sync()
@@ -97,9 +97,8 @@ def test_what_was_forgotten_comes_back(faces: Faces, lone: Server, tmp_path: Pat
     fresh.login(home.email, PASSWORD)
     seen = {note.uid: note for note in fresh.vault("v").collection("notes")}
     assert sorted(note.value for note in seen.values()) == ["after", "kept", "new", "not even sent"]
-    assert seen[kept.uid].version == versions[kept.uid]
-    assert seen[changed.uid].version > versions[changed.uid]
-    assert seen[new.uid].version > versions[new.uid]
+    assert {uid: seen[uid].proof for uid in before} == before  # repeated, never restated: the identical rows
+    assert {kept.uid, changed.uid, new.uid} == before.keys()
     assert waiting.uid in seen
     home.close()
 
@@ -198,9 +197,13 @@ def test_an_undecided_conflict_survives_a_restore(faces: Faces, lone: Server, tm
     home = Restored(faces, lone, tmp_path, devices=2)
     first, note = home.notes[0], home.changed_since_the_backup()
     first.replace(note, "mine")
-    assert len(home.replicas[0].sync().conflicts) == 1
+    theirs = home.replicas[0].sync().conflicts[0].theirs
     home.restore()
-    assert home.replicas[0].sync().conflicts == []
+    [conflict] = home.replicas[0].sync().conflicts
+    assert (conflict.mine.value, conflict.theirs.value) == ("mine", "theirs")
+    assert conflict.theirs.proof == theirs.proof  # sent again as it was
+    conflict.resolve(keep_both)
+    home.replicas[0].sync()
     assert sorted(one.value for one in first) == ["mine", "theirs"]
     fresh = faces.client(f"http://127.0.0.1:{lone.port}")
     fresh.login(home.email, PASSWORD)
@@ -221,7 +224,12 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
     first.delete(note)
     assert len(home.replicas[0].sync().conflicts) == 1
     home.restore()
-    home.replicas[0].sync()
+    [conflict] = home.replicas[0].sync().conflicts
+    assert (conflict.mine.deleted, conflict.theirs.value) == (True, "theirs")
+    fresh = faces.client(f"http://127.0.0.1:{lone.port}")
+    fresh.login(home.email, PASSWORD)
+    assert [one.value for one in fresh.vault("v").collection("notes")] == ["theirs"]
+    conflict.resolve(keep_theirs)
     home.sync()
     assert home.values() == [["theirs"]] * 2
     home.close()
@@ -271,6 +279,8 @@ def test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one(de
     here.replace(here.get(uid), "in the backup")
     devices.here.replica.sync()
     devices.place.backup()
+    here.replace(here.get(uid), "between")  # so that the newest does not name what is in the backup as its parent
+    devices.here.replica.sync()
     here.replace(here.get(uid), "since the backup")
     devices.sync()
     devices.place.restore()
@@ -279,6 +289,23 @@ def test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one(de
     assert devices.here.replica.sync().conflicts == []
     devices.there.replica.sync(keep_both)
     assert "since the backup" in devices.values()[0]
+
+
+def test_the_parent_of_what_is_here_is_known_as_earlier(devices: Devices) -> None:
+    """The backup is of a version that this device passed over, and that the newest row follows on."""
+    here = devices.notes(devices.here)
+    uid = here.create("first").uid
+    devices.sync()
+    here.replace(here.get(uid), "in the backup")
+    devices.here.replica.sync()
+    devices.place.backup()
+    here.replace(here.get(uid), "since the backup")
+    devices.sync()
+    newest = devices.get(devices.there, uid)
+    devices.place.restore()
+    assert devices.there.replica.sync().conflicts == []
+    assert devices.get(devices.there, uid).proof == newest.proof
+    assert devices.values() == [["since the backup"]] * 3
 
 
 def test_every_earlier_version_is_known_as_one(devices: Devices) -> None:

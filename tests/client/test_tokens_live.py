@@ -8,8 +8,9 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked, Tampered
-from strongroom.client.format.keys import VaultKey
+from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.format.tokens import read
+from strongroom.client.operations.sessions_and_keys import token_scope
 from tests.client.both_clients import Faces
 
 
@@ -51,9 +52,11 @@ def test_a_token_of_a_collection_leads_nowhere_else(faces: Faces) -> None:
         with pytest.raises(errors.InsufficientScope):
             refused()
     opened = read(token)
-    assert not isinstance(opened.keys, VaultKey)
-    with pytest.raises(Locked):
-        opened.collection("secrets")
+    assert isinstance(opened.keys, CollectionKeys)
+    assert secret.wire not in opened.keys.wires
+    stolen = agent._core if faces.kind == "blocking" else agent._thing._core
+    with pytest.raises(Tampered):
+        token_scope(stolen).key(secret.wire)
 
 
 def test_a_token_of_a_vault(faces: Faces) -> None:
