@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from strongroom.client.format.primitives import SecretText
 from strongroom.client.net.drivers import Driver
 from strongroom.client.net.http import HttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
@@ -60,6 +61,7 @@ class Client(_Part):
     @classmethod
     def with_token(cls, url: str, token: str, **options: Any) -> Self:
         """A client that opens what a token (`srv_…`) was made for, and nothing else."""
+        token = SecretText(token)
         client = cls(url, **options)
         sessions_and_keys.use_token(client._core, token)
         return client
@@ -82,10 +84,12 @@ class Client(_Part):
 
     def register(self, email: str, password: str) -> User:
         """Register an account, and log in."""
+        password = SecretText(password)
         return self._run(accounts.register(self._core, email, password))
 
     def login(self, email: str, password: str) -> User:
         """Log in. An earlier login of this client ends."""
+        password = SecretText(password)
         return self._run(accounts.login(self._core, email, password))
 
     def logout(self, *, everywhere: bool = False) -> None:
@@ -93,15 +97,22 @@ class Client(_Part):
         self._run(accounts.logout(self._core, everywhere=everywhere))
 
     def change_password(self, old: str, new: str) -> None:
-        """Set another password. Every other session of the account ends; no document is encrypted anew."""
+        """Set another password. Every other session of the account ends; no document is encrypted anew.
+
+        Whoever has had the account's keys still has them: `rotate_keys` ends that. `old` is the password that the
+        server knows; after a restore from a backup, that may be one of before.
+        """
+        old, new = SecretText(old), SecretText(new)
         self._run(accounts.change_password(self._core, old, new))
 
     def make_recovery_key(self, password: str) -> str:
         """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
+        password = SecretText(password)
         return self._run(accounts.set_recovery(self._core, password))
 
     def remove_recovery_key(self, password: str) -> None:
         """Remove the recovery key: from now on only the password opens the account."""
+        password = SecretText(password)
         self._run(accounts.remove_recovery(self._core, password))
 
     def rotate_keys(self, password: str, *, progress: Callable[[int, int], None] | None = None) -> None:
@@ -111,6 +122,7 @@ class Client(_Part):
         cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
         many documents are done, of how many. After an interruption, call it again or call `finish_rotation`.
         """
+        password = SecretText(password)
         self._run(rotation.rotate_keys(self._core, password, progress))
 
     def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
@@ -119,6 +131,7 @@ class Client(_Part):
 
     def recover(self, email: str, recovery_key: str, new_password: str) -> User:
         """Log in with the recovery key, and set another password."""
+        recovery_key, new_password = SecretText(recovery_key), SecretText(new_password)
         return self._run(accounts.recover(self._core, email, recovery_key, new_password))
 
     def export(self, path: str | os.PathLike[str]) -> int:
@@ -131,6 +144,7 @@ class Client(_Part):
 
     def delete_account(self, password: str) -> None:
         """Delete the account and everything in it, at once and for good."""
+        password = SecretText(password)
         self._run(accounts.delete(self._core, password))
 
     def sessions(self) -> list[ListedSession]:
@@ -179,6 +193,7 @@ class Client(_Part):
         """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
         from strongroom.client.replica import unlock
 
+        password = SecretText(password)
         self._run(unlock.unlock(self._core, path, password))
 
 
@@ -222,7 +237,7 @@ class Vault(_Part):
         self._opened = self._run(vaults.rename_vault(self._core, self._opened, name))
 
     def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> None:
-        """Make a new key for this vault, and seal everything in it anew. Tokens for it read nothing new any more."""
+        """Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked."""
         self._opened = self._run(rotation.rotate_vault(self._core, self._opened, progress))
         self._scope = documents.key_scope(self._opened.keys)
         self.blob = VaultBlob(self._core, self._driver, self._opened)

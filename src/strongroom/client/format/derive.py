@@ -154,7 +154,7 @@ class PasswordKeys(Struct, frozen=True, kw_only=True):
 
 def spelled_auth(auth: bytes) -> str:
     """An auth key as the server is sent it."""
-    return to_url(auth)
+    return primitives.SecretText(to_url(auth))
 
 
 def normal_email(email: str) -> str:
@@ -172,9 +172,9 @@ def normal_email(email: str) -> str:
 def normal_password(password: str) -> bytes:
     """A password's bytes: composed characters (NFC), in UTF-8, so that every keyboard makes the same."""
     try:
-        normal = text(unicodedata.normalize("NFC", password))
+        normal = primitives.SecretBytes(text(unicodedata.normalize("NFC", password)))
     except UnicodeEncodeError:
-        normal = b""
+        normal = primitives.SecretBytes()
     if not normal or len(password) > 1024:
         raise Invalid({"password": "must be 1 to 1024 characters"})
     return normal

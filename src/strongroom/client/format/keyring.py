@@ -131,7 +131,7 @@ class Keyring(Struct, frozen=True, kw_only=True):
         account = random(ACCOUNT)
         ring = cls(
             account=account,
-            key=random(KEY),
+            key=primitives.SecretBytes(random(KEY)),
             generation=1,
             version=1,
             previous=_NO_PREVIOUS,
@@ -170,7 +170,7 @@ class Keyring(Struct, frozen=True, kw_only=True):
             name=checked_name(name, "name"),
             sealed=sealed,
             made=False,
-            keys=((1, random(KEY)),),
+            keys=((1, primitives.SecretBytes(random(KEY))),),
         )
         if self.vault(name) is not None or self.entry(entry.uid) is not None:
             raise VaultAlreadyExists
@@ -236,7 +236,7 @@ class Keyring(Struct, frozen=True, kw_only=True):
         last = self.identity[-1].generation
         identity = Identity(generation=last + 1, sign=random(KEY), agree=random(KEY))
         return self._next(
-            key=random(KEY),
+            key=primitives.SecretBytes(random(KEY)),
             generation=self.generation + 1,
             sealed_slots=b"",
             identity=(*self.identity, identity),
@@ -348,7 +348,7 @@ def previous_of(sealed: str) -> bytes:
 def _seal_slots(ring: Keyring, random: Random, password: PasswordKeys | None) -> bytes:
     if password is None:
         raise Locked("The ways into an account change only with its password.")
-    payload = generation_bytes(ring.generation) + ring.key
+    payload = primitives.SecretBytes(generation_bytes(ring.generation) + ring.key)
     public = KeyPair.of(password.wrap).public
     used = {slot.slot: slot for slot in ring.slots}
     made = []
@@ -365,7 +365,7 @@ def _open_slot(sealed: str, pair: KeyPair, associated: bytes) -> Keyring:
     head, _ = _parts(sealed)
     for start in range(_FIXED, _HEAD, _SLOT):
         try:
-            payload = public_box.open_(pair, head[start : start + _SLOT], associated)
+            payload = primitives.SecretBytes(public_box.open_(pair, head[start : start + _SLOT], associated))
         except Tampered:
             continue
         if payload[:4] != head[_FIXED - KEY - 4 : _FIXED - KEY]:
@@ -388,7 +388,8 @@ def _whole(head: bytes) -> bytes:
 
 
 def _rotated(entry: VaultEntry, random: Random) -> VaultEntry:
-    return msgspec.structs.replace(entry, keys=(*entry.keys, (entry.keys[-1][0] + 1, random(KEY))))
+    key = primitives.SecretBytes(random(KEY))
+    return msgspec.structs.replace(entry, keys=(*entry.keys, (entry.keys[-1][0] + 1, key)))
 
 
 def _sorted(entries: list[VaultEntry]) -> tuple[VaultEntry, ...]:
@@ -541,7 +542,7 @@ def _identity(given: Extra) -> Identity:
 
 def _vault(given: Extra) -> VaultEntry:
     read, extra = _split(given, _VaultJson)
-    keys = tuple((one.generation, _bytes(one.key, KEY)) for one in read.keys)
+    keys = tuple((one.generation, primitives.SecretBytes(_bytes(one.key, KEY))) for one in read.keys)
     _require_ascending([generation for generation, _ in keys])
     if checked_uid(read.uid) != read.uid or not keys or not all(is_generation(one) for one, _ in keys):
         raise Tampered(_UNREADABLE)

@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -18,6 +18,27 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 Random = Callable[[int], bytes]
+
+
+class SecretBytes(bytes):
+    """A key, and what is cut from it: its repr shows nothing, so that no traceback with local variables does."""
+
+    def __repr__(self) -> str:
+        return "SecretBytes(...)"
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        return SecretBytes(found) if isinstance(at, slice) else found
+
+
+class SecretText(str):
+    """A password, a recovery key or a token: its repr shows nothing."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "SecretText(...)"
+
 
 random: Final[Random] = os.urandom
 equal = hmac.compare_digest
@@ -40,7 +61,7 @@ def hmac_sha256(key: bytes, data: bytes) -> bytes:
 
 def hkdf(key: bytes, salt: bytes, info: bytes, length: int = KEY) -> bytes:
     """HKDF-SHA-256, extract and expand."""
-    return HKDF(_SHA256, length, salt, info).derive(key)
+    return SecretBytes(HKDF(_SHA256, length, salt, info).derive(key))
 
 
 def encrypt(key: bytes, plaintext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes:
@@ -64,7 +85,8 @@ def x25519_public(private: bytes) -> bytes:
 def x25519(private: bytes, public: bytes) -> bytes | None:
     """The X25519 shared secret, or None where it would be zero."""
     try:
-        return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+        pair = X25519PrivateKey.from_private_bytes(private)
+        return SecretBytes(pair.exchange(X25519PublicKey.from_public_bytes(public)))
     except ValueError:
         return None
 
@@ -73,4 +95,5 @@ def argon2id(password: bytes, salt: bytes, memory: int, passes: int) -> bytes:
     """Argon2id, version 1.3, one lane, 32 bytes. `memory` is in KiB."""
     from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
-    return Argon2id(salt=salt, length=KEY, iterations=passes, lanes=1, memory_cost=memory).derive(password)
+    made = Argon2id(salt=salt, length=KEY, iterations=passes, lanes=1, memory_cost=memory).derive(password)
+    return SecretBytes(made)

@@ -36,7 +36,7 @@ class RecoveryKey(Struct, frozen=True):
     @classmethod
     def new(cls, random: primitives.Random = primitives.random) -> RecoveryKey:
         """A fresh one."""
-        return cls(random(SECRET))
+        return cls(primitives.SecretBytes(random(SECRET)))
 
     @classmethod
     def read(cls, printed: str) -> RecoveryKey:
@@ -48,7 +48,7 @@ class RecoveryKey(Struct, frozen=True):
         value = 0
         for sign in body:
             value = value << 5 | _READ[sign]
-        secret = (value >> _CHECK).to_bytes(SECRET, "big")
+        secret = primitives.SecretBytes((value >> _CHECK).to_bytes(SECRET, "big"))
         if value & (1 << _CHECK) - 1 != _check(secret):
             raise Invalid({"recoveryKey": "has a slip somewhere; compare it with the print"})
         return cls(secret)

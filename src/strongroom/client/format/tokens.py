@@ -89,7 +89,7 @@ def read(spelled: str) -> Token:
 def _read(spelled: str) -> Token:
     if not spelled.startswith(PREFIX) or len(spelled) > _MOST:
         raise Tampered
-    raw = from_url(spelled.removeprefix(PREFIX))
+    raw = primitives.SecretBytes(from_url(spelled.removeprefix(PREFIX)))
     body, check = raw[:-_CHECK], raw[-_CHECK:]
     if _check(body) != check or body[0] != FORMAT or body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
         raise Tampered

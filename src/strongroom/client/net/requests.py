@@ -81,7 +81,7 @@ def prelogin(email: str) -> Call[responses.Derivation]:
 
 def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Call[responses.SignedIn]:
     """Register an account."""
-    body = {"email": email, "password": password, "kdf": kdf, "keyring": keyring}
+    body = {"email": email, "password": str(password), "kdf": kdf, "keyring": keyring}
     return Call(
         method="POST",
         path="/auth/email/register",
@@ -99,7 +99,7 @@ def login(email: str, password: str) -> Call[responses.SignedIn]:
     return Call(
         method="POST",
         path="/auth/email/login",
-        body=_encode({"email": email, "password": password}),
+        body=_encode({"email": email, "password": str(password)}),
         decode=decoders.signed_in,
         refusals={401: errors.InvalidCredentials},
         secrets=(password,),
@@ -112,7 +112,7 @@ def refresh(refresh_token: str) -> Call[responses.Tokens]:
     return Call(
         method="POST",
         path="/auth/refresh",
-        body=_encode({"refreshToken": refresh_token}),
+        body=_encode({"refreshToken": str(refresh_token)}),
         decode=decoders.tokens,
         refusals={401: errors.InvalidRefreshToken},
         authenticated=False,
@@ -154,7 +154,7 @@ def put_keyring(
     """Another keyring in the place of the one of this version. Where its slots change, the password is the proof."""
     body: dict[str, Any] = {"keyring": keyring, "version": version, "newVersion": new_version}
     if password is not None:
-        body["currentPassword"] = password
+        body["currentPassword"] = str(password)
     return Call(
         method="PUT",
         path="/auth/keyring",
@@ -180,8 +180,8 @@ def change_password(
 ) -> Call[Any]:
     """Another password, with the keyring that is sealed for it."""
     body = {
-        "currentPassword": current,
-        "newPassword": new,
+        "currentPassword": str(current),
+        "newPassword": str(new),
         "kdf": kdf,
         "keyring": keyring,
         "keyringVersion": keyring_version,
@@ -203,7 +203,7 @@ def delete_account(password: str) -> Call[Any]:
     return Call(
         method="DELETE",
         path="/auth/me",
-        body=_encode({"password": password}),
+        body=_encode({"password": str(password)}),
         decode=decoders.ignored,
         already_done=(errors.Unauthorized,),
         secrets=(password,),

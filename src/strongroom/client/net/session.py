@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from strongroom.client.errors import Locked
+from strongroom.client.format.primitives import SecretText
 from strongroom.client.net import effects, requests
 from strongroom.client.net.effects import Effects, NoResponse, OpenStream, Request, Response, SendAndCompute, Sleep
 from strongroom.client.net.errors_from_status import refusal
@@ -56,11 +57,15 @@ class Session:
 
     def begin(self, opened: SignedIn) -> None:
         """Use the tokens of a new session."""
-        self._access, self._refresh, self._key = opened.access_token, opened.refresh_token, None
+        self._keep(opened.access_token, opened.refresh_token)
+        self._key = None
+
+    def _keep(self, access: str, refresh: str) -> None:
+        self._access, self._refresh = SecretText(access), SecretText(refresh)
 
     def use_key(self, api_key: str) -> None:
         """Use an API key."""
-        self._access, self._refresh, self._key = None, None, api_key
+        self._access, self._refresh, self._key = None, None, SecretText(api_key)
 
     def end(self) -> None:
         """Forget all tokens and keys."""
@@ -155,7 +160,7 @@ class Session:
                 self._access = self._refresh = None
             raise refused.error from None
         fresh = requests.refresh("").decode(response.body)
-        self._access, self._refresh = fresh.access_token, fresh.refresh_token
+        self._keep(fresh.access_token, fresh.refresh_token)
 
     def _send_with_retries(
         self, call: Call[T], bearer: str | None, computation: _Computation | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
+from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered
 from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import to_url
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import effects, requests
-from strongroom.client.operations.rollback import TWO_KEYRINGS
+from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
 from strongroom.errors import (
     Conflict,
     InvalidCredentials,
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire.responses import Keyring as Stored
+    from strongroom.wire.responses import SignedIn
 
 _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
+_WENT_ON: Final = (
+    "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
+    "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
+)
 _WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
 
 
@@ -38,10 +43,7 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
     core.lock()
     made = yield from effects.compute(lambda: account.register(email, password))
     call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed)
-    opened = yield from core.session.send_or_done(call)
-    if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
-        opened = yield from core.session.send(requests.login(email, made.password.password))
-    core.begin(email, opened)
+    user = yield from _begin_registered(core, email, call, made.password.password)
     try:
         yield from _check_keyring_stored(core, made.sealed, made.keyring.version)
     except BaseException:
@@ -49,7 +51,14 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
         raise
     core.device.forget_account(email)
     _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
-    return opened.user
+    return user
+
+
+def _begin_registered(core: Core, email: str, call: requests.Call[SignedIn], password: str) -> Effects[User]:
+    opened = yield from core.session.send_or_done(call)
+    if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
+        opened = yield from core.session.send(requests.login(email, password))
+    return core.begin(email, opened)
 
 
 def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None]:
@@ -67,8 +76,7 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
     core.lock()
     descriptor = yield from _descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    opened = yield from core.session.send(requests.login(email, keys.password))
-    core.begin(email, opened)
+    user = yield from core.open_session(email, keys.password)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
         if descriptor.is_below_default:  # more work for whoever guesses, while the password is at hand
@@ -76,7 +84,7 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
     except BaseException:
         core.lock()
         raise
-    return opened.user
+    return user
 
 
 def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[User]:
@@ -90,15 +98,14 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
         secret = account.recovery_password(key, email, descriptor)
     except Tampered:
         raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
-    opened = yield from core.session.send(requests.login(email, secret))
-    core.begin(email, opened)
+    user = yield from core.open_session(email, secret)
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
         yield from _set_password(core, email, secret, new_password)
     except BaseException:
         core.lock()
         raise
-    return opened.user
+    return user
 
 
 def change_password(core: Core, old: str, new: str) -> Effects[None]:
@@ -109,10 +116,12 @@ def change_password(core: Core, old: str, new: str) -> Effects[None]:
     """
     email, descriptor = _unlocked(core)
     derive.check_new_password(new)
-    stored = yield from _descriptor(core, email, check=False)
+    stored = yield from _descriptor(core, email)
     if stored.salt != descriptor.salt:
         descriptor = stored
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
+    if not core.session.is_open:  # unlocked with another password than the one that the server knows, perhaps
+        yield from core.open_session(email, keys.password)
     yield from effects.with_lock("keyring", _set_password(core, email, keys.password, new))
 
 
@@ -184,20 +193,35 @@ def _newest_keyring(core: Core) -> Effects[Stored]:
     stored = yield from core.session.send(requests.get_keyring())
     if core.ring is None or stored.version >= core.ring.version:
         yield from _reload(core, stored)
+    else:
+        _require_past(core, stored)
     return stored
 
 
-def rotate_keys(core: Core, password: str) -> Effects[None]:
+def _require_past(core: Core, stored: Stored) -> None:
+    """Refuse to replace a keyring that this device's does not follow on: a vault's key may be in that one alone."""
+    if to_url(primitives.sha256(stored.keyring.encode())) not in core.device.past_keyrings(core.email or ""):
+        raise RolledBack(_WENT_ON)
+
+
+def rotate_keys(core: Core, keys: PasswordKeys) -> Effects[None]:
     """New keys of the next generation for the account and every vault. What is stored is not sealed anew here."""
+    yield from effects.with_lock("keyring", _rotate_keys(core, keys))
+
+
+def checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
+    """The keys of the password, if it opens the newest keyring."""
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    yield from effects.with_lock("keyring", _rotate_keys(core, email, keys))
+    yield from reload(core)
+    _require_password(core, keys)
+    return keys
 
 
-def _rotate_keys(core: Core, email: str, keys: PasswordKeys) -> Effects[None]:
+def _rotate_keys(core: Core, keys: PasswordKeys) -> Effects[None]:
     yield from _reload(core)
-    ring, descriptor = core.ring, core.descriptor
-    if ring is None or descriptor is None:
+    ring, descriptor, email = core.ring, core.descriptor, core.email
+    if ring is None or descriptor is None or email is None:
         raise Locked
     _require_password(core, keys)
     made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
@@ -246,6 +270,8 @@ def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
         stored = yield from core.session.send(requests.get_keyring())
     if keyring.account_of(stored.keyring) != ring.account:
         raise Tampered("The server sent the keyring of another account.")
+    if stored.version < ring.version:  # also one that other keys open: of before a rotation
+        raise RolledBack(OLDER_KEYRING)
     try:
         yield from _open_stored(core, email, descriptor, stored, lambda sealed: keyring.reopen(sealed, ring.key))
     except Tampered:
@@ -274,6 +300,7 @@ def _restore_keyring(core: Core) -> Effects[None]:
     same_slots = keyring.slots_of(stored.keyring) == keyring.slots_of(sealed)
     if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
         raise CredentialsRolledBack
+    _require_past(core, stored)
     repeated = yield from core.session.send(requests.put_keyring(sealed, stored.version, mine.version))
     _require_stored(repeated, sealed, mine.version)
 
@@ -329,17 +356,20 @@ def _require_descent(core: Core, email: str, ring: Keyring) -> Effects[None]:
     seen = core.device.account(email)
     if seen is None:
         return
-    previous = ring.previous
+    previous, passed = ring.previous, []
     for version in range(ring.version - 1, seen.version, -1):
         try:
             kept = yield from core.session.send(requests.keyring_version(version))
         except NotFound:
-            return
+            break
         if primitives.sha256(kept.keyring.encode()) != previous:
             raise Tampered(TWO_KEYRINGS)
+        passed.append(to_url(previous))
         previous = keyring.previous_of(kept.keyring)
-    if ring.version > seen.version and to_url(previous) != seen.digest:
-        raise Tampered(TWO_KEYRINGS)
+    else:
+        if ring.version > seen.version and to_url(previous) != seen.digest:
+            raise Tampered(TWO_KEYRINGS)
+    core.device.record_past_keyrings(email, [*reversed(passed), seen.digest])
 
 
 def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:

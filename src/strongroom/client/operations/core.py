@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.format.tokens import Token
     from strongroom.client.net.effects import Effects
+    from strongroom.model import User
     from strongroom.wire.responses import SignedIn
 
 
@@ -53,12 +54,16 @@ class Core:
         self.device.record_account(email, ring, descriptor)
 
         def log_in() -> Effects[None]:
-            opened = yield from self.session.send(requests.login(email, keys.password))
-            self.begin(email, opened)
+            yield from self.open_session(email, keys.password)
 
         self.session.log_in = log_in
 
-    def begin(self, email: str, opened: SignedIn) -> None:
+    def open_session(self, email: str, password: str) -> Effects[User]:
+        """Log in with the auth key of a password."""
+        opened = yield from self.session.send(requests.login(email, password))
+        return self.begin(email, opened)
+
+    def begin(self, email: str, opened: SignedIn) -> User:
         """Go on with a session, if it is of this email's account."""
         try:
             theirs = normal_email(opened.user.email)
@@ -68,6 +73,7 @@ class Core:
             raise Tampered("The server opened a session of another account.")
         self.session.begin(opened)
         self.email = email
+        return opened.user
 
     def lock(self) -> None:
         """Forget every key."""

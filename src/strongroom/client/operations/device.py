@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
+from strongroom.client.format.encoding import to_url
 from strongroom.client.format.parents import Link
 from strongroom.client.operations import rollback
 from strongroom.client.operations.rollback import SeenAccount, SeenRow
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
+EARLIER_KEYRINGS: Final = 50
 _WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
@@ -36,7 +38,6 @@ class KnownDocument(Struct, frozen=True):
     updated_at: int
     deleted: bool
     order: int
-    mine: bool  # it was written by this client
 
 
 class KnownVault(Struct, frozen=True):
@@ -46,7 +47,6 @@ class KnownVault(Struct, frozen=True):
     clock: int
     data: str | None  # of its blob
     order: int
-    mine: bool  # it was written by this client
 
 
 class Device:
@@ -54,6 +54,7 @@ class Device:
 
     def __init__(self) -> None:
         self._accounts: dict[str, SeenAccount] = {}
+        self._keyrings: dict[str, list[str]] = {}  # digests of those before the newest, by email
         self._vaults: dict[str, KnownVault] = {}
         self._rows: dict[str, dict[str, KnownDocument]] = {}
         self._order = 0
@@ -71,10 +72,21 @@ class Device:
     def record_account(self, email: str, ring: Keyring, descriptor: Descriptor) -> None:
         """Remember a keyring that was opened, or refuse it."""
         self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, descriptor)
+        self.record_past_keyrings(email, [to_url(ring.previous)])
+
+    def record_past_keyrings(self, email: str, digests: list[str]) -> None:
+        """Remember keyrings that the newest one follows on."""
+        known = self._keyrings.setdefault(email, [])
+        known[:] = [*known, *(one for one in digests if one not in known)][-EARLIER_KEYRINGS:]
+
+    def past_keyrings(self, email: str) -> list[str]:
+        """The digests of keyrings that the newest one follows on, as far as they are remembered."""
+        return self._keyrings.get(email, [])
 
     def forget_account(self, email: str) -> None:
         """Forget an account that was deleted or is registered again."""
         self._accounts.pop(email, None)
+        self._keyrings.pop(email, None)
 
     # Vaults
 
@@ -86,7 +98,7 @@ class Device:
         """What was seen of a vault."""
         return self._vaults.get(uid)
 
-    def record_vault(self, vault: Vault, mark: int, *, mine: bool = False) -> None:
+    def record_vault(self, vault: Vault, mark: int) -> None:
         """Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays."""
         known = self._vaults.get(vault.uid)
         if known is not None and (vault.version < known.version or vault.updated_at < known.clock):
@@ -96,7 +108,7 @@ class Device:
         if known is not None:
             rollback.check_blob(known.version, known.data, vault.version, vault.data)
         self._order += 1
-        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, vault.data, self._order, mine)
+        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, vault.data, self._order)
 
     def forget_vault(self, uid: str) -> None:
         """Forget a vault that was deleted by this client."""
@@ -121,7 +133,7 @@ class Device:
             uid: known for uid, known in rows.items() if known.updated_at > timestamp and scope.holds(known.collection)
         }
 
-    def record(self, row: Document, mark: int, *, deleted: bool, mine: bool = False) -> bool:
+    def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
         """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
         rows = self._rows.setdefault(row.vault_uid, {})
         known = rows.get(row.uid)
@@ -139,5 +151,5 @@ class Device:
         self._order += 1
         seen = SeenRow(row.version, row.hmac or "")
         times = row.created_at, row.updated_at
-        rows[row.uid] = KnownDocument(seen, seal.link(row), row.collection, *times, deleted, self._order, mine)
+        rows[row.uid] = KnownDocument(seen, seal.link(row), row.collection, *times, deleted, self._order)
         return True

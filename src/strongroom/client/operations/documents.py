@@ -14,6 +14,7 @@ from strongroom.client.format.encoding import checked_uid, short
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
+from strongroom.client.operations import accounts
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ _NOT_STORED: Final = "The server did not keep the document that it was given."
 class Document(Struct, frozen=True, kw_only=True):
     """A decrypted document. `deleted` is proven by a key holder; of a deletion, `value` is the last value, if stored.
 
-    `collection` is its plaintext name, `wire` its name on the server. `proof` identifies the content.
+    `collection` is its plaintext name, `wire` its name on the server. `proof` identifies the content. `gap`: this
+    client had seen an earlier version, and the server's history no longer shows whether this one follows on it.
     """
 
     uid: str
@@ -44,6 +46,7 @@ class Document(Struct, frozen=True, kw_only=True):
     updated_at: int
     deleted: bool = False
     proof: str = ""
+    gap: bool = False
 
     def __repr__(self) -> str:
         return f"Document(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
@@ -112,8 +115,21 @@ def key_scope(keys: VaultKeys | CollectionKeys, name: str | None = None, *, seal
     return KeyScope(vault=keys.vault, vault_keys=keys, collection_keys=one, cache={})
 
 
+def renewed(core: Core, scope: KeyScope) -> KeyScope:
+    """The same place with the keys that the keyring has by now: writers use those of the highest generation."""
+    ring = core.ring
+    entry = None if ring is None else ring.entry(scope.vault)
+    if ring is None or entry is None or scope.vault_keys is None:
+        return scope
+    if entry.keys[-1][0] == scope.vault_keys.newest.generation:
+        return scope
+    name = None if scope.collection_keys is None else scope.name
+    return key_scope(ring.vault_keys(entry), name, sealed=entry.sealed)
+
+
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
     """Create a document. The client generates the uid, so that a retry is idempotent."""
+    scope = renewed(core, scope)
     keys = scope.write_keys()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, value)
@@ -127,6 +143,7 @@ def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[
 
 def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effects[Document]:
     """Get a document; a deleted one only if `deleted` is True."""
+    scope = renewed(core, scope)
     uid = checked_uid(uid)
     for _ in range(10):
         mark = core.device.mark()
@@ -141,6 +158,7 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
         found = yield from open_row(core, scope, row, mark)
         if found is None:
             continue  # something newer was seen while this answer was under way
+        scope = renewed(core, scope)
         if (found.deleted and not deleted) or not scope.holds(row.collection):
             raise DocumentNotFound
         return found
@@ -149,6 +167,7 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
 
 def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effects[Document]:
     """Another value in the place of the one that was seen."""
+    scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
     parent = short(document.proof)
     sealed = seal.seal_document(keys, document.uid, document.version + 1, value, parent=parent, wire=document.wire)
@@ -157,6 +176,7 @@ def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effe
 
 def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
+    scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
     last, parent = to_content(document.value), short(document.proof)
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, last, parent=parent, wire=document.wire)
@@ -234,24 +254,36 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
     if row.vault_uid != scope.vault:
         raise Tampered(WRONG_DOCUMENT)
-    keys = scope.key(row.collection)
-    made = seal.open_document(keys, row)
+    try:
+        keys = scope.key(row.collection)
+        made = seal.open_document(keys, row)
+    except Locked:
+        if core.ring is None:
+            raise
+        # perhaps another device has rotated the vault's key
+        yield from accounts.reload(core)
+        keys = renewed(core, scope).key(row.collection)
+        made = seal.open_document(keys, row)
     known = core.device.known(scope.vault, row.uid)
+    if known is not None and known.collection != row.collection:  # a document stays where it was created
+        raise RolledBack(WITHHELD)
+    gap = False
     if known is not None and known.row.version < row.version:
-        yield from _require_descent(core, row, made, known)
+        gap = yield from _require_descent(core, row, made, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
-    return to_document(row, made, keys.name)
+    return to_document(row, made, keys.name, gap=gap)
 
 
-def _require_descent(core: Core, row: model.Document, made: Opened, known: KnownDocument) -> Effects[None]:
-    """Refuse a newer row that was made without knowing of the one that this device has seen."""
+def _require_descent(core: Core, row: model.Document, made: Opened, known: KnownDocument) -> Effects[bool]:
+    """Refuse a newer row that was made without knowing of the one that this device has seen; whether none can tell."""
     if made.parent == short(known.row.proof):
-        return
+        return False
     history = yield from read_history(core, row.vault_uid, 0, uid=row.uid)
     descent = trace(seal.link(row), known.link, (link for _, link in history), seal.parent_of)
-    if descent is Descent.FORKED or (descent is Descent.GAP and known.mine):
+    if descent is Descent.FORKED:
         raise Tampered(FORKED)
+    return descent is Descent.GAP
 
 
 def read_history(core: Core, vault: str, since: int, uid: str | None = None) -> Effects[list[tuple[str, Link]]]:
@@ -271,11 +303,11 @@ def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) ->
     """What was just written, as a document."""
     keys = scope.key(row.collection)
     made = seal.open_document(keys, row)
-    core.device.record(row, mark, deleted=made.deleted, mine=True)
+    core.device.record(row, mark, deleted=made.deleted)
     return to_document(row, made, keys.name)
 
 
-def to_document(row: model.Document, made: Opened, name: str) -> Document:
+def to_document(row: model.Document, made: Opened, name: str, *, gap: bool = False) -> Document:
     """The document of a row that was verified."""
     return Document(
         uid=row.uid,
@@ -288,4 +320,5 @@ def to_document(row: model.Document, made: Opened, name: str) -> Document:
         updated_at=row.updated_at,
         deleted=made.deleted,
         proof=row.hmac or "",
+        gap=gap,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import model
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.net import requests
-from strongroom.client.operations.documents import WITHHELD, WRONG_DOCUMENT, Document, KeyScope, get, open_row
+from strongroom.client.operations.documents import WITHHELD, WRONG_DOCUMENT, Document, KeyScope, get, open_row, renewed
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ class Listing:
 
     def __init__(self, core: Core, scope: KeyScope, since: int | None) -> None:
         self._core = core
-        self._scope = scope
+        self._scope = renewed(core, scope)
         self._since = since
         self._seen: dict[str, int] = {}
+        self._given: dict[str, int] = {}  # before the list began again
         self._limit = FIRST_LIMIT
         self._expected = self._expected_documents()
         self.cursor = since or 0
@@ -78,6 +79,9 @@ class Listing:
         page = yield from self._core.session.send(self._call())
         found = []
         for row in self._in_order(page):
+            if self._given.get(row.uid) == row.version:
+                self._seen[row.uid] = row.version
+                continue
             if not self._scope.holds(row.collection):
                 continue
             document = yield from open_row(self._core, self._scope, row, mark)
@@ -89,9 +93,17 @@ class Listing:
             self._seen[row.uid] = row.version
             found.append(document)
         self._limit = next_limit(page, self._limit)
-        if not self.more:
+        scope = renewed(self._core, self._scope)
+        if scope is not self._scope:
+            self._begin_again(scope)
+        elif not self.more:
             yield from self._check_missing()
         return found
+
+    def _begin_again(self, scope: KeyScope) -> None:
+        """The vault's key was rotated meanwhile: the collection has another name on the wire as well."""
+        self._scope, self._given, self._seen = scope, self._given | self._seen, {}
+        self.cursor, self.more = self._since or 0, True
 
     def _call(self) -> requests.Call[Documents]:
         start = self._since is None and not self._seen
@@ -121,7 +133,9 @@ class Listing:
             try:
                 document = yield from get(self._core, self._scope, uid, deleted=True)
             except DocumentNotFound:
-                continue  # its vault was deleted here meanwhile
+                if self._core.device.known(self._scope.vault, uid) is None:
+                    continue  # its vault was deleted here meanwhile
+                raise RolledBack(WITHHELD) from None
             if document.deleted and self._since is None:
                 continue
             if document.version == known.row.version or document.updated_at <= self.cursor:

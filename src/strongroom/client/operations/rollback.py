@@ -17,6 +17,7 @@ from strongroom.client.format.encoding import to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.model import Document
 
+OLDER_KEYRING: Final = "The server sent an older keyring than this device has seen."
 TWO_KEYRINGS: Final = "The server shows a keyring that was made without knowing of the one that this device has seen."
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
@@ -82,7 +83,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
     if now.account != seen.account:
         raise Tampered("The server sent the keyring of another account.")
     if now.version < seen.version:
-        raise RolledBack("The server sent an older keyring than this device has seen.")
+        raise RolledBack(OLDER_KEYRING)
     if now.version == seen.version and now.digest != seen.digest:
         raise Tampered(TWO_KEYRINGS)
     if now.version == seen.version + 1 and to_url(keyring.previous) != seen.digest:

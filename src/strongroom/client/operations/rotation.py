@@ -28,14 +28,15 @@ _BYTES: Final = 2 << 20
 
 def rotate_keys(core: Core, password: str, progress: Progress | None) -> Effects[None]:
     """New keys for the account and every vault; then everything is sealed anew under them."""
-    yield from accounts.rotate_keys(core, password)
-    for key in (yield from sessions_and_keys.api_keys(core)):
-        yield from sessions_and_keys.revoke_key(core, key.uid)
+    keys = yield from accounts.checked_password(core, password)
+    yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
+    yield from accounts.rotate_keys(core, keys)
     yield from reseal(core, progress)
 
 
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[OpenVault]:
     """A new key for one vault; then everything in it is sealed anew under it."""
+    yield from _revoke(core, vault.uid)
     yield from accounts.update_keyring(core, lambda ring: ring.with_rotated_vault(vault.uid))
     entry = core.keyring().entry(vault.uid)
     if entry is None:
@@ -43,6 +44,13 @@ def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Eff
     opened = vaults.open_entry(core, entry)
     yield from _Resealing(core, progress).run([opened])
     return opened
+
+
+def _revoke(core: Core, vault: str | None) -> Effects[None]:
+    """Revoke the API keys of every token, or of those for one vault."""
+    for key in (yield from sessions_and_keys.api_keys(core)):
+        if vault is None or (key.vault_uids is not None and vault in key.vault_uids):
+            yield from sessions_and_keys.revoke_key(core, key.uid)
 
 
 def reseal(core: Core, progress: Progress | None) -> Effects[None]:

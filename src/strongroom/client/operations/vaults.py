@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _NOT_KEPT: Final = "The server did not keep what it was given for a vault."
 _WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
+_ASKED: Final = 3  # times that a list is asked for which the directory contradicts
 GONE: Final = "Your directory has this vault, and the server says that there is none."
 
 
@@ -43,10 +44,14 @@ class OpenVault(Struct, frozen=True, kw_only=True):
 
 
 class Blob(Struct, frozen=True):
-    """A vault's blob. `version` is the vault's."""
+    """A vault's blob. `version` is the vault's.
+
+    `gap`: this client had seen an earlier one, and the server's history no longer shows whether this one follows on it.
+    """
 
     value: Any
     version: int
+    gap: bool = False
 
     def __repr__(self) -> str:
         return f"Blob(version={self.version}, ...)"
@@ -58,14 +63,24 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
     if core.token is not None:
         raise Locked("A token opens what it was made for, and nothing else.")
     entry = _entry(core, name)
-    if entry is None:
+    found = None if entry is None else (yield from _fetch(core, entry))
+    if found is None:  # another device may have made or deleted it
         yield from accounts.reload(core)
         entry = _entry(core, name)
-    if entry is None:
+        if entry is None and create:
+            entry = yield from _add_to_directory(core, name, sealed=sealed)
+        if entry is None:
+            raise VaultNotFound
+        found = yield from _fetch(core, entry)
+    if found is None:
+        if entry is None or entry.made or core.device.knows_vault(entry.uid):
+            raise RolledBack(GONE)
         if not create:
             raise VaultNotFound
-        entry = yield from _add_to_directory(core, name, sealed=sealed)
-    return (yield from _fetch(core, entry, create=create))
+        found = open_entry(core, entry)
+        yield from _make(core, found)
+    yield from accounts.update_keyring(core, lambda ring: _made(ring, found.uid))
+    return found
 
 
 def list_vaults(core: Core) -> Effects[list[OpenVault]]:
@@ -83,14 +98,21 @@ def list_vaults(core: Core) -> Effects[list[OpenVault]]:
 def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]]]:
     """Every vault of the directory that the server shows, and how it shows it."""
     core.keyring()
-    found = yield from core.session.send(requests.list_vaults())
-    rows = {row.uid: row for row in found.vaults}
-    if len(rows) != len(found.vaults):
-        raise Tampered("The server lists a vault twice.")
-    yield from accounts.reload(core)
-    opened = [(open_entry(core, entry), rows[entry.uid]) for entry in core.keyring().vaults if entry.uid in rows]
-    if any(row.name not in vault.wires for vault, row in opened):
-        raise Tampered(_WRONG_VAULT)
+    for _ in range(_ASKED):
+        found = yield from core.session.send(requests.list_vaults())
+        rows = {row.uid: row for row in found.vaults}
+        if len(rows) != len(found.vaults):
+            raise Tampered("The server lists a vault twice.")
+        yield from accounts.reload(core)
+        if all(entry.uid in rows for entry in core.keyring().vaults if entry.made):
+            break  # otherwise another device may have made or deleted one between the two responses
+    opened = []
+    for entry in core.keyring().vaults:
+        if entry.uid in rows:
+            vault, row = open_entry(core, entry), rows[entry.uid]
+            if row.name not in vault.wires:
+                row = yield from update_wire(core, vault)
+            opened.append((vault, row))
     return opened
 
 
@@ -115,30 +137,33 @@ def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
     return renamed
 
 
-def update_wire(core: Core, vault: OpenVault) -> Effects[bool]:
-    """Seal the vault's name and blob anew where they are of another name or generation; whether they were."""
-    mark = core.device.mark()
-    row = yield from core.session.send(requests.get_vault(vault.uid))
-    if row.uid != vault.uid:
-        raise Tampered(_WRONG_VAULT)
-    newest = vault.keys.newest.generation
-    blob_is_old = row.data is not None and seal.blob_generation(row.data) != newest
-    if row.name == vault.wire and not blob_is_old:
-        yield from check_vault(core, vault, row, mark)
-        return False
-    blob = None
-    if row.data is not None:
-        content = seal.open_blob(vault.keys, row)
-        parent = seal.parent_after_blob(row.data)
-        blob = seal.seal_blob_content(vault.keys, vault.wire, row.version + 1, content, parent=parent)
-    mark = core.device.mark()
-    changed = yield from core.session.send(requests.put_vault(vault.uid, vault.wire, blob, row.version))
-    yield from check_vault(core, vault, changed, mark, mine=True)
-    if changed.version != row.version + 1 or (
-        blob is not None and (changed.data, changed.salt) != (blob.data, blob.salt)
-    ):
-        raise Tampered(_NOT_KEPT)
-    return True
+def update_wire(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
+    """Seal the vault's name and blob anew where they are of another name or generation; the vault's row."""
+    for _ in range(10):
+        mark = core.device.mark()
+        row = yield from core.session.send(requests.get_vault(vault.uid))
+        yield from _check_row(core, vault, row, mark)
+        newest = vault.keys.newest.generation
+        blob_is_old = row.data is not None and seal.blob_generation(row.data) != newest
+        if row.name == vault.wire and not blob_is_old:
+            return row
+        blob = None
+        if row.data is not None:
+            content = seal.open_blob(vault.keys, row)
+            parent = seal.parent_after_blob(row.data)
+            blob = seal.seal_blob_content(vault.keys, vault.wire, row.version + 1, content, parent=parent)
+        mark = core.device.mark()
+        try:
+            changed = yield from core.session.send(requests.put_vault(vault.uid, vault.wire, blob, row.version))
+        except VaultConflict:
+            continue  # another device was quicker, or an answer was lost
+        yield from check_vault(core, vault, changed, mark)
+        if changed.version != row.version + 1 or (
+            blob is not None and (changed.data, changed.salt) != (blob.data, blob.salt)
+        ):
+            raise Tampered(_NOT_KEPT)
+        return changed
+    raise Tampered(_NOT_KEPT)
 
 
 def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
@@ -153,15 +178,15 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
 
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     """Get the blob of a vault, if it has one."""
-    row = yield from _row(core, vault)
+    vault, row, gap = yield from _row(core, vault)
     if row.data is None:
         return None
-    return Blob(contents.to_value(seal.open_blob(vault.keys, row)), row.version)
+    return Blob(contents.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
 
 
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
     """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
-    before = yield from _row(core, vault)
+    vault, before, _ = yield from _row(core, vault)
     if version is None:
         version = before.version
     elif version != before.version:
@@ -170,17 +195,34 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
     sealed = seal.seal_blob(vault.keys, before.name, version + 1, value, parent=parent)
     mark = core.device.mark()
     row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
-    yield from check_vault(core, vault, row, mark, mine=True)
+    yield from check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered(_NOT_KEPT)
     return Blob(value, row.version)
 
 
-def _row(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
-    mark = core.device.mark()
+def _row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
+    """The vault with the name and the keys that it has by now, its row, and whether there is a gap before that."""
+    vault, mark = renewed(core, vault), core.device.mark()
     row = yield from core.session.send(requests.get_vault(vault.uid))
-    yield from check_vault(core, vault, row, mark)
-    return row
+    if core.token is None and (row.name not in vault.wires or not _is_known(vault, row)):
+        yield from accounts.reload(core)  # another device may have renamed the vault, or rotated its key
+        vault = renewed(core, vault)
+        if row.name not in vault.wires:
+            row = yield from update_wire(core, vault)
+    gap = yield from check_vault(core, vault, row, mark)
+    return vault, row, gap
+
+
+def _is_known(vault: OpenVault, row: responses.Vault) -> bool:
+    """Whether there is a key for the vault's blob."""
+    return row.data is None or seal.blob_generation(row.data) <= vault.keys.newest.generation
+
+
+def renewed(core: Core, vault: OpenVault) -> OpenVault:
+    """The same vault, as the keyring has it by now."""
+    entry = None if core.ring is None else core.ring.entry(vault.uid)
+    return vault if entry is None else open_entry(core, entry)
 
 
 def _entry(core: Core, name: str) -> VaultEntry | None:
@@ -201,19 +243,13 @@ def _add_to_directory(core: Core, name: str, *, sealed: bool) -> Effects[VaultEn
     return entry
 
 
-def _fetch(core: Core, entry: VaultEntry, *, create: bool) -> Effects[OpenVault]:
-    vault = open_entry(core, entry)
+def _fetch(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
+    """A vault of the directory, if the server has it."""
     try:
-        yield from _row(core, vault)
+        vault, _, _ = yield from _row(core, open_entry(core, entry))
     except VaultNotFound:
-        if entry.made or core.device.knows_vault(entry.uid):
-            raise RolledBack(GONE) from None
-        if not create:
-            raise
-        yield from _make(core, vault)
-    if not entry.made:
-        yield from accounts.update_keyring(core, lambda ring: _made(ring, entry.uid))
-    return vault
+        return None
+    return vault if vault.name == entry.name else None
 
 
 def _made(ring: Keyring, uid: str) -> Keyring | None:
@@ -228,7 +264,7 @@ def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     except Invalid:  # a server of blobs takes no vault without one
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
         row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, blob))
-    yield from check_vault(core, vault, row, mark, mine=True)
+    yield from check_vault(core, vault, row, mark)
     return row
 
 
@@ -241,22 +277,33 @@ def open_entry(core: Core, entry: VaultEntry) -> OpenVault:
     return OpenVault(uid=entry.uid, name=entry.name, wire=wires[0], sealed=entry.sealed, keys=keys, wires=wires)
 
 
-def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int, *, mine: bool = False) -> Effects[None]:
-    """Remember the vault, if the server responded with it and nothing that this device knows speaks against it."""
-    if row.uid != vault.uid or row.name not in vault.wires:
+def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> Effects[bool]:
+    """Remember the vault, if the server responded with it and nothing that this device knows speaks against it.
+
+    True where the server's history is too short to tell.
+    """
+    if row.name not in vault.wires:
         raise Tampered(_WRONG_VAULT)
+    return (yield from _check_row(core, vault, row, mark))
+
+
+def _check_row(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> Effects[bool]:
+    if row.uid != vault.uid:
+        raise Tampered(_WRONG_VAULT)
+    gap = False
     known = core.device.vault(vault.uid)
     if known is not None and known.data is not None and row.data is not None and row.version > known.version:
-        yield from require_blob_descent(core, row, Link(known.version, known.data), mine=known.mine)
-    core.device.record_vault(row, mark, mine=mine)
+        gap = yield from require_blob_descent(core, row, Link(known.version, known.data))
+    core.device.record_vault(row, mark)
+    return gap
 
 
-def require_blob_descent(core: Core, row: responses.Vault, known: Link, *, mine: bool) -> Effects[Descent]:
-    """Refuse a newer blob that was made without knowing of the one that this device has seen."""
+def require_blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[bool]:
+    """Refuse a newer blob that was made without knowing of the one that this device has seen; whether none can tell."""
     descent = yield from blob_descent(core, row, known)
-    if descent is Descent.FORKED or (descent is Descent.GAP and mine):
+    if descent is Descent.FORKED:
         raise Tampered("The server shows a newer blob whose writer did not know of what this device has seen.")
-    return descent
+    return descent is Descent.GAP
 
 
 def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Descent]:

@@ -194,6 +194,7 @@ class File:
 
     def _run(self, statement: str, *values: Any) -> None:
         with self._lock:
+            self._require_open()
             self._db.execute(statement, values)
 
     # Facts

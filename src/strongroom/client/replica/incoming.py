@@ -12,6 +12,7 @@ from strongroom.client.format.encoding import short
 from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
+from strongroom.client.replica.conflicts import recreate_entry
 from strongroom.client.replica.file import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry
 from strongroom.errors import NotFound
 
@@ -99,13 +100,17 @@ def store_page(
 
 def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
     """Queue what is here as a change of its own that conflicts with a row that did not know of it."""
-    here = local.file.row(scope.vault, row.uid)
-    if here is None or local.file.entry(scope.vault, row.uid) is not None:
-        return  # a change that waits already stands against it
+    here, entry = local.file.row(scope.vault, row.uid), local.file.entry(scope.vault, row.uid)
+    if here is None or (entry is not None and entry.base == here.version):
+        return  # a change that waits, and was made from it, already stands against the row
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
     if mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content):
         return
+    if entry is not None and entry.hmac == row.hmac:
+        local.file.drop_entry(scope.vault, row.uid)
+    elif entry is not None:  # it waited to be decided against what is here, which is nowhere else any more
+        recreate_entry(local, scope, entry)
     data = seal.notice_again(scope.key(here.collection), here).data if mine.purged else here.data
     local.file.put_entry(
         Entry(

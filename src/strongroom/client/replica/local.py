@@ -31,6 +31,7 @@ class Local:
 
     def find(self, scope: KeyScope, uid: str) -> Document | None:
         """Find a document locally, deleted or not."""
+        scope = documents.renewed(self.core, scope)
         entry = self.file.entry(scope.vault, uid)
         if entry is not None:
             return self.open_entry(scope, entry)
@@ -61,6 +62,7 @@ class Local:
 
     def get(self, scope: KeyScope, uid: str, *, deleted: bool) -> Document:
         """One document."""
+        scope = documents.renewed(self.core, scope)
         found = self.find(scope, checked_uid(uid))
         if found is None or (found.deleted and not deleted) or not scope.holds(found.wire):
             raise DocumentNotFound
@@ -68,6 +70,7 @@ class Local:
 
     def iterate(self, scope: KeyScope) -> Iterator[Document]:
         """Iterate the live documents: those received, then those queued."""
+        scope = documents.renewed(self.core, scope)
         queued_documents = self.file.queued_documents()
         for row in self.file.rows(scope.vault, scope.filter):
             if (row.vault_uid, row.uid) not in queued_documents and scope.holds(row.collection):
@@ -78,6 +81,7 @@ class Local:
 
     def create(self, scope: KeyScope, value: Any, uid: str | None) -> Document:
         """A new document."""
+        scope = documents.renewed(self.core, scope)
         keys = scope.write_keys()
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
@@ -101,6 +105,7 @@ class Local:
 
     def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
         """Replace the value of a document; a deleted one is revived."""
+        scope = documents.renewed(self.core, scope)
         with self.file.transaction():
             entry = self._next_entry(scope, document)
             keys = scope.key(entry.collection)
@@ -115,6 +120,7 @@ class Local:
 
     def delete(self, scope: KeyScope, document: Document) -> Document:
         """Delete a document. One that was never sent is only removed from the outbox."""
+        scope = documents.renewed(self.core, scope)
         if document.deleted:
             raise DocumentNotFound
         with self.file.transaction():

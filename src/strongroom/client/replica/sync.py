@@ -262,11 +262,13 @@ class Sync:
             return row
         if row.data is not None:
             seal.open_blob(scope.vault_keys, row)
+        if record is not None and record.epoch == row.epoch:
+            rollback.check_blob(record.version, record.data, row.version, row.data)
         if record is None or record.data is None or (record.version, record.data) == (row.version, row.data):
             return row
         if record.epoch == row.epoch:
-            rollback.check_blob(record.version, record.data, row.version, row.data)
-            yield from vaults.require_blob_descent(self.core, row, Link(record.version, record.data), mine=False)
+            seen = Link(record.version, record.data)
+            self.report.gaps += yield from vaults.require_blob_descent(self.core, row, seen)
             return row
         if row.version > record.version and row.data is not None:
             descent = yield from vaults.blob_descent(self.core, row, Link(record.version, record.data))

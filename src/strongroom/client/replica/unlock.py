@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from strongroom import model
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
 from strongroom.client.format import box, content, derive, keyring, primitives, seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import from_base64, items, label, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import documents
+from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
@@ -71,7 +72,8 @@ def store_keys(core: Core, file: File) -> None:
         return
     version = int(file.fact("keyring version") or 0)
     if version > ring.version:
-        raise RolledBack("The server sent an older keyring than this device has seen.")
+        _use_newer(core, file)
+        return
     if version == ring.version:
         raise Tampered(TWO_KEYRINGS)
     seen = file.fact("descriptor")
@@ -83,6 +85,27 @@ def store_keys(core: Core, file: File) -> None:
         file.set_fact("descriptor", msgspec.json.encode(descriptor.spelled()).decode())
         file.set_fact("keyring", sealed)
         file.set_fact("keyring version", str(ring.version))
+        past = (file.fact("past keyrings") or "").split()
+        past += [one for one in core.device.past_keyrings(email) if one not in past]
+        file.set_fact("past keyrings", " ".join(past[-EARLIER_KEYRINGS:]))
+
+
+def _use_newer(core: Core, file: File) -> None:
+    """The server has sent an older keyring than the one that is here: go on with this one, if the same keys open it.
+
+    Whether the server was restored from a backup, the next sync asks.
+    """
+    ring, sealed, email = core.keyring(), file.fact("keyring") or "", core.email or ""
+    descriptor = Descriptor.read(file.fact("descriptor"))
+    if keyring.slots_of(sealed) != keyring.slots_of(core.sealed or "") or descriptor != core.descriptor:
+        raise CredentialsRolledBack
+    newer = keyring.reopen(sealed, ring.key)
+    past = (file.fact("past keyrings") or "").split()
+    if to_url(ring.digest) not in past:
+        raise Tampered(TWO_KEYRINGS)
+    core.device.record_account(email, newer, descriptor)
+    core.device.record_past_keyrings(email, past)
+    core.ring, core.sealed = newer, sealed
 
 
 def _seal_email(ring: Keyring, email: str) -> bytes:
@@ -102,6 +125,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
     file = File(path)
     try:
         salt, email, spelled, sealed = (file.fact(name) for name in ("salt", "email", "descriptor", "keyring"))
+        past = (file.fact("past keyrings") or "").split()
     finally:
         file.close()
     if salt is None or email is None or spelled is None or sealed is None:
@@ -110,7 +134,9 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
     keys = yield from effects.compute(lambda: derive.split(derive.master_key(raw, password, descriptor)))
     try:
         ring = keyring.open_with_password(sealed, keys, descriptor)
-        core.unlock(_open_email(ring, from_base64(email)), ring, sealed, descriptor, keys)
+        whose = _open_email(ring, from_base64(email))
+        core.unlock(whose, ring, sealed, descriptor, keys)
+        core.device.record_past_keyrings(whose, past)
     except Tampered:
         raise InvalidCredentials("The password is wrong, or the replica was changed.") from None
 
