@@ -270,11 +270,11 @@ def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
         stored = yield from core.session.send(requests.get_keyring())
     if keyring.account_of(stored.keyring) != ring.account:
         raise Tampered("The server sent the keyring of another account.")
-    if stored.version < ring.version:  # also one that other keys open: of before a rotation
-        raise RolledBack(OLDER_KEYRING)
     try:
         yield from _open_stored(core, email, descriptor, stored, lambda sealed: keyring.reopen(sealed, ring.key))
     except Tampered:
+        if keyring.generation_of(stored.keyring) < ring.generation and stored.version < ring.version:
+            raise RolledBack(OLDER_KEYRING) from None  # of before a rotation
         if keyring.generation_of(stored.keyring) <= ring.generation:
             raise
         raise Locked("The account's keys were rotated on another device; log in again.") from None
