@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.both_clients import Faces
+from tests.client.devices import Devices
 from tests.contract.harness import Server
+from tests.sync.restartable_server import RestartableServer
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +39,13 @@ def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
     made = Faces(request.param, f"http://127.0.0.1:{server.port}")
     yield made
     made.close()
+
+
+@pytest.fixture
+def devices(tmp_path: Path) -> Iterator[Devices]:
+    """Two devices that are in step with a server on SQLite, whose clock can be set."""
+    place = RestartableServer(str(tmp_path / "vault.db"))
+    made = Devices(place, tmp_path)
+    yield made
+    made.close()
+    place.close()

@@ -43,12 +43,13 @@ class Crew:
         self.place = place
         self.late: list[Callable[[], Any]] = []
         self.email = unique_email()
-        self.clients = [self._client() for _ in range(most)]
+        self.clients = [self.client() for _ in range(most)]
         self.clients[0].register(self.email, PASSWORD)
         for client in self.clients[1:]:
             client.login(self.email, PASSWORD)
 
-    def _client(self) -> Client:
+    def client(self) -> Client:
+        """A client that nobody has logged in with."""
         client = Client(URL)
         client._driver = World(self.place, self.late)
         return client

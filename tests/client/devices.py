@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from strongroom.client import Document
+from strongroom.client import Client, Document
 from strongroom.client.replica import ReplicaCollection
 from tests.client.both_clients import PASSWORD
 from tests.client.convergence import DAY, Crew
@@ -19,7 +19,8 @@ class Devices:
 
     def __init__(self, place: RestartableServer, home: Path) -> None:
         self.place = place
-        crew = Crew(place, 2)
+        self.home = home
+        self.crew = crew = Crew(place, 2)
         crew.clients[0].vault("v", create=True)
         self.here, self.there = (
             Device(World(place, crew.late), client, str(home / f"{number}"))
@@ -31,6 +32,35 @@ class Devices:
         """Both, until both have seen all."""
         for device in (self.here, self.there, self.here):
             device.replica.sync()
+
+    def client(self) -> Client:
+        """A client that knows nothing yet."""
+        return self.crew.client()
+
+    def login(self, password: str = PASSWORD) -> Client:
+        """A new device that has logged in."""
+        client = self.client()
+        client.login(self.crew.email, password)
+        return client
+
+    def stored_keyring(self, device: Device | None = None) -> tuple[str, int, Any]:
+        """The keyring, its version and the descriptor, as the server has them."""
+        bearer = (device or self.here).client._core.session._access
+        told = self.place.ask("GET", "/auth/keyring", bearer).body
+        derivation = self.place.ask("POST", "/auth/email/prelogin", body={"email": self.crew.email}).body["kdf"]
+        return told["keyring"], told["version"], derivation
+
+    def stored_rows(self) -> dict[str, tuple[int, str]]:
+        """Version and proof of every document of the vault, deleted ones included."""
+        client, uid = self.here.client, self.here.client._core.keyring().vaults[0].uid
+        path = f"/vaults/{uid}/documents?since=0&limit=1000"
+        told = self.place.ask("GET", path, client._core.session._access).body
+        return {row["uid"]: (row["version"], row["hmac"]) for row in told["documents"]}
+
+    def restored_without_loss(self) -> None:
+        """Another epoch, and nothing else."""
+        self.place.backup()
+        self.place.restore()
 
     def notes(self, device: Device) -> ReplicaCollection:
         return device.replica.vault("v").collection("notes")

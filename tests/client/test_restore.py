@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from strongroom.client.replica.file import EARLIER_VERSIONS
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.devices import Devices
 from tests.contract.harness import Server
-from tests.sync.restartable_server import RestartableServer
 
 HOUR = 3_600_000
 
@@ -233,16 +231,6 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
     home.sync()
     assert home.values() == [["theirs"]] * 2
     home.close()
-
-
-@pytest.fixture
-def devices(tmp_path: Path) -> Iterator[Devices]:
-    """Two devices that are in step with a server on SQLite, whose clock can be set."""
-    place = RestartableServer(str(tmp_path / "vault.db"))
-    made = Devices(place, tmp_path)
-    yield made
-    made.close()
-    place.close()
 
 
 @pytest.mark.parametrize("deleted", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -40,6 +41,8 @@ class World(Driver):
         self.left: int | None = None
         self.after = False
         self.ends_at_a_batch = ""  # before the server has it, or after
+        self.lie: Callable[[Request, Any], None] | None = None  # changes the JSON of a response
+        self.sent: list[Request] = []
 
     def _perform(self, step: Effect) -> Any:
         if isinstance(step, WithLock):
@@ -87,12 +90,18 @@ class World(Driver):
         return answer
 
     def _deliver(self, wanted: Request) -> Response:
+        self.sent.append(wanted)
         target = wanted.path + (f"?{urlencode(wanted.query)}" if wanted.query else "")
         asked = ask(self._place.server, wanted.method, target, wanted.bearer, wanted.body)
         answer = self._place.runner.run(asked)
         assert len(answer.body) <= wanted.max_bytes
         after = answer.header("retry-after")
-        return Response(answer.status, answer.body, int(after) if after else None)
+        body = answer.body
+        if self.lie is not None and answer.status < 300 and body:
+            told = json.loads(body)
+            self.lie(wanted, told)
+            body = json.dumps(told).encode()
+        return Response(answer.status, body, int(after) if after else None)
 
     def close(self) -> None:
         """There is nothing to hang up."""

@@ -1,6 +1,6 @@
 """The Python client: end-to-end encryption, API operations, replicas. The format is docs/format.md.
 
-    errors                  Tampered, RolledBack, WeakParameters, Locked
+    errors                  Tampered, RolledBack, CredentialsRolledBack, WeakParameters, Locked, Unsupported
     format/                 docs/format.md, chapter by chapter, without I/O
     net/                    requests, responses, HTTP, sessions and retries
     operations/             what a client does, as generators of effects
@@ -12,7 +12,7 @@ Randomness is a parameter (`random`, the system's by default). No secret is in a
 
 from strongroom.client.async_client import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
 from strongroom.client.client import Changes, Client, Collection, Vault
-from strongroom.client.errors import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, Unsupported, WeakParameters
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.vaults import Blob
 from strongroom.client.replica import (
@@ -40,6 +40,7 @@ __all__ = [
     "Client",
     "Collection",
     "Conflict",
+    "CredentialsRolledBack",
     "Document",
     "Locked",
     "Progress",
@@ -49,6 +50,7 @@ __all__ = [
     "Resolver",
     "RolledBack",
     "Tampered",
+    "Unsupported",
     "Vault",
     "WeakParameters",
     "keep_both",

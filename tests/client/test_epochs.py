@@ -1,0 +1,238 @@
+"""An epoch is the server's unproven word: what is sent again after a restore is identical, and never restated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from strongroom.client import CredentialsRolledBack, RolledBack, Tampered, keep_both, keep_mine, keep_theirs
+from strongroom.client.replica import Conflict, Resolution
+from strongroom.errors import InvalidCredentials
+from tests.client.both_clients import PASSWORD
+from tests.client.devices import Devices
+
+NEW = "another horse, another staple"
+THIRD = "a third horse with a battery"
+
+
+# The keyring
+
+
+def test_an_older_directory_gets_the_identical_keyring_again(devices: Devices) -> None:
+    """The password is the same, so the device that has seen more puts its own keyring again, at its own version."""
+    devices.place.backup()
+    devices.here.client.vault("w", create=True)
+    devices.sync()
+    mine = devices.stored_keyring()
+    devices.place.restore()
+    assert devices.stored_keyring()[1] < mine[1]
+    assert devices.here.replica.sync().conflicts == []
+    assert devices.stored_keyring() == mine
+    assert devices.there.replica.sync().conflicts == []
+    assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w"]
+
+
+def test_a_new_process_goes_on_with_the_keyring_of_its_replica(devices: Devices) -> None:
+    """It logs in to a server that has an older directory, and finds the newer one on its disk."""
+    devices.place.backup()
+    devices.here.client.vault("w", create=True).collection("notes").create("in w")
+    devices.sync()
+    mine = devices.stored_keyring()
+    devices.place.restore()
+    devices.here.replica.close()
+    client = devices.login()
+    with client.open_replica(devices.here.path) as replica:
+        assert replica.sync().conflicts == []
+        assert devices.stored_keyring() == mine
+        assert [note.value for note in replica.vault("w").collection("notes")] == ["in w"]
+
+
+@pytest.mark.parametrize("change", ["password", "recovery", "rotation"])
+def test_older_credentials_are_not_written_over(devices: Devices, change: str) -> None:
+    """A backup of before a change of the ways in: an error of its own, and nothing is written."""
+    devices.place.backup()
+    if change == "password":
+        devices.here.client.change_password(PASSWORD, NEW)
+    elif change == "recovery":
+        devices.here.client.make_recovery_key(PASSWORD)
+    else:
+        devices.here.client.rotate_keys(PASSWORD)
+    devices.here.replica.sync()
+    devices.place.restore()
+    before = devices.stored_keyring()
+    for _ in range(2):
+        with pytest.raises(CredentialsRolledBack):
+            devices.here.replica.sync()
+    assert devices.stored_keyring() == before
+    devices.here.replica.close()
+    with pytest.raises(CredentialsRolledBack):
+        devices.login(PASSWORD).open_replica(devices.here.path)
+    assert devices.stored_keyring() == before
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_a_person_mends_older_credentials(devices: Devices, *, rotated: bool) -> None:
+    """`unlock` opens the replica with the newest password; `change_password` takes the one that the server knows."""
+    notes = devices.notes(devices.here)
+    notes.create("before")
+    devices.sync()
+    devices.place.backup()
+    devices.here.client.change_password(PASSWORD, NEW)
+    if rotated:
+        devices.here.client.rotate_keys(NEW)
+    notes.create("since the backup")
+    devices.here.replica.sync()
+    devices.here.replica.close()
+    devices.place.restore()
+    client = devices.client()
+    client.unlock(devices.here.path, NEW)
+    client.change_password(PASSWORD, THIRD)
+    with client.open_replica(devices.here.path) as replica:
+        assert replica.sync().conflicts == []
+    for password in (PASSWORD, NEW):
+        with pytest.raises(InvalidCredentials):
+            devices.login(password)
+        with pytest.raises(InvalidCredentials):
+            devices.client().unlock(devices.here.path, password)
+    again = devices.login(THIRD)
+    assert sorted(note.value for note in again.vault("v").collection("notes")) == ["before", "since the backup"]
+    devices.client().unlock(devices.here.path, THIRD)
+
+
+@pytest.mark.parametrize("more", [1, 3])
+def test_a_keyring_that_went_on_is_not_replaced(devices: Devices, more: int) -> None:
+    """Another device made a vault after the restore: its key is in the server's keyring alone."""
+    devices.place.backup()
+    for number in range(more):
+        devices.here.client.vault(f"lost {number}", create=True)
+    devices.here.replica.sync()
+    devices.place.restore()
+    devices.there.client.vault("after the restore", create=True).collection("notes").create("kept")
+    before = devices.stored_keyring()
+    with pytest.raises(RolledBack if more > 1 else Tampered):
+        devices.here.replica.sync()
+    assert devices.stored_keyring() == before
+    assert [note.value for note in devices.login().vault("after the restore").collection("notes")] == ["kept"]
+
+
+# Rows
+
+
+def test_no_epoch_lifts_a_version(devices: Devices) -> None:
+    """A server that says "restored" over and over gets the same rows each time, at their own versions."""
+    here = devices.notes(devices.here)
+    note, gone = here.create("one"), here.create("unwanted")
+    devices.sync()
+    devices.place.backup()
+    here.replace(here.get(note.uid), "two")
+    here.delete(here.get(gone.uid))
+    new = here.create("new")
+    devices.sync()
+    rows = devices.stored_rows()
+    for _ in range(3):
+        devices.place.restore()
+        for device in (devices.there, devices.here, devices.there):
+            assert device.replica.sync().conflicts == []
+        assert devices.stored_rows() == rows
+    assert rows.keys() == {note.uid, gone.uid, new.uid}
+
+
+def test_a_stale_device_writes_nothing_for_an_epoch(devices: Devices) -> None:
+    """It has an older version than the server: it takes the newer one, and sends nothing."""
+    here = devices.notes(devices.here)
+    note = here.create("one")
+    devices.sync()
+    for value in ("two", "three"):
+        here.replace(here.get(note.uid), value)
+        devices.here.replica.sync()
+    rows = devices.stored_rows()
+    devices.restored_without_loss()
+    devices.there.world.sent.clear()
+    assert devices.there.replica.sync().conflicts == []
+    assert {wanted.method for wanted in devices.there.world.sent} == {"GET"}
+    assert devices.stored_rows() == rows
+    assert devices.get(devices.there, note.uid).value == "three"
+
+
+def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
+    """The server's side is older than what this device has seen: that is for a person."""
+    here, there = devices.notes(devices.here), devices.notes(devices.there)
+    note = here.create("one")
+    devices.sync()
+    devices.place.backup()
+    for value in ("two", "three", "four"):
+        here.replace(here.get(note.uid), value)
+        devices.here.replica.sync()
+    devices.place.restore()
+    there.replace(there.get(note.uid), "after the restore")
+    devices.there.replica.sync()
+    asked: list[Conflict] = []
+
+    def resolver(conflict: Conflict) -> Resolution:
+        asked.append(conflict)
+        return keep_theirs(conflict)
+
+    for _ in range(2):
+        [conflict] = devices.here.replica.sync(resolver).conflicts
+        assert (conflict.mine.value, conflict.theirs.value) == ("four", "after the restore")
+        assert conflict.is_for_a_person
+    assert asked == []
+    assert here.get(note.uid).value == "four"
+    conflict.resolve(keep_mine)
+    assert devices.values() == [["four"]] * 3
+    assert devices.stored_rows()[note.uid][0] > conflict.mine.version
+
+
+def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Devices) -> None:
+    """Three texts of one document: mine waits, theirs is here, and the restored server has gone on with a third."""
+    here, there = devices.notes(devices.here), devices.notes(devices.there)
+    note = here.create("one")
+    devices.sync()
+    devices.place.backup()
+    devices.replace_there(note.uid, "two")
+    devices.replace_there(note.uid, "theirs")
+    here.replace(here.get(note.uid), "mine")
+    assert len(devices.here.replica.sync().conflicts) == 1
+    devices.place.restore()
+    third = devices.login().vault("v").collection("notes")
+    third.replace(third.get(note.uid), "a third")
+    devices.here.replica.sync()
+    [conflict] = devices.here.replica.conflicts()
+    assert (conflict.mine.value, conflict.theirs.value) == ("theirs", "a third")
+    conflict.resolve(keep_both)
+    devices.here.replica.sync()
+    [waiting] = devices.there.replica.sync().conflicts
+    waiting.resolve(keep_theirs)
+    assert devices.values() == [["a third", "mine", "theirs"]] * 3
+    assert there.get(note.uid).value == "a third"
+
+
+# Blobs
+
+
+@pytest.mark.parametrize("before", [None, "before"])
+def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, before: Any) -> None:
+    """The identical text, at its own version."""
+    vault = devices.here.client.vault("v")
+    if before is not None:
+        vault.blob.put(before)
+    devices.sync()
+    devices.place.backup()
+    for value in ("between", "newest"):
+        vault.blob.put(value)
+        devices.sync()
+    bearer, path = devices.here.client._core.session._access, f"/vault/{vault.uid}"
+    mine = devices.place.ask("GET", path, bearer).body
+    devices.place.restore()
+    assert devices.place.ask("GET", path, bearer).body.get("data") != mine["data"]
+    devices.sync()
+    stored = devices.place.ask("GET", path, bearer).body
+    assert [stored[name] for name in ("version", "data", "salt", "name")] == [
+        mine[name] for name in ("version", "data", "salt", "name")
+    ]
+    for device in (devices.here, devices.there):
+        assert device.replica.vault("v").blob() == "newest"
+    found = devices.login().vault("v").blob.get()
+    assert found is not None
+    assert found.value == "newest"

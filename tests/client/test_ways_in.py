@@ -1,0 +1,120 @@
+"""The ways into an account: what was replaced opens nothing, and what opens it changes only with the password."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from strongroom.client import Tampered
+from strongroom.client.format import derive
+from strongroom.client.format.derive import Floor
+from strongroom.errors import InvalidCredentials
+from tests.client.both_clients import PASSWORD
+from tests.client.devices import Devices
+
+NEW = "another horse, another staple"
+
+
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("replayed", [False, True])
+def test_a_replaced_recovery_key_does_not_log_in(devices: Devices, *, removed: bool, replayed: bool) -> None:
+    """Also where the server hands out the descriptor that was sealed for it."""
+    client = devices.here.client
+    old = client.make_recovery_key(PASSWORD)
+    before = devices.stored_keyring()[2]
+    new = None if removed else client.make_recovery_key(PASSWORD)
+    if removed:
+        client.remove_recovery_key(PASSWORD)
+    other = devices.client()
+
+    def replay(wanted: Any, told: Any) -> None:
+        if replayed and "kdf" in told:
+            told["kdf"] = before
+
+    other._driver.lie = replay  # type: ignore[attr-defined]
+    with pytest.raises(InvalidCredentials):
+        other.recover(devices.crew.email, old, NEW)
+    assert devices.login(PASSWORD).vault("v").name == "v"
+    if new is not None:
+        devices.client().recover(devices.crew.email, new, NEW)
+        assert devices.login(NEW).vault("v").name == "v"
+
+
+def flipped(keyring: str, at: int) -> str:
+    """A keyring with another bit at a byte."""
+    raw = bytearray(base64.b64decode(keyring))
+    raw[at] ^= 1
+    return base64.b64encode(raw).decode()
+
+
+@pytest.mark.parametrize("at", [26, 62, 1245])
+def test_an_access_token_alone_does_not_change_what_opens_the_account(devices: Devices, at: int) -> None:
+    """Generation and slots change only with the password; the account id never does."""
+    keyring, version, _ = devices.stored_keyring()
+    bearer = devices.here.client._core.session._access
+    body: dict[str, Any] = {"keyring": flipped(keyring, at), "version": version}
+    assert devices.place.ask("PUT", "/auth/keyring", bearer, body).status == 400
+    wrong = body | {"currentPassword": "wrong horse battery"}
+    assert devices.place.ask("PUT", "/auth/keyring", bearer, wrong).status == 401
+    other = body | {"keyring": flipped(keyring, 2)}
+    assert devices.place.ask("PUT", "/auth/keyring", bearer, other).status == 400
+    assert devices.stored_keyring()[:2] == (keyring, version)
+
+
+def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
+    """Whoever has an access token can still write nonsense into the body: the keyring before it is kept."""
+    keyring, version, _ = devices.stored_keyring()
+    bearer = devices.here.client._core.session._access
+    body = {"keyring": flipped(keyring, 1400), "version": version}
+    assert devices.place.ask("PUT", "/auth/keyring", bearer, body).status == 200
+    with pytest.raises(Tampered):
+        devices.login()
+    kept = devices.place.ask("GET", "/auth/keyring/versions", bearer).body["versions"]
+    assert [one["version"] for one in kept][0] == version
+    assert devices.place.ask("GET", f"/auth/keyring/versions/{version}", bearer).body["keyring"] == keyring
+
+
+def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later edition asks for more work: a login with the password sets it, and a device takes no less from then on."""
+    devices.notes(devices.here).create("before")
+    devices.sync()
+    monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
+    before = devices.stored_keyring()
+    assert (before[2]["memory"], before[2]["passes"]) == (65_536, 3)
+    client = devices.login()
+    bearer = client._core.session._access
+    lifted = devices.place.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
+    assert (lifted["memory"], lifted["passes"]) == (131_072, 4)
+    assert devices.place.ask("GET", "/auth/keyring", bearer).body["version"] == before[1] + 1
+    assert [note.value for note in client.vault("v").collection("notes")] == ["before"]
+    again = devices.login()
+    assert devices.place.ask("GET", "/auth/keyring", again._core.session._access).body["version"] == before[1] + 1
+
+
+def test_a_recovery_key_goes_on_after_figures_were_lifted(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lift is a change of password in every respect."""
+    key = devices.here.client.make_recovery_key(PASSWORD)
+    monkeypatch.setattr(derive, "DEFAULT", Floor(65_536, 4))
+    devices.login()
+    devices.client().recover(devices.crew.email, key, NEW)
+    assert devices.login(NEW).vault("v").name == "v"
+
+
+def test_a_later_login_checks_whose_session_it_got(devices: Devices) -> None:
+    """A client that was unlocked without a server logs in with its first request: no session of somebody else."""
+    devices.here.replica.close()
+    client = devices.client()
+    client.unlock(devices.here.path, PASSWORD)
+
+    def another(wanted: Any, told: Any) -> None:
+        if "user" in told:
+            told["user"]["email"] = "mallory@example.com"
+
+    client._driver.lie = another  # type: ignore[attr-defined]
+    with pytest.raises(Tampered):
+        client.vaults()
+    assert not client._core.session.is_open
+    client._driver.lie = None  # type: ignore[attr-defined]
+    assert [vault.name for vault in client.vaults()] == ["v"]
