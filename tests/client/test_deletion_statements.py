@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.operations import accounts
 from strongroom.errors import VaultNotFound
 from tests.client.devices import Devices
+from tests.client.unreliable_network import world_of
 
 
 def two_vaults(devices: Devices) -> str:
@@ -89,30 +91,31 @@ def test_a_vault_that_was_made_cannot_be_hidden_from_a_new_device(devices: Devic
     uid = two_vaults(devices)
     client = devices.login()
 
-    def hide(wanted: Any, told: Any) -> None:
+    def hide(_wanted: Any, told: Any) -> None:
         if "vaults" in told:
             told["vaults"] = [one for one in told["vaults"] if one["uid"] != uid]
 
-    client._driver.lie = hide  # type: ignore[attr-defined]
+    world_of(client).lie = hide
     if how == "vault":
         devices.place.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
+    replica = client.open_replica(tmp_path / "replica")
+    attempts: dict[str, Callable[[], Any]] = {
+        "vaults": client.vaults,
+        "export": lambda: client.export(tmp_path / "export.jsonl"),
+        "vault": lambda: client.vault("w", create=True),
+        "first sync": replica.sync,
+    }
     with pytest.raises(RolledBack):
-        if how == "vaults":
-            client.vaults()
-        elif how == "export":
-            client.export(tmp_path / "export.jsonl")
-        elif how == "vault":
-            client.vault("w", create=True)
-        else:
-            with client.open_replica(tmp_path / "replica") as replica:
-                replica.sync()
+        attempts[how]()
+    replica.close()
     assert not (tmp_path / "export.jsonl").exists()
 
 
 def test_a_vault_that_was_never_made_is_not_missed(devices: Devices) -> None:
     """A process that ended between the entry in the directory and the making of the vault hides nothing."""
     enter = accounts.update_keyring(
-        devices.here.client._core, lambda ring: ring.with_vault("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "w", sealed=True)
+        devices.here.client._core,
+        lambda ring: ring.with_vault("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "w", sealed=True),
     )
     devices.here.client._run(enter)
     client = devices.login()

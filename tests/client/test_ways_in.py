@@ -13,6 +13,7 @@ from strongroom.client.format.derive import Floor
 from strongroom.errors import InvalidCredentials
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
+from tests.client.unreliable_network import world_of
 
 NEW = "another horse, another staple"
 
@@ -29,11 +30,11 @@ def test_a_replaced_recovery_key_does_not_log_in(devices: Devices, *, removed: b
         client.remove_recovery_key(PASSWORD)
     other = devices.client()
 
-    def replay(wanted: Any, told: Any) -> None:
+    def replay(_wanted: Any, told: Any) -> None:
         if replayed and "kdf" in told:
             told["kdf"] = before
 
-    other._driver.lie = replay  # type: ignore[attr-defined]
+    world_of(other).lie = replay
     with pytest.raises(InvalidCredentials):
         other.recover(devices.crew.email, old, NEW)
     assert devices.login(PASSWORD).vault("v").name == "v"
@@ -72,12 +73,12 @@ def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
     with pytest.raises(Tampered):
         devices.login()
     kept = devices.place.ask("GET", "/auth/keyring/versions", bearer).body["versions"]
-    assert [one["version"] for one in kept][0] == version
+    assert kept[0]["version"] == version
     assert devices.place.ask("GET", f"/auth/keyring/versions/{version}", bearer).body["keyring"] == keyring
 
 
 def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later edition asks for more work: a login with the password sets it, and a device takes no less from then on."""
+    """A later edition asks for more work: a login with the password sets it, and never asks for less again."""
     devices.notes(devices.here).create("before")
     devices.sync()
     monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
@@ -108,13 +109,13 @@ def test_a_later_login_checks_whose_session_it_got(devices: Devices) -> None:
     client = devices.client()
     client.unlock(devices.here.path, PASSWORD)
 
-    def another(wanted: Any, told: Any) -> None:
+    def another(_wanted: Any, told: Any) -> None:
         if "user" in told:
             told["user"]["email"] = "mallory@example.com"
 
-    client._driver.lie = another  # type: ignore[attr-defined]
+    world_of(client).lie = another
     with pytest.raises(Tampered):
         client.vaults()
     assert not client._core.session.is_open
-    client._driver.lie = None  # type: ignore[attr-defined]
+    world_of(client).lie = None
     assert [vault.name for vault in client.vaults()] == ["v"]

@@ -107,6 +107,13 @@ class World(Driver):
         """There is nothing to hang up."""
 
 
+def world_of(client: Client) -> World:
+    """The network of a client."""
+    world = client._driver
+    assert isinstance(world, World)
+    return world
+
+
 class Device:
     """A replica in a file, and a process that has it open and may end at any moment."""
 

@@ -11,6 +11,7 @@ Texts are preceded by their length in two bytes.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -80,10 +81,9 @@ class Token(Struct, frozen=True, kw_only=True):
 
 def read(spelled: str) -> Token:
     """A token from its text; a typo is noticed."""
-    try:
+    with suppress(Tampered, UnicodeDecodeError, IndexError):
         return _read(spelled)
-    except (Tampered, UnicodeDecodeError, IndexError):
-        raise Invalid(_BAD) from None
+    raise Invalid(_BAD)  # not in a handler: the error would lead to frames that hold the token
 
 
 def _read(spelled: str) -> Token:

@@ -92,10 +92,29 @@ def store_page(
                 gaps += 1
         file.put_rows(fresh)
         for row, deleted in fresh if queued_documents else ():
-            if (scope.vault, row.uid) in queued_documents:
+            if (scope.vault, row.uid) in queued_documents and not _rebase_same(
+                local, scope, row, known.get(row.uid), traced.get(row.uid)
+            ):
                 match_outbox(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(record)
     return Taken(len(fresh), gaps)
+
+
+def _rebase_same(
+    local: Local, scope: KeyScope, row: Document, head: tuple[int, str | None, int, int] | None, descent: Descent | None
+) -> bool:
+    """Rebase a change on a row that says the same as the one that it was made from: a rotation has sealed that anew."""
+    entry = local.file.entry(scope.vault, row.uid)
+    if entry is None or entry.before is None or head is None or entry.base != head[0]:
+        return False
+    if descent not in {None, Descent.FOLLOWS} or local.file.was_sent(scope.vault, row.uid):
+        return False
+    before = seal.open_document(scope.key(entry.before.collection), entry.before)
+    now = seal.open_document(scope.key(row.collection), row)
+    if now.deleted or before.deleted or now.content != before.content:
+        return False
+    local.file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
+    return True
 
 
 def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
