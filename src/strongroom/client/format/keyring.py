@@ -215,6 +215,11 @@ class Keyring(Struct, frozen=True, kw_only=True):
         others = tuple(slot for slot in self.slots if slot.type != RECOVERY)
         return self._next(slots=others, recovery=None, sealed_slots=b"")
 
+    def takes(self, descriptor: Descriptor) -> bool:
+        """Whether the password's slot was sealed for this descriptor."""
+        associated = password_slot(self.account, descriptor)
+        return any(slot.type == PASSWORD and slot.associated == associated for slot in self.slots)
+
     def _with_slot(
         self, kind: str, secret: bytes, associated: bytes, random: Random, version: int | None = None
     ) -> Keyring:

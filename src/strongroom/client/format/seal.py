@@ -51,6 +51,7 @@ _PROOF_BYTES: Final = 4 + PARENT + primitives.KEY
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
 _STRANGE: Final = "The server sent a row that is not in this format: another client made it, or it was changed."
 _UNPROVEN: Final = "The server says that a document is deleted, and has no proof from a key holder."
+_OLD_KEY: Final = "The server shows something newer that was made with keys of before a rotation."
 _HEAD: Final = {kind: bytes((FORMAT, kind)) for kind in (DOCUMENT, DELETION, BLOB)}
 _KIND: Final = {_HEAD[DOCUMENT]: DOCUMENT, _HEAD[DELETION]: DELETION}
 _LABEL: Final = {
@@ -127,6 +128,12 @@ def read_proof(hmac: str | None) -> Proof:
 def parent_of(hmac: str) -> bytes:
     """The parent that an `hmac` names."""
     return read_proof(hmac).parent
+
+
+def require_generation(seen: str, newer: str) -> None:
+    """Refuse a newer `hmac` under an older key: who follows on a row has its key, unless a rotation shut them out."""
+    if read_proof(newer).generation < read_proof(seen).generation:
+        raise Tampered(_OLD_KEY)
 
 
 def link(row: Document) -> Link:
@@ -328,6 +335,12 @@ def blob_generation(data: str) -> int:
     """The generation of the key that a blob is sealed under."""
     blob_parent(data)
     return int.from_bytes(from_base64(data[:8])[2:_HEAD_BYTES], "big")
+
+
+def require_blob_generation(seen: str, newer: str) -> None:
+    """The same of a blob's `data`."""
+    if blob_generation(newer) < blob_generation(seen):
+        raise Tampered(_OLD_KEY)
 
 
 def parent_after_blob(data: str | None) -> bytes:

@@ -34,6 +34,11 @@ _WENT_ON: Final = (
     "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
     "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
 )
+_WRONG_DESCRIPTOR: Final = "The server's key-derivation descriptor is not the one that the keyring was sealed for."
+_UNSAID: Final = (
+    "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it "
+    "was deleted."
+)
 _WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
 
 
@@ -344,20 +349,37 @@ def _open_stored(
     ring = open_(stored.keyring)
     if ring.version != stored.version:
         raise Tampered(_WRONG_VERSION)
-    yield from _require_descent(core, email, ring)
+    seen = core.device.account(email)
+    if seen is not None:
+        yield from require_descent(core, email, ring, seen.version, seen.digest)
+    if core.ring is not None:
+        require_directory(core.ring, ring)
+    if not ring.takes(descriptor):  # the password was changed on another device
+        descriptor = yield from _descriptor(core, email)
+        if not ring.takes(descriptor):
+            raise Tampered(_WRONG_DESCRIPTOR)
     _set_keyring(core, email, ring, stored.keyring, descriptor)
 
 
-def _require_descent(core: Core, email: str, ring: Keyring) -> Effects[None]:
-    """Refuse a newer keyring that was made without knowing of the one that this device has seen.
+def require_directory(seen: Keyring, ring: Keyring) -> None:
+    """Refuse a newer keyring that lacks a vault, or a key of one: only a key holder's word removes it."""
+    if ring.version <= seen.version:
+        return
+    for entry in seen.vaults:
+        now = ring.entry(entry.uid)
+        if now is None and not ring.is_gone(entry.uid):
+            raise RolledBack(_UNSAID)
+        if now is not None and not set(entry.keys) <= set(now.keys):
+            raise Tampered(TWO_KEYRINGS)
+
+
+def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: str) -> Effects[None]:
+    """Refuse a newer keyring that was made without knowing of the one of version `seen`, by its digest.
 
     Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare.
     """
-    seen = core.device.account(email)
-    if seen is None:
-        return
     previous, passed = ring.previous, []
-    for version in range(ring.version - 1, seen.version, -1):
+    for version in range(ring.version - 1, seen, -1):
         try:
             kept = yield from core.session.send(requests.keyring_version(version))
         except NotFound:
@@ -367,9 +389,9 @@ def _require_descent(core: Core, email: str, ring: Keyring) -> Effects[None]:
         passed.append(to_url(previous))
         previous = keyring.previous_of(kept.keyring)
     else:
-        if ring.version > seen.version and to_url(previous) != seen.digest:
+        if ring.version > seen and to_url(previous) != digest:
             raise Tampered(TWO_KEYRINGS)
-    core.device.record_past_keyrings(email, [*reversed(passed), seen.digest])
+    core.device.record_past_keyrings(email, [*reversed(passed), digest])
 
 
 def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:

@@ -277,6 +277,7 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
 
 def _require_descent(core: Core, row: model.Document, made: Opened, known: KnownDocument) -> Effects[bool]:
     """Refuse a newer row that was made without knowing of the one that this device has seen; whether none can tell."""
+    seal.require_generation(known.row.proof, row.hmac or "")
     if made.parent == short(known.row.proof):
         return False
     history = yield from read_history(core, row.vault_uid, 0, uid=row.uid)

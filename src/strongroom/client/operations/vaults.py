@@ -292,6 +292,9 @@ def _check_row(core: Core, vault: OpenVault, row: responses.Vault, mark: int) ->
         raise Tampered(_WRONG_VAULT)
     gap = False
     known = core.device.vault(vault.uid)
+    seen = (0, None) if known is None else (known.version, known.data)
+    if row.data is not None and row.version >= seen[0] and seen != (row.version, row.data):
+        seal.open_blob(vault.keys, row)  # before it is remembered, or anything is sealed to follow on it
     if known is not None and known.data is not None and row.data is not None and row.version > known.version:
         gap = yield from require_blob_descent(core, row, Link(known.version, known.data))
     core.device.record_vault(row, mark)
@@ -309,6 +312,7 @@ def require_blob_descent(core: Core, row: responses.Vault, known: Link) -> Effec
 def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Descent]:
     """How a newer blob stands to the one that this device has seen; a rename alone does not change it."""
     data = row.data or ""
+    seal.require_blob_generation(known.text, data)
     if data == known.text or seal.blob_parent(data) == short(known.text):
         return Descent.FOLLOWS
     kept = (yield from core.session.send(requests.blob_versions(row.uid))).versions

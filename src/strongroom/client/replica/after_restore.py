@@ -96,12 +96,16 @@ class RestoreReconciliation:
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         if not follows:
             incoming.keep_mine_aside(self._local, self._scope, row)
+        elif here is not None:
+            seal.require_generation(here.hmac or "", row.hmac or "")
         self._file.put_rows([(row, made.deleted)])
         incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
         return True
 
     def _is_past(self, row: Document, here: Document) -> bool:
         """Whether the row that is here was made knowing of the server's."""
+        if row.version >= here.version:
+            return False
         return self._file.had_version(row) or seal.parent_of(here.hmac or "") == short(row.hmac or "")
 
     def _queue_forgotten(self, uid: str) -> None:

@@ -49,8 +49,8 @@ class Conflict:
 
     @property
     def is_for_a_person(self) -> bool:
-        """Whether no resolver may decide it: the server's side is of a lower version than this device has seen."""
-        return self._row.version < self._entry.floor
+        """Whether no resolver may decide it: the server's side is not of a higher version than this device has seen."""
+        return self._row.version <= self._entry.floor
 
     @property
     def uid(self) -> str:

@@ -88,8 +88,10 @@ def store_page(
             descent = traced.get(row.uid)
             if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
                 keep_mine_aside(local, scope, row)
-            elif descent is Descent.GAP:
-                gaps += 1
+                continue
+            if row.uid in known:
+                seal.require_generation(known[row.uid][1] or "", row.hmac or "")
+            gaps += descent is Descent.GAP
         file.put_rows(fresh)
         for row, deleted in fresh if queued_documents else ():
             if (scope.vault, row.uid) in queued_documents and not _rebase_same(
@@ -120,8 +122,11 @@ def _rebase_same(
 def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
     """Queue what is here as a change of its own that conflicts with a row that did not know of it."""
     here, entry = local.file.row(scope.vault, row.uid), local.file.entry(scope.vault, row.uid)
-    if here is None or (entry is not None and entry.base == here.version):
-        return  # a change that waits, and was made from it, already stands against the row
+    if here is None:
+        return
+    if entry is not None and entry.base == here.version:  # a change that was made from it stands against the row
+        local.file.put_entry(msgspec.structs.replace(entry, floor=max(entry.floor, here.version)))
+        return
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
     if mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content):
@@ -203,7 +208,9 @@ def match_outbox(file: File, row: Document, stored: Document | None, *, deleted:
     entry = file.entry(row.vault_uid, row.uid)
     if entry is None:
         return
-    if row.hmac is not None and file.was_sent(row.vault_uid, row.uid, row.hmac):
+    if entry.base == DIVERGED and entry.hmac == row.hmac:
+        file.drop_entry(row.vault_uid, row.uid)  # the server shows it again: there is nothing to decide
+    elif row.hmac is not None and file.was_sent(row.vault_uid, row.uid, row.hmac):
         _confirm_sent(file, entry, row)
     elif stored is not None and stored.hmac == entry.hmac:
         file.drop_entry(row.vault_uid, row.uid)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import Struct
 
-from strongroom.client.errors import RolledBack, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import seal
 from strongroom.client.format.encoding import short, to_url
 from strongroom.client.format.keys import VaultKeys
@@ -136,7 +136,7 @@ class Sync:
                 raise
             yield from accounts.restore_keyring(self.core)
             opened = yield from vaults.list_with_rows(self.core)
-        unlock.store_keys(self.core, self.file)
+        yield from unlock.update_keys(self.core, self.file)
         self._scopes = {vault.uid: documents.key_scope(vault.keys) for vault, _ in opened}
         found = {row.uid: row for _, row in opened}
         yield from self._check_missing(found)
@@ -178,7 +178,7 @@ class Sync:
         was = self.file.vault(scope.vault)
         try:
             yield from self._pull_changes(scope, row, was)
-        except (Tampered, RolledBack):
+        except (Tampered, RolledBack, Locked):
             self._reset_vault(scope.vault, was)
             raise
 
@@ -222,19 +222,22 @@ class Sync:
 
         `expected` are documents that must be among them, in this version or a later one.
         """
-        limit = listing.FIRST_LIMIT
+        limit, start = listing.FIRST_LIMIT, record.cursor
         page = yield from self.core.session.send(incoming.list_call(scope, record.cursor, limit, deleted=deleted))
         while True:
             cursor = listing.check_page(page, scope, record.cursor, limit, deleted=deleted)
             for found in page.documents:
-                expected.pop(found.uid, None)
+                if scope.holds(found.collection):
+                    expected.pop(found.uid, None)
             if expected and not page.has_more:
                 raise RolledBack(documents.WITHHELD)
             record = msgspec.structs.replace(record, cursor=cursor)
             rows = yield from self._without_repeats(scope, page.documents)
             traced = yield from incoming.descents(self.core, self.file, scope, rows, since, history)
             stored = yield from incoming.stored_before(self.core, self.file, scope, rows)
-            store = _store(self.local, scope, record, rows, stored, traced)
+            # As long as something is still expected, the next sync begins where this one did.
+            kept = msgspec.structs.replace(record, cursor=start) if expected else record
+            store = _store(self.local, scope, kept, rows, stored, traced)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
                 taken = yield from effects.compute(store)

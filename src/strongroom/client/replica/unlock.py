@@ -14,7 +14,7 @@ from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import from_base64, items, label, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
-from strongroom.client.operations import documents
+from strongroom.client.operations import accounts, documents
 from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
@@ -62,20 +62,38 @@ def _owner(core: Core) -> str:
     return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
 
 
-def store_keys(core: Core, file: File) -> None:
+def update_keys(core: Core, file: File) -> Effects[None]:
+    """Keep the newest keyring, if it was made knowing of the one that is here."""
+    before, ring, email = file.fact("keyring"), core.ring, core.email
+    if before is not None and ring is not None and email is not None and not _follows(ring, before):
+        version, digest = int(file.fact("keyring version") or 0), to_url(primitives.sha256(before.encode()))
+        yield from accounts.require_descent(core, email, ring, version, digest)
+    store_keys(core, file, traced=True)
+
+
+def _follows(ring: Keyring, before: str) -> bool:
+    return primitives.sha256(before.encode()) in {ring.digest, ring.previous}
+
+
+def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
     """Keep what opens the account without a server: its descriptor and its keyring, as the server has them.
 
-    The email is kept sealed. What the slow step needs of it is its salt.
+    The email is kept sealed. What the slow step needs of it is its salt. `traced`: the keyring is known to follow on
+    the one that is here.
     """
     ring, sealed, descriptor, email = core.ring, core.sealed, core.descriptor, core.email
     if ring is None or sealed is None or descriptor is None or email is None or sealed == file.fact("keyring"):
         return
-    version = int(file.fact("keyring version") or 0)
+    before, version = file.fact("keyring"), int(file.fact("keyring version") or 0)
     if version > ring.version:
         _use_newer(core, file)
         return
     if version == ring.version:
         raise Tampered(TWO_KEYRINGS)
+    if before is not None and not (traced or _follows(ring, before)):
+        return  # the next sync reads what lies between
+    if before is not None and keyring.generation_of(before) == ring.generation:
+        accounts.require_directory(keyring.reopen(before, ring.key), ring)
     seen = file.fact("descriptor")
     if seen is not None:
         descriptor.check(Descriptor.read(seen).work)
