@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from strongroom.client import Locked, RolledBack, Tampered, WeakParameters
+from strongroom.client import Locked, RolledBack, Tampered, WeakParameters, keep_mine
+from strongroom.client.replica.sync import Report
 from strongroom.errors import Refusal
 from tests.client.hostile.lying_proxy import Lie
 from tests.client.hostile.scenario import CANARY, Stage
 
 NONE = "—"  # does not apply
 HARMLESS = "no effect"
+CONFLICT = "a conflict"  # told to a person; both sides are kept
+GAP = "taken, and told"  # what lies between is not known
+REPEATED = "sent again"  # what a restored server has forgotten: the identical text, and nothing else
 
 
 class Broken(AssertionError):  # noqa: N818
@@ -30,6 +34,8 @@ class Attack(NamedTuple):
     fresh: bool
     writes: tuple[str, ...]
     partly: bool
+    resolver: Callable[[Any], Any] | None
+    again: bool
 
 
 ATTACKS: dict[str, Attack] = {}
@@ -67,10 +73,14 @@ def attack(
     fresh: bool = False,
     writes: tuple[str, ...] = (),
     partly: bool = False,
+    resolver: Callable[[Any], Any] | None = None,
+    again: bool = True,
 ) -> None:
     """Enter an attack. `writes`: what may be written after the lie, because the lie is what asks for it.
 
     `partly`: of what came with the lie, a replica may keep the rows that a key holder made, and nothing else.
+    `resolver`: a replica syncs with it. `again`: a sync with an honest server mends it; what was written on two
+    branches of one version stays refused.
     """
 
     def stirred(stage: Stage) -> Lie:
@@ -79,7 +89,9 @@ def attack(
         return lie(stage)
 
     assert name not in ATTACKS
-    ATTACKS[name] = Attack(name, _word(client), _word(replica), lie, act, sync or stirred, fresh, writes, partly)
+    ATTACKS[name] = Attack(
+        name, _word(client), _word(replica), lie, act, sync or stirred, fresh, writes, partly, resolver, again
+    )
 
 
 def _word(outcome: type[Refusal] | str) -> str:
@@ -93,15 +105,23 @@ def play(stage: Stage, wanted: Attack, *, on: str) -> None:
         stage.open_replica()
         stage.lies(wanted.sync(stage))
         before = stage.kept()
-        met = _met(stage.replica.sync)
+        shown, stored, texts = stage.shown(), stage.stored(), stage.texts()
+        met = _met(lambda: stage.replica.sync(wanted.resolver))
         due = wanted.replica
+        _judge_writes(stage, wanted, met, texts)
     else:
         stage.lies(wanted.lie(stage))
         met = _met(lambda: wanted.act(stage))
         due = wanted.client
     told = stage.liar.lies
     _judge(stage, wanted, met, due, told)
-    if on == "replica":
+    if on == "replica" and not isinstance(met, Refusal):
+        if due != GAP and stage.shown() != shown:
+            raise Broken(f"{wanted.name}: the replica shows something else than before")
+        if stage.stored() != stored:
+            raise Broken(f"{wanted.name}: the server has something else than before")
+        _sync_again(stage, wanted)
+    elif on == "replica":
         after = stage.kept()
         if wanted.partly:
             before.pop("documents"), after.pop("documents")
@@ -113,8 +133,10 @@ def play(stage: Stage, wanted: Attack, *, on: str) -> None:
 def _sync_again(stage: Stage, wanted: Attack) -> None:
     """When the server tells the truth again, everything is there."""
     stage.liar.lie = None
-    if stage.core.session._access is None:
+    if stage.core.session._access is None or not wanted.again:
         return
+    for conflict in stage.replica.sync().conflicts:
+        conflict.resolve(keep_mine)
     stage.replica.sync()
     theirs = {note.uid: note.value for note in stage.theirs()}
     mine = {note.uid: note.value for note in stage.mine()}
@@ -129,14 +151,34 @@ def _met(act: Callable[[], Any]) -> Any:
         return refused
 
 
+def _outcome(met: Any) -> str:
+    if isinstance(met, Refusal):
+        return type(met).__name__
+    if not isinstance(met, Report):
+        return GAP if getattr(met, "gap", False) else HARMLESS
+    return CONFLICT if met.conflicts else GAP if met.gaps else HARMLESS
+
+
+def _judge_writes(stage: Stage, wanted: Attack, met: Any, texts: set[str]) -> None:
+    """Nothing that was sealed because of the lie has come to the server: what was sent is what was here before."""
+    if wanted.writes:
+        return
+    for sent in stage.liar.sent:
+        if sent.late and sent.writes and (anew := [text for text in sent.texts() if text not in texts]):
+            raise Broken(f"{wanted.name}: sealed anew after the lie: {sent.method} {sent.path} {anew}")
+    del met
+
+
 def _judge(stage: Stage, wanted: Attack, met: Any, due: str, told: int) -> None:
     if not told:
         raise Broken(f"{wanted.name}: the lie was never told")
-    word = type(met).__name__ if isinstance(met, Refusal) else HARMLESS
+    word = _outcome(met)
+    if word == HARMLESS and due == REPEATED and stage.liar.late_writes():
+        word = REPEATED
     if word != due:
         raise Broken(f"{wanted.name}: {due} is due, and it was {word}: {met!r}")
     written = [write for write in stage.liar.late_writes() if not write.startswith(wanted.writes or "-")]
-    if written:
+    if written and due != REPEATED:
         raise Broken(f"{wanted.name}: written after the lie: {written}")
     if any(thief.sent for thief in stage.thieves):
         raise Broken(f"{wanted.name}: another host was called")
@@ -152,8 +194,11 @@ def _judge(stage: Stage, wanted: Attack, met: Any, due: str, told: int) -> None:
 __all__ = [
     "ATTACKS",
     "CANARY",
+    "CONFLICT",
+    "GAP",
     "HARMLESS",
     "NONE",
+    "REPEATED",
     "Attack",
     "Broken",
     "Locked",

@@ -69,11 +69,18 @@ class Sent:
 
     def __init__(self, talk: Talk, raw: bytes, *, late: bool) -> None:
         self.method, self.path, self.raw, self.late = talk.method, talk.path, raw, late
+        self._body = talk.given
 
     @property
     def writes(self) -> bool:
         """Whether it could change what the server keeps."""
         return self.method != "GET" and (self.method, self.path) not in READING
+
+    def texts(self) -> list[str]:
+        """Everything sealed that is in it."""
+        body = json.loads(self._body or b"{}")
+        parts = [body, *body.get("operations", [])]
+        return [part[name] for part in parts for name in ("data", "hmac", "salt", "keyring", "name") if part.get(name)]
 
 
 class Line:

@@ -196,8 +196,9 @@ class Stage:
         if self._shared and self._stored() == self._room.stored:
             self.people.room = self._room
         else:
-            for vault in (self.vault, self.second):
-                self.owner.vault(vault.name).delete()  # or every replica of a later stage would hold them all
+            for vault in self.owner.vaults():  # or every replica of a later stage would hold them all
+                if vault.uid in {self.vault.uid, self.second.uid}:
+                    vault.delete()
         self._direct.close()
         for thief in self.thieves:
             thief.close()
@@ -262,6 +263,26 @@ class Stage:
         }
         connection: apsw.Connection = file._db
         return {name: list(connection.execute(statement, (self.uid,))) for name, statement in statements.items()}
+
+    def texts(self) -> set[str]:
+        """Everything sealed that the replica's file holds: what may be sent again."""
+        connection: apsw.Connection = self.replica._local.file._db
+        statements = ("SELECT data, hmac FROM documents", "SELECT data, hmac FROM outbox", "SELECT value FROM facts")
+        rows = [row for statement in statements for row in connection.execute(statement)]
+        rows += connection.execute("SELECT data, salt, wire FROM vaults")
+        return {text for row in rows for text in row if text}
+
+    def shown(self) -> Any:
+        """What the replica shows of the notes, and of the vault's blob."""
+        if self.fresh:
+            return None
+        vault = self.replica.vault(self.vault.name)
+        return {note.uid: note.value for note in self.mine()}, vault.blob()
+
+    def stored(self) -> Any:
+        """What the server has of the vault, and of the account."""
+        rows = self._get(f"/vaults/{self.uid}/documents?since=0&limit=1000&includeDeleted=true")["documents"]
+        return rows, self.raw_vault(), self.raw_keyring()
 
     def secrets(self) -> dict[str, bytes]:
         """What must not be among the bytes that the liar was sent, in any of these spellings."""
@@ -364,6 +385,16 @@ def about_vault(stage: Stage, change: Callable[[Row], Row | None]) -> Lie:
 def about(method: str, path: str, change: Callable[[Talk], None]) -> Lie:
     """Another answer to one kind of request."""
     return lambda talk: change(talk) if (talk.method, talk.path) == (method, path) else None
+
+
+def together(*lies: Lie) -> Lie:
+    """Several lies, each about what the one before has left."""
+
+    def lie(talk: Talk) -> None:
+        for one in lies:
+            one(talk)
+
+    return lie
 
 
 def with_(**changes: Any) -> Callable[[Row], Row]:

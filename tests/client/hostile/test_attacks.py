@@ -12,13 +12,13 @@ from strongroom.client import errors as client_errors
 from strongroom.client import keep_mine
 from strongroom.errors import Refusal
 from tests.client.both_clients import Faces
-from tests.client.hostile import on_accounts, on_documents, on_transport, on_vaults, on_writes
-from tests.client.hostile.attack import ATTACKS, HARMLESS, NONE, play
+from tests.client.hostile import on_accounts, on_documents, on_epochs, on_forks, on_transport, on_vaults, on_writes
+from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, REPEATED, play
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
 from tests.support.sampling import DAY, LONG
 
-CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport)
+CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport, on_forks, on_epochs)
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 # An attack on both is played on one of them each day, and on the other the next; in `make soak` on both.
 _ON_REPLICA_TODAY = list(ATTACKS)[int(DAY) % 2 :: 2]
@@ -105,6 +105,12 @@ def test_the_table_is_the_harness() -> None:
 def test_every_outcome_is_a_documented_one() -> None:
     """A class of the client's, or of the server's own."""
     known = {**vars(errors), **vars(client_errors)}
-    outcomes = {word for made in ATTACKS.values() for word in (made.client, made.replica)} - {NONE, HARMLESS}
+    outcomes = {word for made in ATTACKS.values() for word in (made.client, made.replica)} - {
+        NONE,
+        HARMLESS,
+        CONFLICT,
+        GAP,
+        REPEATED,
+    }
     assert outcomes <= set(known)
     assert len(ATTACKS) >= 25
