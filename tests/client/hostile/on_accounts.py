@@ -199,6 +199,30 @@ attack(
 )
 
 
+def decoy(stage: Stage) -> Lie:
+    """What a server shows for an email that it does not know; and it takes whatever is then sent."""
+    opened = stage.people.ada._core.session
+    tokens = {"accessToken": str(opened._access), "refreshToken": str(opened._refresh)}
+    user = {"id": "x", "email": stage.people.email, "createdAt": 1}
+
+    def lie(talk: Talk) -> None:
+        if (talk.method, talk.path) == PRELOGIN:
+            talk.say({"kdf": Descriptor.new().spelled()})
+        elif (talk.method, talk.path) == LOGIN:
+            talk.say(tokens | {"user": user}, 200)
+
+    return lie
+
+
+attack("a descriptor for nobody, and any password is taken", decoy, client=Tampered, act=login)
+attack(
+    "a descriptor for nobody",
+    lambda _stage: about(*PRELOGIN, lambda talk: talk.say({"kdf": Descriptor.new().spelled()})),
+    client=InvalidCredentials,
+    act=login,
+)
+
+
 # Sessions
 
 
@@ -213,6 +237,26 @@ attack(
     client=Tampered,
     act=login,
 )
+
+
+def unlocked(stage: Stage) -> Any:
+    """A device that was unlocked without a server logs in with its first request."""
+    path = stage.home / "unlocked"
+    with stage.owner.open_replica(path) as replica:
+        replica.sync()
+    client = stage.faces.client(stage.liar.url, retries=1, patience=0.5)
+    client.unlock(path, PASSWORD)
+    return client.vaults()
+
+
+def of_mallorys(stage: Stage) -> Lie:
+    """A session of the server's friend, under the owner's email."""
+    session = stage.people.mallory._core.session
+    tokens = {"accessToken": str(session._access), "refreshToken": str(session._refresh)}
+    return about(*LOGIN, lambda talk: talk.say(talk.told | tokens))
+
+
+attack("a session of another account, after an unlock", of_mallorys, client=Tampered, act=unlocked)
 attack(
     "a session of nobody",
     signed_in(lambda told: told | {"user": told["user"] | {"email": "no address"}}),

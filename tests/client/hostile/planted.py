@@ -6,17 +6,21 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import httpx2
+import msgspec
 import pytest
 
-from strongroom.client.format import seal
+from strongroom.client.format import keyring, seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.padding import Content
+from strongroom.client.format.parents import Descent
 from strongroom.client.format.seal import Opened, Verified
-from strongroom.client.net import decoders, http
+from strongroom.client.net import decoders, http, requests
 from strongroom.client.net.effects import Effects
 from strongroom.client.operations import accounts, documents, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
-from strongroom.client.replica import incoming, unlock
+from strongroom.client.replica import incoming, outgoing, unlock
+from strongroom.client.replica.conflicts import Conflict
+from strongroom.client.replica.file import File
 from strongroom.client.replica.sync import Sync
 
 
@@ -94,10 +98,33 @@ def blob_as_shown(_self: Any, _scope: Any, _record: Any, row: Any) -> Effects[An
     yield
 
 
-def check_no_vault(*_: Any, **__: Any) -> Effects[None]:
+def vault_as_shown(core: Any, vault: Any) -> Effects[Any]:
     """Take whatever vault the server shows."""
+    row = yield from core.session.send(requests.get_vault(vault.uid))
+    return vault, row, False
+
+
+def no_steps(*_: Any, **__: Any) -> Effects[None]:
+    """Check nothing, and ask for nothing."""
     return
     yield
+
+
+def follows(*_: Any) -> Descent:
+    """Take every newer row as one that knew of what was seen."""
+    return Descent.FOLLOWS
+
+
+def restated(local: Any, scope: Any, uid: str, base: int) -> Any:
+    """Send the same content again, sealed anew above what the server has."""
+    row = local.file.row(scope.vault, uid)
+    keys = scope.key(row.collection)
+    content = seal.open_document(keys, row).content
+    parent, version = seal.parent_of(row.hmac), row.version + 1
+    made = seal.seal_content(keys, seal.DOCUMENT, uid, version, content, parent=parent, wire=row.collection)
+    prepared = _repeated(local, scope, uid, base)
+    operation = requests.put_operation(uid, made, base, version)
+    return msgspec.structs.replace(prepared, operations=[operation], versions=[version], last=made)
 
 
 def always_new(_self: Any, _row: Any) -> bool:
@@ -114,6 +141,11 @@ def as_shown(token: Any, keys: Any, wire: str) -> Any:
     """Take the server's word for whether names are sealed."""
     sealed = wire.startswith("sr2.")
     return vaults.OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=sealed, keys=keys, wires=(wire,))
+
+
+def no(*_: Any, **__: Any) -> bool:
+    """Find nothing."""
+    return False
 
 
 class Believing(http._BoundedBody):
@@ -142,7 +174,7 @@ class AsyncFollowing(httpx2.AsyncClient):
         super().__init__(**{**options, "follow_redirects": True})
 
 
-_open, _verify = seal.open_document, seal.verify_document
+_open, _verify, _repeated = seal.open_document, seal.verify_document, outgoing._repeated
 
 GUARDS: dict[str, Guard] = {
     "the floor of the key derivation": Guard(
@@ -165,7 +197,7 @@ GUARDS: dict[str, Guard] = {
     "that a deletion is proven": Guard(
         replaced((seal, "open_document", opened_as_it_says), (seal, "verify_document", verified_as_it_says)),
         client=("a forged tombstone", "a forged tombstone, emptied"),
-        replica=("a forged tombstone", "a forged tombstone, emptied"),
+        replica=("a forged tombstone", "a forged tombstone, emptied", "a new epoch and a forged tombstone"),
     ),
     "what a device remembers of a row": Guard(
         replaced((rollback, "next_row", nothing)), client=("a document that is set back", "two contents of one version")
@@ -186,7 +218,7 @@ GUARDS: dict[str, Guard] = {
         replaced((Device, "record_vault", nothing)), client=("a whole vault that is set back", "a blob that is gone")
     ),
     "that it is the vault that was asked for": Guard(
-        replaced((vaults, "check_vault", check_no_vault)),
+        replaced((vaults, "_row", vault_as_shown)),
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
@@ -196,7 +228,11 @@ GUARDS: dict[str, Guard] = {
     "that what was written is what is answered": Guard(
         replaced((documents, "check_stored", nothing)),
         client=("another of the owner's own contents is kept",),
-        replica=("another of the owner's own contents is kept",),
+        replica=(
+            "another of the owner's own contents is kept",
+            "a new epoch and what is sent again at another version",
+            "a new epoch and other ciphertext for what is sent again",
+        ),
     ),
     "that nothing is missed in a list": Guard(
         replaced((listing.Listing, "_check_missing", misses_nothing)),
@@ -223,6 +259,75 @@ GUARDS: dict[str, Guard] = {
         replaced((decoders, "_bearer", nothing)), client=("a bearer with a header in it",)
     ),
     "that a token says whether names are sealed": Guard(
-        replaced((sessions_and_keys, "token_vault", as_shown)), client=("an agent is told that names are not sealed",)
+        replaced((sessions_and_keys, "token_vault", as_shown), (seal, "open_blob", nothing)),
+        client=("an agent is told that names are not sealed",),
+    ),
+    "what a row follows on": Guard(
+        replaced((incoming, "trace", follows), (documents, "trace", follows)),
+        client=("a write that is withheld, and another branch", "a write that is withheld, and a longer branch"),
+        replica=("a write that is withheld, and another branch", "a new epoch and a higher row of another branch"),
+    ),
+    "what a blob follows on": Guard(
+        replaced((vaults, "trace", follows)),
+        client=("a blob that is withheld, and another branch",),
+        replica=("a blob that is withheld, and another branch", "a new epoch and a higher blob of another branch"),
+    ),
+    "what a keyring follows on": Guard(
+        replaced((accounts, "require_descent", no_steps), (Device, "record_account", nothing)),
+        client=("a newer keyring, and another in between", "a newer keyring that follows on another"),
+        replica=("a newer keyring, and another in between", "a newer keyring that follows on another"),
+    ),
+    "that a directory keeps its vaults and their keys": Guard(
+        replaced((accounts, "require_directory", nothing)),
+        client=("a directory that lacks a vault which nobody deleted", "a directory with another key of a vault"),
+    ),
+    "that a vault which was made is missed": Guard(
+        replaced((Sync, "_check_missing", no_steps)),
+        replica=("a vault that is hidden", "a vault that is hidden from a new device"),
+    ),
+    "which rows were written here": Guard(
+        replaced((File, "is_mine", no)),
+        replica=(
+            "the history of a row that was written here, withheld",
+            "a write that is withheld, and a branch without its history",
+        ),
+    ),
+    "that generations do not fall": Guard(
+        replaced((seal, "require_generation", nothing)),
+        client=("a row under a key of before a rotation",),
+        replica=("a row under a key of before a rotation",),
+    ),
+    "that a blob is opened before anything follows on it": Guard(
+        replaced((seal, "open_blob", nothing)), client=("a blob of the server's own making, to be replaced",)
+    ),
+    "that what is here is kept beside another branch": Guard(
+        replaced((incoming, "keep_mine_aside", nothing)),
+        replica=(
+            "a write that is withheld, and another branch",
+            "a new epoch and a row of another branch",
+            "a new epoch and a lower row of another branch",
+        ),
+    ),
+    "that no resolver decides for what is not newer": Guard(
+        replaced((Conflict, "is_for_a_person", False)),
+        replica=(
+            "a new epoch and a row of another branch, to keep mine",
+            "a new epoch and a row of another branch, to keep theirs",
+            "a new epoch and a lower row of another branch, to keep theirs",
+            "a new epoch and a lower row where a change waits, to keep theirs",
+        ),
+    ),
+    "that what is sent again is sealed no more": Guard(
+        replaced((outgoing, "_repeated", restated)),
+        replica=("a new epoch and an older row", "a new epoch and a row left out"),
+    ),
+    "that a keyring is sent again only for the same slots": Guard(
+        replaced((keyring, "slots_of", nothing)), replica=("a new epoch and an older keyring with other slots",)
+    ),
+    "that a keyring is sent again only where it follows": Guard(
+        replaced((accounts, "_require_past", nothing)), replica=("a new epoch and an older keyring with another vault",)
+    ),
+    "that a blob is sent again only where it follows": Guard(
+        replaced((Sync, "_is_past_blob", yes)), replica=("a new epoch and a lower blob of another branch",)
     ),
 }
