@@ -25,7 +25,7 @@ from bench.streams import Place
 from bench.tell import tell
 from strongroom import identifiers, model
 from strongroom.client import Client
-from strongroom.client.format import keys, primitives, seal
+from strongroom.client.format import keys, names, primitives, seal
 
 VALUE = {"title": "A note", "text": "x" * 1_000}
 BATCH = 1_000
@@ -46,11 +46,11 @@ def best(work: Callable[[], Any], number: int = 400, repeat: int = 25) -> float:
 
 def sealing() -> dict[str, float]:
     """Seal and open one document of about 1 KB, and what the primitives in it take by themselves."""
-    account = keys.AccountKey.new()
     uid = identifiers.new_uid(0)
-    place = account.vault(uid).collection("notes")
+    vault = keys.VaultKeys.build(os.urandom(keys.ACCOUNT), uid, [(1, os.urandom(32))])
+    place = names.collection_keys(vault, "notes", sealed=True)
     sealed = seal.seal_document(place, uid, 1, VALUE)
-    row = model.Document(uid, place.vault, place.collection, sealed.data, sealed.hmac, 1, 0, 0, None)
+    row = model.Document(uid, place.vault, place.wire, sealed.data, sealed.hmac, 1, 0, 0, None)
     text = json.dumps(VALUE).encode()
     key, salt, info = os.urandom(32), os.urandom(32), b"info"
     boxed = primitives.encrypt(key, text, info)
@@ -76,7 +76,7 @@ def _bearer(client: Client) -> dict[str, str]:
 def fill(client: Client, url: str, count: int) -> str:
     """A vault with so many sealed documents; its uid."""
     vault = client.vault("large", create=True)
-    place = vault.collection("notes")._scope.write_key()  # noqa: SLF001
+    place = vault.collection("notes")._scope.write_keys()  # noqa: SLF001
     bearer = _bearer(client)
     with httpx2.Client(timeout=60) as http:
         for first in range(0, count, BATCH):
@@ -85,7 +85,7 @@ def fill(client: Client, url: str, count: int) -> str:
             for number in range(first, min(first + BATCH, count)):
                 uid = identifiers.new_uid(time.time_ns() // 1_000_000)
                 sealed = seal.seal_document(place, uid, 1, {**VALUE, "number": number})
-                one = {"op": "create", "uid": uid, "collection": place.collection}
+                one = {"op": "create", "uid": uid, "collection": place.wire}
                 operations.append({**one, "data": sealed.data, "hmac": sealed.hmac})
             answer = http.post(f"{url}/vaults/{vault.uid}/batch", json={"operations": operations}, headers=bearer)
             assert answer.status_code == 200, answer.text[:300]
