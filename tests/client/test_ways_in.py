@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.client import Tampered
 from strongroom.client.format import derive
-from strongroom.client.format.derive import Floor
+from strongroom.client.format.derive import Descriptor, Floor
 from strongroom.errors import InvalidCredentials
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
@@ -53,15 +53,17 @@ def flipped(keyring: str, at: int) -> str:
 @pytest.mark.parametrize("at", [26, 62, 1245])
 def test_an_access_token_alone_does_not_change_what_opens_the_account(devices: Devices, at: int) -> None:
     """Generation and slots change only with the password; the account id never does."""
-    keyring, version, _ = devices.stored_keyring()
+    keyring, version, kdf = devices.stored_keyring()
     bearer = devices.here.client._core.session._access
+    right = str(derive.password_keys(devices.crew.email, PASSWORD, Descriptor.read(kdf)).password)
     body: dict[str, Any] = {"keyring": flipped(keyring, at), "version": version}
     assert devices.place.ask("PUT", "/auth/keyring", bearer, body).status == 400
     wrong = body | {"currentPassword": "wrong horse battery"}
     assert devices.place.ask("PUT", "/auth/keyring", bearer, wrong).status == 401
-    other = body | {"keyring": flipped(keyring, 2)}
+    other = body | {"keyring": flipped(keyring, 2), "currentPassword": right}
     assert devices.place.ask("PUT", "/auth/keyring", bearer, other).status == 400
     assert devices.stored_keyring()[:2] == (keyring, version)
+    assert devices.place.ask("PUT", "/auth/keyring", bearer, body | {"currentPassword": right}).status == 200
 
 
 def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
