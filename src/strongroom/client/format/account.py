@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from strongroom.client.format import derive, keyring, recovery
+from strongroom.client.errors import Tampered
+from strongroom.client.format import derive, keyring, primitives, recovery
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.primitives import Random
@@ -32,7 +33,7 @@ def register(email: str, password: str, random: Random = system) -> Prepared:
     derive.check_new_password(password)
     descriptor = Descriptor.new(random)
     keys = derive.password_keys(email, password, descriptor)
-    return _prepared(Keyring.new(keys, descriptor, random), keys, descriptor, random)
+    return _opened(_prepared(Keyring.new(keys, descriptor, random), keys, descriptor, random))
 
 
 def change_password(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
@@ -46,7 +47,10 @@ def set_recovery(
 ) -> tuple[RecoveryKey, Prepared]:
     """A new recovery key. The password is set anew with it: one that was there before must not log in any more."""
     key = RecoveryKey.new(random)
-    return key, _set_password(ring.with_recovery(key, random), email, password, old, random, ring.version)
+    made = _set_password(ring.with_recovery(key, random), email, password, old, random, ring.version)
+    _require_open(keyring.open_with_recovery(made.sealed, key) == made.keyring)
+    _require_open(primitives.equal(recovery.open_auth(key, email, made.descriptor), made.password.auth))
+    return key, made
 
 
 def remove_recovery(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
@@ -74,7 +78,18 @@ def _set_password(
     changed = ring.with_password(keys, descriptor, random)
     if from_version is not None:
         changed = changed.at(from_version + 1)
-    return _prepared(changed, keys, descriptor, random)
+    return _opened(_prepared(changed, keys, descriptor, random))
+
+
+def _opened(made: Prepared) -> Prepared:
+    """The same, once its password has opened it: a slot that was sealed wrongly would shut its owner out."""
+    _require_open(keyring.open_with_password(made.sealed, made.password, made.descriptor) == made.keyring)
+    return made
+
+
+def _require_open(is_open: bool) -> None:  # noqa: FBT001
+    if not is_open:
+        raise Tampered("What was sealed does not open again; nothing was sent.")
 
 
 def _prepared(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random) -> Prepared:

@@ -44,7 +44,9 @@ def _require_portable(value: Any) -> None:
         if not -MOST_VERSION <= value <= MOST_VERSION:
             raise Invalid({"content": "has an integer beyond 2^53 - 1; store it as a text"})
     elif isinstance(value, dict):
-        for one in value.values():
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise Invalid({"content": "has a key that is not a text"})
             _require_portable(one)
     elif isinstance(value, (list, tuple)):
         for one in value:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from strongroom import rules
 from strongroom.client.errors import Tampered, WeakParameters
 from strongroom.client.format import primitives, public_box
-from strongroom.client.format.encoding import FORMAT, from_base64, items, label, number, text, to_base64, to_url
+from strongroom.client.format.encoding import FORMAT, WHITE, from_base64, items, label, number, text, to_base64, to_url
 from strongroom.client.format.keys import derive as derive_key
 from strongroom.errors import Invalid
 
@@ -100,8 +100,6 @@ class Descriptor(Struct, frozen=True, kw_only=True):
             raise Tampered("The server's key-derivation descriptor cannot be read.") from None
         if spelled.format != FORMAT or spelled.kdf != "argon2id":
             raise Tampered("The server's key-derivation descriptor has a format that this client does not know.")
-        if spelled.lanes != 1:
-            raise WeakParameters
         made = cls(
             salt=from_base64(spelled.salt),
             recovery=from_base64(spelled.recovery),
@@ -109,6 +107,8 @@ class Descriptor(Struct, frozen=True, kw_only=True):
             passes=spelled.passes,
         )
         made.check(floor)
+        if spelled.lanes != 1:
+            raise WeakParameters
         return made
 
     def check(self, floor: Floor = FLOOR) -> None:
@@ -164,7 +164,7 @@ def normal_email(email: str) -> str:
         text(normal)
     except UnicodeEncodeError:
         normal = ""
-    if not rules.is_email(normal) or normal.strip() != normal:
+    if not rules.is_email(normal) or normal.strip(WHITE) != normal:
         raise Invalid({"email": "must be an email address of 3 to 254 characters with one @"})
     return normal
 

@@ -17,6 +17,11 @@ MOST_GENERATION: Final = 2**32 - 1
 PARENT: Final = 16  # bytes
 NO_PARENT: Final = bytes(PARENT)
 LONGEST: Final = 255  # characters of a name, a collection or a uid
+# Unicode's White_Space, spelled out: what `str.split` takes for it differs.
+WHITE: Final = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 
 def items(*parts: bytes) -> bytes:
@@ -37,6 +42,14 @@ def number(value: int) -> bytes:
 def generation_bytes(value: int) -> bytes:
     """A generation in four bytes, as it stands before a box."""
     return value.to_bytes(4, "big")
+
+
+def read_generation(raw: bytes) -> int:
+    """A generation from its four bytes; 0 is none."""
+    value = int.from_bytes(raw, "big")
+    if not is_generation(value):
+        raise Tampered
+    return value
 
 
 def short(value: str) -> bytes:

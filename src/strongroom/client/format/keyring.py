@@ -31,6 +31,7 @@ from strongroom.client.format.encoding import (
     number,
     text,
     to_base64,
+    to_url,
 )
 from strongroom.client.format.keys import ACCOUNT, VaultKeys, keyring_key
 from strongroom.client.format.padding import Content
@@ -158,6 +159,11 @@ class Keyring(Struct, frozen=True, kw_only=True):
     def is_gone(self, uid: str) -> bool:
         """Whether a key holder deleted this vault."""
         return any(gone.uid == uid for gone in self.gone)
+
+    def identity_checks(self) -> list[str]:
+        """What a device remembers an identity by, of each generation: a newer keyring must hold it still."""
+        parts = [(number(one.generation), one.sign, one.agree) for one in self.identity]
+        return [to_url(primitives.sha256(items(label("identity-check"), self.account, *each))) for each in parts]
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
@@ -314,7 +320,8 @@ def reopen(sealed: str, key: bytes) -> Keyring:
     head, body = _parts(sealed)
     generation = int.from_bytes(head[_FIXED - KEY - 4 : _FIXED - KEY], "big")
     version = int.from_bytes(head[2 + ACCOUNT : 10 + ACCOUNT], "big")
-    if not is_version(version) or not is_generation(generation):
+    is_first = head[_FIXED - KEY : _FIXED] == _NO_PREVIOUS
+    if not is_version(version) or not is_generation(generation) or is_first != (version == 1):
         raise Tampered(_UNREADABLE)
     content = padding.unpad(box.open_(keyring_key(key), body, _whole(head)))
     return Keyring(
@@ -325,7 +332,7 @@ def reopen(sealed: str, key: bytes) -> Keyring:
         previous=head[_FIXED - KEY : _FIXED],
         sealed_slots=head[_FIXED:],
         digest=primitives.sha256(sealed.encode("ascii")),
-        **_from_json(content),
+        **_from_json(content, head[2 : 2 + ACCOUNT], version, generation),
     )
 
 
@@ -484,17 +491,24 @@ def _to_json(ring: Keyring) -> Extra:
     }
 
 
-def _from_json(content: Content) -> dict[str, Any]:
+def _from_json(content: Content, account: bytes, version: int, generation: int) -> dict[str, Any]:
     """The members of the body, checked; whatever is wrong with them is one refusal."""
     if content.kind != padding.JSON:
         raise Tampered(_UNREADABLE)
     try:
-        whole = msgspec.json.decode(content.data)
-        body = msgspec.convert(whole, _BodyJson)
-        if unknown := [name for name in body.must if name not in _UNDERSTOOD]:
+        whole = msgspec.json.decode(content.data, type=Extra)
+        if unknown := [name for name in msgspec.convert(whole.get("must"), list[str]) if name not in _UNDERSTOOD]:
             raise Unsupported(f"This account uses something that this client does not know: {unknown[0]}.")
+        body = msgspec.convert(whole, _BodyJson)
+        checked = _checked_body(body)
+        if (
+            not primitives.equal(from_base64(body.account), account)
+            or checked["identity"][-1].generation != generation
+            or any(one.version > version for one in checked["gone"])
+        ):
+            raise Tampered(_UNREADABLE)
         return {
-            **_checked_body(body),
+            **checked,
             "must": tuple(body.must),
             "extra": {name: value for name, value in whole.items() if name not in _UNDERSTOOD},
         }
@@ -520,7 +534,10 @@ def _checked_body(body: _BodyJson) -> dict[str, Any]:
         or not identity
     ):
         raise Tampered(_UNREADABLE)
+    types = [slot.type for slot in slots]
     recovery = None if body.recovery is None else _bytes(body.recovery, KEY)
+    if types.count(PASSWORD) > 1 or types.count(RECOVERY) != (recovery is not None):
+        raise Tampered(_UNREADABLE)
     return {"slots": slots, "recovery": recovery, "identity": identity, "vaults": vaults, "gone": gone}
 
 

@@ -19,6 +19,7 @@ from strongroom.client.format.encoding import (
     generation_bytes,
     items,
     label,
+    read_generation,
     text,
     to_url,
 )
@@ -108,13 +109,13 @@ def _open(vault: VaultKeys, purpose: str, sealed: str) -> str:
     raw = from_url(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
     if len(raw) < 4 + KEY + _STEP + TAG:
         raise Tampered
-    keys = vault.of(int.from_bytes(raw[:4], "big"))
+    keys = vault.of(read_generation(raw[:4]))
     key, place, digest = keys.names(), _place(keys, purpose), raw[4 : 4 + KEY]
     padded = primitives.decrypt(_cipher_key(key, digest), raw[4 + KEY :], place)
     if padded is None or not primitives.equal(_digest(key, place, padded), digest):
         raise Tampered
     end = 1 + padded[0]
-    if len(padded) != -(-end // _STEP) * _STEP or any(padded[end:]):
+    if padded[0] > LONGEST or len(padded) != -(-end // _STEP) * _STEP or any(padded[end:]):
         raise Tampered
     try:
         return plain(padded[1:end].decode())

@@ -42,7 +42,11 @@ def seal(public: bytes, plaintext: bytes, associated: bytes, random: primitives.
     if shared is None:
         raise Tampered
     point = primitives.x25519_public(ephemeral)
-    return point + box.seal(_box_key(shared, point, public), random(KEY), plaintext, associated)
+    key = _box_key(shared, point, public)
+    made = box.seal(key, random(KEY), plaintext, associated)
+    if box.open_(key, made, associated) != plaintext:
+        raise Tampered("What was sealed does not open again; nothing was sent.")
+    return point + made
 
 
 def open_(pair: KeyPair, sealed: bytes, associated: bytes) -> bytes:

@@ -8,6 +8,7 @@ that a slip of the pen is noticed before anything is tried.
 
 from __future__ import annotations
 
+from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
 import msgspec
@@ -15,7 +16,7 @@ from msgspec import Struct
 
 from strongroom.client.format import primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys, normal_email
-from strongroom.client.format.encoding import items, label, text
+from strongroom.client.format.encoding import WHITE, items, label, text
 from strongroom.client.format.keys import derive
 from strongroom.client.format.public_box import KeyPair
 from strongroom.errors import Invalid
@@ -26,6 +27,8 @@ _LENGTH: Final = 36
 _CHECK: Final = 20  # bits
 _PREFIX: Final = "SR2"
 _READ: Final = {sign: value for value, sign in enumerate(_SIGNS)} | {"O": 0, "I": 1, "L": 1}
+# White space and hyphens do not count, and no more does the case of ASCII letters. Others are not made into these.
+_IGNORED: Final = str.maketrans(ascii_lowercase, ascii_uppercase, WHITE + "-")
 
 
 class RecoveryKey(Struct, frozen=True):
@@ -41,7 +44,7 @@ class RecoveryKey(Struct, frozen=True):
     @classmethod
     def read(cls, printed: str) -> RecoveryKey:
         """From what a person typed: case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1."""
-        signs = "".join(printed.upper().split()).replace("-", "")
+        signs = printed.translate(_IGNORED)
         body = signs.removeprefix(_PREFIX)
         if len(body) != _LENGTH or body == signs or not all(sign in _READ for sign in body):
             raise Invalid({"recoveryKey": "must be SR2 and nine groups of four letters or digits"})

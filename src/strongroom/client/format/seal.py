@@ -32,6 +32,7 @@ from strongroom.client.format.encoding import (
     items,
     label,
     number,
+    read_generation,
     short,
     text,
     to_base64,
@@ -122,7 +123,7 @@ def read_proof(hmac: str | None) -> Proof:
     raw = from_url(hmac.removeprefix(PREFIX))
     if len(raw) != _PROOF_BYTES:
         raise Tampered(_STRANGE)
-    return Proof(int.from_bytes(raw[:4], "big"), raw[4 : 4 + PARENT], raw[4 + PARENT :])
+    return Proof(read_generation(raw[:4]), raw[4 : 4 + PARENT], raw[4 + PARENT :])
 
 
 def parent_of(hmac: str) -> bytes:
@@ -334,7 +335,7 @@ def blob_parent(data: str) -> bytes:
 def blob_generation(data: str) -> int:
     """The generation of the key that a blob is sealed under."""
     blob_parent(data)
-    return int.from_bytes(from_base64(data[:8])[2:_HEAD_BYTES], "big")
+    return read_generation(from_base64(data[:8])[2:_HEAD_BYTES])
 
 
 def require_blob_generation(seen: str, newer: str) -> None:

@@ -19,6 +19,7 @@ from strongroom.model import Document
 
 OLDER_KEYRING: Final = "The server sent an older keyring than this device has seen."
 TWO_KEYRINGS: Final = "The server shows a keyring that was made without knowing of the one that this device has seen."
+OLD_KEYS: Final = "The server shows a newer keyring that was made without the keys that this device has seen."
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
@@ -60,6 +61,7 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
     account: str
     version: int
     digest: str
+    identity: str  # `Keyring.identity_checks` of the newest generation
     memory: int
     passes: int
 
@@ -75,6 +77,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
         account=to_url(keyring.account),
         version=keyring.version,
         digest=to_url(keyring.digest),
+        identity=keyring.identity_checks()[-1],
         memory=descriptor.memory,
         passes=descriptor.passes,
     )
@@ -88,5 +91,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
         raise Tampered(TWO_KEYRINGS)
     if now.version == seen.version + 1 and to_url(keyring.previous) != seen.digest:
         raise Tampered(TWO_KEYRINGS)
+    if seen.identity not in keyring.identity_checks():
+        raise Tampered(OLD_KEYS)
     descriptor.check(seen.floor)
     return now

@@ -16,7 +16,7 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import accounts, documents
 from strongroom.client.operations.device import EARLIER_KEYRINGS
-from strongroom.client.operations.rollback import TWO_KEYRINGS
+from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica.file import File, VaultRecord
@@ -90,6 +90,8 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         return
     if version == ring.version:
         raise Tampered(TWO_KEYRINGS)
+    if file.fact("identity") not in {None, *ring.identity_checks()}:
+        raise Tampered(OLD_KEYS)
     if before is not None and not (traced or _follows(ring, before)):
         return  # the next sync reads what lies between
     if before is not None and keyring.generation_of(before) == ring.generation:
@@ -102,6 +104,7 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         file.set_fact("email", to_base64(_seal_email(ring, email)))
         file.set_fact("descriptor", msgspec.json.encode(descriptor.spelled()).decode())
         file.set_fact("keyring", sealed)
+        file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
         past = (file.fact("past keyrings") or "").split()
         past += [one for one in core.device.past_keyrings(email) if one not in past]
