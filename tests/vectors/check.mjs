@@ -1,58 +1,79 @@
-// A second reader of the format, written from docs/format.md alone, with nothing but WebCrypto.
-// `node tests/vectors/check.mjs` runs every vector and says what differs. Argon2id alone is taken on trust: WebCrypto has
-// none, so those cases begin with the master key.
+// A second implementation of the format, written from docs/format.md alone, with nothing but WebCrypto.
+// `node tests/vectors/check.mjs` runs every vector, of readers and of writers, and says what differs.
 import { readFileSync, readdirSync } from "node:fs";
 import { webcrypto } from "node:crypto";
+import { argon2id } from "./argon2id.mjs";
 
 const { subtle } = webcrypto;
 const utf8 = new TextEncoder();
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-const LARGEST = 2n ** 63n - 1n;
 
 class Refusal extends Error {
   constructor(code) { super(code); this.code = code; }
 }
-const tampered = () => { throw new Refusal("tampered"); };
-const invalid = () => { throw new Refusal("validation_error"); };
-const weak = () => { throw new Refusal("weak_parameters"); };
-const require = (good, refuse = tampered) => good || refuse();
+const refuse = (code) => { throw new Refusal(code); };
+const tampered = () => refuse("tampered");
+const invalid = () => refuse("validation_error");
+const weak = () => refuse("weak_parameters");
+const require = (good, otherwise = tampered) => good || otherwise();
+const orElse = (otherwise, attempt) => { try { return attempt(); } catch { return otherwise(); } };
 
 // Encodings
 const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const unhex = (text) => new Uint8Array(Buffer.from(text, "hex"));
 const join = (...parts) => new Uint8Array(Buffer.concat(parts));
-const u32 = (n) => { const b = new Uint8Array(4); new DataView(b.buffer).setUint32(0, n); return b; };
-const u64 = (n) => { const b = new Uint8Array(8); new DataView(b.buffer).setBigUint64(0, BigInt(n)); return b; };
-const bytesOf = (part) =>
-  part instanceof Uint8Array ? part : typeof part === "string" ? utf8.encode(part) : u64(part);
+const number = (size) => (n) => unhex(BigInt(n).toString(16).padStart(2 * size, "0"));
+const [u16, u32, u64] = [2, 4, 8].map(number);
+const read = (bytes) => Number(BigInt("0x" + hex(bytes)));
+const bytesOf = (part) => (part instanceof Uint8Array ? part : typeof part === "string" ? utf8.encode(part) : u64(part));
 const list = (...parts) => join(...parts.map(bytesOf).flatMap((bytes) => [u32(bytes.length), bytes]));
-const items = (word, ...parts) => list(`strongroom/1/${word}`, ...parts);
+const label = (word) => `strongroom/2/${word}`;
+const items = (word, ...parts) => list(label(word), ...parts);
+const zeros = (bytes) => bytes.every((byte) => byte === 0);
 const same = (a, b) => {
   let differs = a.length ^ b.length;
   for (let i = 0; i < a.length; i += 1) differs |= a[i] ^ b[i % (b.length || 1)];
   return differs === 0;
 };
-const base64 = (text) => {
-  require(typeof text === "string");
-  const bytes = new Uint8Array(Buffer.from(text, "base64"));
-  require(Buffer.from(bytes).toString("base64") === text);
-  return bytes;
-};
-const base64url = (text) => {
-  const bytes = new Uint8Array(Buffer.from(text, "base64url"));
-  require(Buffer.from(bytes).toString("base64url") === text);
-  return bytes;
-};
-const uidOf = (uid) => (/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uid) ? uid.toLowerCase() : nameOf(uid));
+const spelling = (alphabet) => [
+  (bytes) => Buffer.from(bytes).toString(alphabet),
+  (text) => {
+    require(typeof text === "string");
+    const bytes = new Uint8Array(Buffer.from(text, alphabet));
+    require(Buffer.from(bytes).toString(alphabet) === text);
+    return bytes;
+  },
+];
+const [toBase64, base64] = spelling("base64");
+const [toUrl, base64url] = spelling("base64url");
+const ofLength = (bytes, length) => { require(bytes.length === length); return bytes; };
+const isVersion = (n) => Number.isInteger(n) && n >= 1 && n <= 2 ** 53 - 1;
+const isGeneration = (n) => Number.isInteger(n) && n >= 1 && n <= 2 ** 32 - 1;
 const control = /[\u0000-\u001f\u007f-\u009f]/;
 const nameOf = (name) => {
   const length = [...name].length;
-  require(length >= 1 && length <= 255 && !control.test(name) && !/\p{Surrogate}/u.test(name), invalid);
+  require(length >= 1 && length <= 255 && !control.test(name) && name.isWellFormed(), invalid);
   return name;
+};
+const isUuid = (uid) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uid);
+const uidOf = (uid) => (isUuid(uid) ? uid.toLowerCase() : nameOf(uid));
+const order = (a, b) => (typeof a === "string" ? Buffer.compare(utf8.encode(a), utf8.encode(b)) : a - b);
+const ascends = (values) => values.every((value, i) => i === 0 || order(values[i - 1], value) < 0);
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+const isSound = (value) => {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return Number.isFinite(value);
+  if (value === null || typeof value !== "object") return true;
+  return Object.entries(value).every(([name, inner]) => isSound(name) && isSound(inner));
+};
+const parse = (text) => {
+  const value = orElse(tampered, () => JSON.parse(text));
+  require(isSound(value));
+  return value;
 };
 
 // Primitives
-const sha256 = async (x) => new Uint8Array(await subtle.digest("SHA-256", x));
+const sha256 = async (x) => new Uint8Array(await subtle.digest("SHA-256", bytesOf(x)));
 const hmac = async (key, x) => {
   const imported = await subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
   return new Uint8Array(await subtle.sign("HMAC", imported, x));
@@ -76,6 +97,29 @@ const decrypt = async (key, ciphertext, associated) => {
     return tampered();
   }
 };
+const BASE = Uint8Array.of(9, ...new Uint8Array(31));
+const x25519 = async (scalar, point = BASE) => {
+  const pkcs8 = join(unhex("302e020100300506032b656e04220420"), scalar);
+  const key = await subtle.importKey("pkcs8", pkcs8, "X25519", false, ["deriveBits"]);
+  const other = await subtle.importKey("raw", point, "X25519", false, []);
+  let shared;
+  try {
+    shared = new Uint8Array(await subtle.deriveBits({ name: "X25519", public: other }, key, 256));
+  } catch {
+    return tampered();
+  }
+  require(!zeros(shared));
+  return shared;
+};
+const tape = (draws) => {
+  const left = [...draws];
+  return (length) => {
+    const drawn = unhex(left.shift());
+    if (drawn.length !== length) throw new Error("another draw than the vector's");
+    return drawn;
+  };
+};
+const short = async (text) => (await sha256(text)).slice(0, 16);
 
 // The box
 const freshOf = (key, salt) => hkdf(key, salt, items("box"), 64);
@@ -89,6 +133,26 @@ const openBox = async (key, box, associated) => {
   require(same(fresh.slice(32), box.slice(32, 64)));
   return decrypt(fresh.slice(0, 32), box.slice(64), associated);
 };
+
+// Sealing to a public key
+const keyPair = async (secret) => {
+  const scalar = await under(secret, "key-pair");
+  return { private: scalar, public: await x25519(scalar) };
+};
+const sealTo = async (to, associated, plaintext, random) => {
+  const e = random(32);
+  const shared = await x25519(e, to);
+  const point = await x25519(e);
+  const k = await hkdf(shared, join(point, to), items("sealed-key"));
+  return join(point, await sealBox(k, random(32), plaintext, associated));
+};
+const openSealed = async (pair, sealed, associated) => {
+  require(sealed.length >= 112);
+  const point = sealed.slice(0, 32);
+  const shared = await x25519(pair.private, point);
+  return openBox(await hkdf(shared, join(point, pair.public), items("sealed-key")), sealed.slice(32), associated);
+};
+const filler = async (length, random) => join(await x25519(random(32)), random(length - 32));
 
 // Content and padding
 const paddedLength = (n) => {
@@ -105,344 +169,571 @@ const pad = (kind, content) => {
 };
 const unpad = (padded) => {
   require(padded.length >= 256 && padded[0] <= 2);
-  const length = new DataView(padded.buffer, padded.byteOffset).getUint32(1);
+  const length = read(padded.slice(1, 5));
   require(length <= 2 ** 30 && paddedLength(5 + length) === padded.length);
-  require(padded.slice(5 + length).every((byte) => byte === 0) && !(padded[0] === 0 && length > 0));
+  require(zeros(padded.slice(5 + length)) && !(padded[0] === 0 && length > 0));
   return { kind: padded[0], content: padded.slice(5, 5 + length) };
 };
 const shown = ({ kind, content }) => ({ kind, content: hex(content) });
 
-// Keys
-const accountOf = (key) => hkdf(key, none, items("account"), 16);
-const vaultOf = (key, uid) => under(key, "vault", uidOf(uid));
-const collectionOf = (key, name) => under(key, "collection", nameOf(name));
-
-// Documents and deletions
-const rowOf = (given, uid, version) => list(unhex(given.account), given.vault, given.collection, uid, version);
-const proofOf = async (given, kind, row, data) => {
-  const digest = kind === 1 ? await sha256(utf8.encode(data)) : none;
-  const key = await under(unhex(given.collectionKey), "proof");
-  const made = await hmac(key, join(items("proof"), row, list(Uint8Array.of(kind), digest)));
-  return "sr1." + Buffer.from(made).toString("base64url");
-};
-const checkProof = (hmac_, proof) => require(same(utf8.encode(hmac_), utf8.encode(proof)));
-const LABELS = { 1: "document", 2: "deletion" };
-const openRow = async (given, version, { uid, data, hmac: proof }) => {
-  const raw = base64(data);
-  const kind = raw[1];
-  require(raw[0] === 1 && kind in LABELS);
-  const row = rowOf(given, uid, version);
-  checkProof(proof, await proofOf(given, kind, row, data));
-  const key = await under(unhex(given.collectionKey), "seal");
-  const content = unpad(await openBox(key, raw.slice(2), join(items(LABELS[kind]), row)));
-  require(kind === 2 || content.kind !== 0);
-  return { kind, content };
-};
-const inRange = (version) => BigInt(version) >= 1n && BigInt(version) <= LARGEST;
-const openDocument = async (given) => {
-  const row = given.row;
-  require(row.vaultUid === given.vault && row.collection === given.collection && row.hmac !== null);
-  require(inRange(row.version));
-  if (row.deletedAt === null) {
-    const { kind, content } = await openRow(given, row.version, row);
-    return { deleted: kind === 2, purged: false, ...shown(content) };
-  }
-  const before = BigInt(row.version) - 1n;
-  require(inRange(before));
-  if (row.data === "") {
-    checkProof(row.hmac, await proofOf(given, 2, rowOf(given, row.uid, before), ""));
-    return { deleted: true, purged: true, kind: 0, content: "" };
-  }
-  const { kind, content } = await openRow(given, before, row);
-  require(kind === 2);
-  return { deleted: true, purged: false, ...shown(content) };
-};
-const sealDocument = async (given) => {
-  const kind = given.deletion ? 2 : 1;
-  const row = rowOf(given, given.uid, given.version);
-  const associated = join(items(LABELS[kind]), row);
-  const key = await under(unhex(given.collectionKey), "seal");
-  const box = await sealBox(key, unhex(given.salt), pad(given.kind, unhex(given.content)), associated);
-  const data = Buffer.from(join(Uint8Array.of(1, kind), box)).toString("base64");
-  return { data, hmac: await proofOf(given, kind, row, data), associated: hex(associated) };
-};
-const openBlob = async ({ account, vault, vaultKey, row }) => {
-  require(row.uid === vault && row.data !== null && row.salt !== null && inRange(row.version));
-  const raw = base64(row.data);
-  const salt = base64(row.salt);
-  require(raw[0] === 1 && raw[1] === 3 && salt.length === 32);
-  const associated = items("blob", unhex(account), vault, row.name, row.version);
-  const content = unpad(await openBox(await under(unhex(vaultKey), "blob"), join(salt, raw.slice(2)), associated));
-  require(content.kind !== 0);
-  return shown(content);
-};
-
 // From a password to keys
-const integer = (x) => typeof x === "bigint" || (typeof x === "number" && Number.isInteger(x));
-const readDescriptor = (given, floor = [65536, 3]) => {
-  let spelled = given;
-  if (typeof given === "string") {
-    try { spelled = JSON.parse(given); } catch { tampered(); }
-  }
-  require(spelled !== null && typeof spelled === "object" && !Array.isArray(spelled));
-  const { format, kdf, memory, passes, lanes, salt, recovery } = spelled;
-  require(format === 1 && kdf === "argon2id" && [memory, passes, lanes].every(integer));
-  require(typeof salt === "string" && typeof recovery === "string");
-  require(lanes === 1, weak);
-  const read = { memory: Number(memory), passes: Number(passes), salt: base64(salt), recovery: base64(recovery) };
-  require(read.salt.length === 16 && read.recovery.length === 112);
-  require(read.memory >= Math.max(65536, floor[0]) && read.passes >= Math.max(3, floor[1]), weak);
-  require(read.memory <= 1048576 && read.passes <= 16 && read.memory * read.passes <= 4194304, weak);
-  return read;
+const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
+  const spelled = typeof given === "string" ? parse(given) : given;
+  require(isObject(spelled));
+  const { format, kdf, memory, passes, lanes } = spelled;
+  require(format === 2 && kdf === "argon2id" && [memory, passes, lanes].every(Number.isInteger));
+  const salt = ofLength(base64(spelled.salt), 16);
+  const recovery = ofLength(base64(spelled.recovery), 144);
+  require(memory >= 65536 && memory <= 1048576 && passes >= 3 && passes <= 16 && lanes === 1, weak);
+  require(memory * passes <= 4194304 && memory >= leastMemory && passes >= leastPasses, weak);
+  return { memory, passes, salt, recovery };
 };
+const spellDescriptor = (memory, passes, salt, recovery) => (
+  { format: 2, kdf: "argon2id", memory, passes, lanes: 1, salt: toBase64(salt), recovery: toBase64(recovery) });
 const normalEmail = (email) => {
   const normal = email.replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").toLowerCase();
   const [before, after, ...more] = normal.split("@");
   const length = [...normal].length;
-  require(length >= 3 && length <= 254 && before && after && !more.length, invalid);
-  require(!control.test(normal) && normal.trim() === normal, invalid);
+  require(length >= 3 && length <= 254 && before && after && !more.length && normal.isWellFormed(), invalid);
+  require(!control.test(normal) && !/^\p{White_Space}|\p{White_Space}$/u.test(normal), invalid);
   return normal;
+};
+const passwordOf = (password) => {
+  const length = [...password].length;
+  require(length >= 1 && length <= 1024 && password.isWellFormed(), invalid);
+  return utf8.encode(password.normalize("NFC"));
+};
+const newPassword = ({ password }) => {
+  require([...password.normalize("NFC")].length >= 8, invalid);
+  return { bytes: hex(passwordOf(password)) };
 };
 const split = async ({ master }) => {
   const auth = await under(unhex(master), "auth");
-  const wrap = await under(unhex(master), "wrap");
-  return { auth: hex(auth), wrap: hex(wrap), password: Buffer.from(auth).toString("base64url") };
+  return { auth: hex(auth), wrap: hex(await under(unhex(master), "wrap")), password: toUrl(auth) };
 };
-const newPassword = ({ password }) => {
-  const normal = password.normalize("NFC");
-  require([...normal].length >= 8 && [...password].length <= 1024, invalid);
-  return { bytes: hex(utf8.encode(normal)) };
+const masters = new Map(); // two cases that come to the same are derived once: this Argon2id takes seconds
+const passwordKeys = async ({ email, password, descriptor }) => {
+  const { memory, passes, salt: own } = readDescriptor(descriptor);
+  const salt = (await sha256(items("salt", normalEmail(email), own))).slice(0, 16);
+  const typed = passwordOf(password);
+  const asked = [hex(typed), hex(salt), memory, passes].join();
+  if (!masters.has(asked)) masters.set(asked, hex(argon2id(typed, salt, memory, passes)));
+  const master = masters.get(asked);
+  return { salt: hex(salt), master, ...(await split({ master })) };
 };
 
 // The recovery key
 const SIGNS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const recoveryCheck = async (secret) => BigInt("0x" + hex((await sha256(items("recovery-check", secret))).slice(0, 3))) >> 4n;
 const readRecovery = async (printed) => {
-  const signs = printed.toUpperCase().replace(/[\s-]/g, "");
-  require(signs.startsWith("SR1") && signs.length === 39, invalid);
+  const signs = printed.replace(/[\p{White_Space}-]/gu, "").replace(/[a-z]/g, (sign) => sign.toUpperCase());
+  require(signs.startsWith("SR2") && [...signs].length === 39, invalid);
   let value = 0n;
   for (const sign of signs.slice(3).replaceAll("O", "0").replaceAll(/[IL]/g, "1")) {
     require(SIGNS.includes(sign), invalid);
     value = value * 32n + BigInt(SIGNS.indexOf(sign));
   }
   const secret = unhex((value >> 20n).toString(16).padStart(40, "0"));
-  const digest = await sha256(items("recovery-check", secret));
-  const check = BigInt("0x" + hex(digest.slice(0, 3))) >> 4n;
-  require((value & 0xfffffn) === check, invalid);
-  let rest = value;
+  require((value & 0xfffffn) === (await recoveryCheck(secret)), invalid);
+  return secret;
+};
+const printRecovery = async (secret) => {
+  let rest = (BigInt("0x" + hex(secret)) << 20n) | (await recoveryCheck(secret));
   let body = "";
   for (let i = 0; i < 36; i += 1) { body = SIGNS[Number(rest & 31n)] + body; rest >>= 5n; }
-  const wrap = await under(secret, "recovery-wrap");
-  const auth = await under(secret, "recovery-auth");
-  return { secret, printed: ["SR1", ...body.match(/.{4}/g)].join("-"), wrap, auth };
+  return ["SR2", ...body.match(/.{4}/g)].join("-");
+};
+const recoveryWrap = (secret) => under(secret, "recovery-wrap");
+const recoveryAuth = async (secret) => keyPair(await under(secret, "recovery-auth"));
+const sealedAuth = (email, { memory, passes, salt }) => items("sealed-auth", normalEmail(email), memory, passes, salt);
+const sealAuth = async ({ authPublic, email, descriptor, auth, random }) => {
+  const read_ = readDescriptor(descriptor);
+  const sealed = await sealTo(unhex(authPublic), sealedAuth(email, read_), unhex(auth), tape(random));
+  return { descriptor: spellDescriptor(read_.memory, read_.passes, read_.salt, sealed) };
 };
 const openAuth = async ({ recoveryKey, email, descriptor }) => {
-  const { auth } = await readRecovery(recoveryKey);
-  const { memory, passes, salt, recovery } = readDescriptor(descriptor);
-  const opened = await openBox(auth, recovery, items("sealed-auth", normalEmail(email), memory, passes, salt));
-  require(opened.length === 32);
-  return { auth: hex(opened) };
+  const pair = await recoveryAuth(await readRecovery(recoveryKey));
+  const read_ = readDescriptor(descriptor);
+  return { auth: hex(ofLength(await openSealed(pair, read_.recovery, sealedAuth(email, read_)), 32)) };
 };
 
+// Keys and generations
+const keyOf = (keys, generation) => {
+  require(isGeneration(generation));
+  const found = keys.find(([number_]) => number_ === generation);
+  require(found !== undefined, () => refuse("locked"));
+  return unhex(found[1]);
+};
+const newest = (keys) => keys[keys.length - 1];
+const hexed = async (object) =>
+  Object.fromEntries(await Promise.all(Object.entries(object).map(async ([name, key]) => [name, hex(await key)])));
+
 // The keyring
+const SLOT = 148;
+const passwordSlot = (account, { memory, passes, salt }) => items("slot-password", account, memory, passes, salt);
+const recoverySlot = (account) => items("slot-recovery", account);
 const parts = (keyring) => {
   require(keyring.length <= 262144);
   const raw = base64(keyring);
-  require(raw.length >= 330 && raw[0] === 1 && raw[1] === 4);
-  return { head: raw.slice(0, 250), account: raw.slice(2, 18), body: raw.slice(250) };
-};
-const exactly = (object, members) =>
-  require(object !== null && typeof object === "object" && Object.keys(object).sort().join() === members);
-const reopen = async (keyring, key) => {
-  const { head, account, body } = parts(keyring);
-  require(same(account, await accountOf(key)));
-  const version = new DataView(head.buffer, head.byteOffset).getBigUint64(18);
-  require(inRange(version));
-  const opened = unpad(await openBox(await under(key, "keyring"), body, items("keyring", head)));
-  require(opened.kind === 1);
-  let directory;
-  try { directory = JSON.parse(strict.decode(opened.content)); } catch { tampered(); }
-  exactly(directory, "recovery,vaults");
-  require(Array.isArray(directory.vaults));
-  for (const entry of directory.vaults) {
-    exactly(entry, "name,sealed,uid");
-    const { uid, name, sealed } = entry;
-    require(typeof uid === "string" && typeof name === "string" && typeof sealed === "boolean");
-    try { nameOf(name); require(uidOf(uid) === uid); } catch { tampered(); }
-  }
-  const uids = directory.vaults.map((entry) => entry.uid);
-  require(uids.every((uid, i) => i === 0 || uids[i - 1] < uid));
-  require(new Set(directory.vaults.map((entry) => entry.name)).size === uids.length);
-  const kept = directory.recovery === null ? null : base64(directory.recovery);
-  require(kept === null || kept.length === 32);
+  require(raw.length >= 1246 + 80 && raw[0] === 2 && raw[1] === 4);
+  const head = raw.slice(0, 1246);
+  const slots = Array.from({ length: 8 }, (_, i) => head.slice(62 + SLOT * i, 62 + SLOT * (i + 1)));
   return {
-    accountKey: hex(key),
-    version: Number(version),
-    recoveryAuth: kept === null ? null : hex(kept),
-    vaults: directory.vaults,
+    head, slots, body: raw.slice(1246), account: raw.slice(2, 18),
+    version: read(raw.slice(18, 26)), generation: read(raw.slice(26, 30)), previous: raw.slice(30, 62),
   };
 };
-const unwrap = async (keyring, key, wrapped, associated) => {
-  const account = await openBox(key, wrapped, associated);
-  require(account.length === 32);
-  return reopen(keyring, account);
+const lists = (body, ...names) => names.every((name) => Array.isArray(body[name]) && body[name].every(isObject));
+const checkUid = (uid) => require(typeof uid === "string" && orElse(tampered, () => uidOf(uid)) === uid);
+const checkBody = (body, { account, version, generation }) => {
+  require(isObject(body) && Array.isArray(body.must) && body.must.every((name) => typeof name === "string"));
+  const known = ["account", "slots", "recovery", "identity", "vaults", "gone", "must"];
+  require(body.must.every((name) => known.includes(name)), () => refuse("unsupported"));
+  require(same(base64(body.account), account) && lists(body, "slots", "identity", "vaults", "gone"));
+  for (const { slot, type, id, public: to, associated } of body.slots) {
+    require(Number.isInteger(slot) && slot >= 0 && slot <= 7 && typeof type === "string" && type !== "");
+    ofLength(base64(id), 16);
+    ofLength(base64(to), 32);
+    base64(associated);
+  }
+  require(ascends(body.slots.map(({ slot }) => slot)) && new Set(body.slots.map(({ id }) => id)).size === body.slots.length);
+  const ofType = (type) => body.slots.filter((slot) => slot.type === type).length;
+  require(ofType("password") <= 1 && ofType("recovery") === (body.recovery === null ? 0 : 1));
+  if (body.recovery !== null) ofLength(base64(body.recovery), 32);
+  for (const { generation: number_, sign, agree } of body.identity) {
+    require(isGeneration(number_));
+    ofLength(base64(sign), 32);
+    ofLength(base64(agree), 32);
+  }
+  require(ascends(body.identity.map((one) => one.generation)) && body.identity.at(-1)?.generation === generation);
+  for (const vault of body.vaults) {
+    const { uid, name, sealed, made } = vault;
+    checkUid(uid);
+    require(typeof name === "string" && typeof sealed === "boolean" && typeof made === "boolean");
+    orElse(tampered, () => nameOf(name));
+    require(lists(vault, "keys") && vault.keys.length >= 1);
+    for (const { generation: number_, key } of vault.keys) {
+      require(isGeneration(number_));
+      ofLength(base64(key), 32);
+    }
+    require(ascends(vault.keys.map((one) => one.generation)));
+  }
+  require(ascends(body.vaults.map(({ uid }) => uid)));
+  require(new Set(body.vaults.map(({ name }) => name)).size === body.vaults.length);
+  for (const { uid, version: at } of body.gone) {
+    checkUid(uid);
+    require(isVersion(at) && at <= version);
+  }
+  require(ascends(body.gone.map(({ uid }) => uid)) && body.gone.length <= 1000);
+  require(!body.gone.some(({ uid }) => body.vaults.some((vault) => vault.uid === uid)));
 };
-const openKeyring = ({ wrap, descriptor, keyring }) => {
-  const { memory, passes, salt } = readDescriptor(descriptor);
-  const { head, account } = parts(keyring);
-  return unwrap(keyring, unhex(wrap), head.slice(26, 138), items("wrap-password", account, memory, passes, salt));
+const reopen = async (keyring, key) => {
+  const head = parts(keyring);
+  const { account, version, generation, previous } = head;
+  require(isVersion(version) && isGeneration(generation) && zeros(previous) === (version === 1));
+  const opened = unpad(await openBox(await under(key, "keyring"), head.body, items("keyring", head.head)));
+  require(opened.kind === 1);
+  const body = parse(orElse(tampered, () => strict.decode(opened.content)));
+  checkBody(body, head);
+  return {
+    accountKey: hex(key), account: hex(account), version, generation, previous: hex(previous),
+    digest: hex(await sha256(keyring)), body,
+  };
 };
-const recoverKeyring = async ({ recoveryKey, keyring }) => {
-  const { wrap } = await readRecovery(recoveryKey);
-  const { head, account } = parts(keyring);
-  return unwrap(keyring, wrap, head.slice(138), items("wrap-recovery", account));
+const openSlot = async (pair, slot, associated) => {
+  const opened = ofLength(await openSealed(pair, ofLength(slot, SLOT), associated), 36);
+  return { generation: read(opened.slice(0, 4)), accountKey: hex(opened.slice(4)) };
+};
+const byWay = async (keyring, secret, associatedFor) => {
+  const { slots, account, generation } = parts(keyring);
+  const pair = await keyPair(secret);
+  for (const slot of slots) {
+    const opened = await openSlot(pair, slot, associatedFor(account)).catch((error) => {
+      if (!(error instanceof Refusal)) throw error;
+    });
+    if (opened !== undefined) {
+      require(opened.generation === generation);
+      return reopen(keyring, unhex(opened.accountKey));
+    }
+  }
+  return tampered();
+};
+const sealKeyring = async ({ accountKey, account, version, generation, previous, slots, body }, random) => {
+  let made = unhex(slots);
+  if (slots === "") {
+    const secret = join(u32(generation), unhex(accountKey));
+    for (let place = 0; place < 8; place += 1) {
+      const used = body.slots.find(({ slot }) => slot === place);
+      made = join(made, used === undefined
+        ? await filler(SLOT, random)
+        : await sealTo(base64(used.public), base64(used.associated), secret, random));
+    }
+  }
+  const head = join(Uint8Array.of(2, 4), unhex(account), u64(version), u32(generation), unhex(previous), made);
+  const padded = pad(1, utf8.encode(JSON.stringify(body)));
+  const box = await sealBox(await under(unhex(accountKey), "keyring"), random(32), padded, items("keyring", head));
+  const keyring = toBase64(join(head, box));
+  await reopen(keyring, unhex(accountKey));
+  return { keyring };
+};
+const nextKey = (keys, random) => [...keys, { generation: keys.at(-1).generation + 1, key: toBase64(random(32)) }];
+const withSlot = async (body, type, secret, associated, random) => {
+  const others = body.slots.filter((slot) => slot.type !== type);
+  const free = [0, 1, 2, 3, 4, 5, 6, 7].filter((place) => !others.some(({ slot }) => slot === place));
+  const slot = free[read(random(4)) % free.length];
+  const id = toBase64(random(16));
+  const made = { slot, type, id, public: toBase64((await keyPair(secret)).public), associated: toBase64(associated) };
+  return { ...body, slots: [...others, made].sort((a, b) => a.slot - b.slot) };
+};
+const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => {
+  const random = tape(draws);
+  const ring = await reopen(keyring, unhex(accountKey));
+  const account = unhex(ring.account);
+  const next = { ...ring, version: ring.version + 1, previous: ring.digest, slots: hex(parts(keyring).head.slice(62)) };
+  let { body } = ring;
+  const uid = change.uid === undefined ? undefined : uidOf(change.uid);
+  const entry = (edit) => ({ ...body, vaults: body.vaults.map((vault) => (vault.uid === uid ? edit(vault) : vault)) });
+  const setPassword = () =>
+    withSlot(body, "password", unhex(change.wrap), passwordSlot(account, readDescriptor(change.descriptor)), random);
+  const withoutRecovery = () =>
+    ({ ...body, slots: body.slots.filter(({ type }) => type !== "recovery"), recovery: null });
+  const changes = {
+    "add vault": () => {
+      const keys = [{ generation: 1, key: toBase64(random(32)) }];
+      const made = { uid, name: change.name, sealed: change.sealed, made: false, keys };
+      body = { ...body, vaults: [...body.vaults, made].sort((a, b) => order(a.uid, b.uid)) };
+    },
+    "made": () => { body = entry((vault) => ({ ...vault, made: true })); },
+    "rename": () => { body = entry((vault) => ({ ...vault, name: change.name })); },
+    "delete vault": () => {
+      const gone = [...body.gone, { uid, version: next.version }].sort((a, b) => order(a.uid, b.uid));
+      body = { ...body, vaults: body.vaults.filter((vault) => vault.uid !== uid), gone };
+    },
+    "rotate vault": () => { body = entry((vault) => ({ ...vault, keys: nextKey(vault.keys, random) })); },
+    "rotate": () => {
+      next.generation += 1;
+      next.slots = "";
+      const identity = { generation: next.generation, sign: toBase64(random(32)), agree: toBase64(random(32)) };
+      next.accountKey = hex(random(32));
+      const vaults = body.vaults.map((vault) => ({ ...vault, keys: nextKey(vault.keys, random) }));
+      body = { ...body, identity: [...body.identity, identity], vaults };
+    },
+    "password": async () => { next.slots = ""; body = await setPassword(); },
+    "recovery": async () => {
+      next.slots = "";
+      const secret = unhex(change.secret);
+      body = await withSlot(body, "recovery", await recoveryWrap(secret), recoverySlot(account), random);
+      body = { ...body, recovery: toBase64((await recoveryAuth(secret)).public) };
+      body = await setPassword();
+    },
+    "no recovery": async () => { next.slots = ""; body = withoutRecovery(); body = await setPassword(); },
+  };
+  await changes[change.do]();
+  return sealKeyring({ ...next, body }, random);
 };
 
 // Names
-const nameKeys = async ({ accountKey, vault }) => {
-  const key = unhex(accountKey);
-  const account = await accountOf(key);
-  if (vault === undefined) return [await under(key, "vault-names"), items("vault-name", account)];
-  const inner = await under(await vaultOf(key, vault), "collection-names");
-  return [inner, items("collection-name", account, uidOf(vault))];
-};
 const nameDigest = async (key, place, padded) => hmac(await under(key, "name-digest"), join(place, list(padded)));
-const plainName = (name) => { require(!nameOf(name).startsWith("sr1."), invalid); return name; };
-const sealName = async (given) => {
+const nameBox = (key, digest) => hkdf(key, digest, items("name-box"));
+const namePlace = ({ of, account, vault }) => items(`${of}-name`, unhex(account), uidOf(vault));
+const plainName = (name) => { require(!nameOf(name).startsWith("sr2."), invalid); return name; };
+const sealName = async (given, [generation, vaultKey] = newest(given.vaultKeys)) => {
   const name = utf8.encode(plainName(given.name));
   require(name.length <= 127, invalid);
   const padded = new Uint8Array(Math.ceil((1 + name.length) / 32) * 32);
   padded.set(join(Uint8Array.of(name.length), name));
-  const [key, place] = await nameKeys(given);
+  const key = await under(unhex(vaultKey), "names");
+  const place = namePlace(given);
   const digest = await nameDigest(key, place, padded);
-  const sealed = await encrypt(await hkdf(key, digest, items("name-box")), padded, place);
-  return { sealed: "sr1." + Buffer.from(join(digest, sealed)).toString("base64url") };
+  return "sr2." + toUrl(join(u32(generation), digest, await encrypt(await nameBox(key, digest), padded, place)));
 };
 const openName = async (given) => {
-  require(given.sealed.startsWith("sr1."));
+  require(given.sealed.startsWith("sr2."));
   const raw = base64url(given.sealed.slice(4));
-  require(raw.length >= 80);
-  const [key, place] = await nameKeys(given);
-  const digest = raw.slice(0, 32);
-  const padded = await decrypt(await hkdf(key, digest, items("name-box")), raw.slice(32), place);
+  require(raw.length >= 4 + 32 + 32 + 16);
+  const key = await under(keyOf(given.vaultKeys, read(raw.slice(0, 4))), "names");
+  const place = namePlace(given);
+  const digest = raw.slice(4, 36);
+  const padded = await decrypt(await nameBox(key, digest), raw.slice(36), place);
   require(same(digest, await nameDigest(key, place, padded)));
   const end = 1 + padded[0];
-  require(padded.length === Math.ceil(end / 32) * 32 && padded.slice(end).every((byte) => byte === 0));
-  try { return { name: plainName(strict.decode(padded.slice(1, end))) }; } catch { return tampered(); }
+  require(end <= 128 && padded.length === Math.ceil(end / 32) * 32 && zeros(padded.slice(end)));
+  return { name: orElse(tampered, () => plainName(strict.decode(padded.slice(1, end)))) };
+};
+const collectionNames = async (given) => {
+  if (!given.sealed) return { wires: [plainName(given.name)] };
+  const wires = given.vaultKeys.map((key) => sealName({ ...given, of: "collection" }, key));
+  return { wires: (await Promise.all(wires)).reverse() };
+};
+
+// Documents, deletions and parents
+const LABELS = { 1: "document", 2: "deletion" };
+const rowOf = (given, collection, uid, version, generation, parent) =>
+  list(unhex(given.account), given.vault, collection, uid, version, generation, parent);
+const proofOf = async (collectionKey, kind, row, data) => {
+  const digest = kind === 1 ? await sha256(data) : none;
+  return hmac(await under(collectionKey, "proof"), join(items("proof"), row, list(Uint8Array.of(kind), digest)));
+};
+const readProof = (text) => {
+  require(typeof text === "string" && text.startsWith("sr2."));
+  const raw = ofLength(base64url(text.slice(4)), 52);
+  const generation = read(raw.slice(0, 4));
+  require(isGeneration(generation));
+  return { generation, parent: raw.slice(4, 20), proof: raw.slice(20) };
+};
+const sealDocument = async (given) => {
+  const kind = given.deletion ? 2 : 1;
+  const [generation, collectionKey] = newest(given.collectionKeys);
+  const key = unhex(collectionKey);
+  const parent = unhex(given.parent);
+  const row = rowOf(given, given.wires[0], uidOf(given.uid), given.version, generation, parent);
+  const associated = join(items(LABELS[kind]), row);
+  const padded = pad(given.kind, unhex(given.content));
+  const box = await sealBox(await under(key, "seal"), tape(given.random)(32), padded, associated);
+  const data = toBase64(join(Uint8Array.of(2, kind), u32(generation), box));
+  const proof = await proofOf(key, kind, row, data);
+  return { data, hmac: "sr2." + toUrl(join(u32(generation), parent, proof)), associated: hex(associated) };
+};
+const openDocument = async (given) => {
+  const { uid, vaultUid, collection, data, hmac: text, version, deletedAt } = given.row;
+  require(vaultUid === given.vault && given.wires.includes(collection) && isVersion(version));
+  const deleted = deletedAt !== null;
+  const proven = version - (deleted ? 1 : 0);
+  const { generation, parent, proof } = readProof(text);
+  require(isVersion(proven));
+  const purged = deleted && data === "";
+  const raw = base64(data);
+  const kind = purged ? 2 : raw[1];
+  require(purged || (raw.length >= 6 && raw[0] === 2 && kind in LABELS && read(raw.slice(2, 6)) === generation));
+  require(!deleted || kind === 2);
+  const key = keyOf(given.collectionKeys, generation);
+  const row = rowOf(given, collection, uid, proven, generation, parent);
+  require(same(proof, await proofOf(key, kind, row, data)));
+  let content = { kind: 0, content: none };
+  if (!purged) {
+    content = unpad(await openBox(await under(key, "seal"), raw.slice(6), join(items(LABELS[kind]), row)));
+    require(kind === 2 || content.kind !== 0);
+  }
+  return { deleted: kind === 2, purged, generation, parent: hex(parent), ...shown(content) };
+};
+const linkOf = async ({ row }) => {
+  const version = row.version - (row.deletedAt === null ? 0 : 1);
+  return { link: [version, row.hmac], parentAfter: hex(await short(row.hmac)) };
+};
+const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText], history }) => {
+  const parentOf = (one) => hex((of === "blob" ? blobHead(base64(one)) : readProof(one)).parent);
+  const known = new Map();
+  for (const [at, one] of history) known.set(hex(await short(one)), [at, one]);
+  const wanted = hex(await short(seenText));
+  let lowest = version;
+  let parent = parentOf(text);
+  while (parent !== wanted) {
+    if (parent === "00".repeat(16) || lowest <= seenVersion + 1) return { descent: "forked" };
+    if (!known.has(parent)) return { descent: "gap" };
+    const [at, one] = known.get(parent);
+    known.delete(parent);
+    lowest = Math.min(lowest, at);
+    parent = parentOf(one);
+  }
+  return { descent: "follows" };
+};
+
+// Blobs
+const blobHead = (raw) => {
+  require(raw.length >= 22 && raw[0] === 2 && raw[1] === 3);
+  return { generation: read(raw.slice(2, 6)), parent: raw.slice(6, 22) };
+};
+const blobItems = ({ account, vault }, name, version, generation, parent) =>
+  items("blob", unhex(account), vault, name, version, generation, parent);
+const sealBlob = async (given) => {
+  const [generation, vaultKey] = newest(given.vaultKeys);
+  const parent = unhex(given.parent);
+  const associated = blobItems(given, given.name, given.version, generation, parent);
+  const padded = pad(given.kind, unhex(given.content));
+  const box = await sealBox(await under(unhex(vaultKey), "blob"), tape(given.random)(32), padded, associated);
+  const data = join(Uint8Array.of(2, 3), u32(generation), parent, box.slice(32));
+  return { data: toBase64(data), salt: toBase64(box.slice(0, 32)) };
+};
+const openBlob = async (given) => {
+  const { uid, name, version, data, salt } = given.row;
+  require(uid === given.vault && data !== null && salt !== null && isVersion(version));
+  const raw = base64(data);
+  const { generation, parent } = blobHead(raw);
+  const key = await under(keyOf(given.vaultKeys, generation), "blob");
+  const box = join(ofLength(base64(salt), 32), raw.slice(22));
+  const content = unpad(await openBox(key, box, blobItems(given, name, version, generation, parent)));
+  require(content.kind !== 0);
+  return { generation, parent: hex(parent), ...shown(content) };
 };
 
 // Tokens
+const isApiKey = (text) => /^[!-~]{1,1024}$/.test(text);
+const checksum = async (body) => (await sha256(items("token", body))).slice(0, 4);
+const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires }) => {
+  require(isApiKey(apiKey), invalid);
+  const text = (part) => join(u16(utf8.encode(part).length), utf8.encode(part));
+  const many = (parts_) => join(Uint8Array.of(parts_.length), ...parts_);
+  const keys = (scope === 2 ? collectionKeys : vaultKeys).map(([generation, key]) => join(u32(generation), unhex(key)));
+  const names = (scope === 2 ? wires : []).map(text);
+  const head = join(Uint8Array.of(2, scope), unhex(account), ...[apiKey, uidOf(vault), name].map(text));
+  const body = join(head, many(keys), many(names));
+  return { token: "srv_" + toUrl(join(body, await checksum(body))) };
+};
 const readToken = async ({ token }) => {
   require(token.startsWith("srv_") && token.length <= 8192, invalid);
-  let raw;
-  try { raw = base64url(token.slice(4)); } catch { invalid(); }
-  require(raw.length >= 54, invalid);
+  const raw = orElse(invalid, () => base64url(token.slice(4)));
+  require(raw.length >= 4, invalid);
   const body = raw.slice(0, -4);
-  require(same((await sha256(items("token", body))).slice(0, 4), raw.slice(-4)), invalid);
-  require(body[0] === 1 && body[1] >= 1 && body[1] <= 3, invalid);
-  const texts = [];
-  let at = 50;
-  for (let i = 0; i < 4; i += 1) {
-    require(at + 2 <= body.length, invalid);
-    const end = at + 2 + body[at] * 256 + body[at + 1];
-    require(end <= body.length, invalid);
-    try { texts.push(strict.decode(body.slice(at + 2, end))); } catch { invalid(); }
-    at = end;
-  }
-  const [apiKey, vault, collection, name] = texts;
-  require(at === body.length && /^[!-~]{1,1024}$/.test(apiKey) && uidOf(vault) === vault, invalid);
-  require((collection !== "") === (body[1] === 2), invalid);
-  for (const text of [collection, name]) if (text !== "") nameOf(text);
-  return { apiKey, account: hex(body.slice(2, 18)), key: hex(body.slice(18, 50)), vault, collection, name, sealed: body[1] !== 3 };
+  require(same(await checksum(body), raw.slice(-4)), invalid);
+  let at = 0;
+  const take = (length) => {
+    require(at + length <= body.length, invalid);
+    at += length;
+    return body.slice(at - length, at);
+  };
+  const text = () => { const part = take(read(take(2))); return orElse(invalid, () => strict.decode(part)); };
+  const many = (one) => Array.from({ length: take(1)[0] }, one);
+  const [format, scope] = take(2);
+  require(format === 2 && [1, 2, 3].includes(scope), invalid);
+  const account = hex(take(16));
+  const [apiKey, vault, name] = [text(), text(), text()];
+  const keys = many(() => [read(take(4)), hex(take(32))]);
+  const collections = many(() => nameOf(text()));
+  require(at === body.length && keys.length >= 1 && isApiKey(apiKey) && uidOf(vault) === vault, invalid);
+  require(keys.every(([generation]) => isGeneration(generation)) && ascends(keys.map(([generation]) => generation)), invalid);
+  require((collections.length > 0) === (scope === 2) && new Set(collections).size === collections.length, invalid);
+  if (scope === 2 || name !== "") nameOf(name);
+  return { apiKey, account, scope, vault, name, keys, collections };
 };
 
 // What a device remembers
-const rememberRow = ({ seen: [version, proof], row }) => {
-  require(row.version >= version, () => { throw new Refusal("rolled_back"); });
-  require(row.version > version || row.hmac === proof);
+const rolledBack = () => refuse("rolled_back");
+const rememberRow = ({ seen, row }) => {
+  if (seen !== null) {
+    const [version, text] = seen;
+    require(row.version >= version, rolledBack);
+    require(row.version > version || row.hmac === text);
+    require(readProof(row.hmac).generation >= readProof(text).generation);
+  }
   return { seen: [row.version, row.hmac] };
 };
+const rememberBlob = async ({ seen: [version, data], shown: [newVersion, newData] }) => {
+  require(data === null || newData !== null);
+  require(version !== newVersion || data === newData);
+  return { digest: newData === null ? null : toUrl(await sha256(newData)) };
+};
 const rememberAccount = async ({ accountKey, keyring, descriptor, seen }) => {
-  const ring = await reopen(keyring, unhex(accountKey));
-  const url = (bytes) => Buffer.from(bytes).toString("base64url");
-  require(url(await accountOf(unhex(accountKey))) === seen.account);
-  require(ring.version >= seen.version, () => { throw new Refusal("rolled_back"); });
-  require(ring.version > seen.version || url(await sha256(utf8.encode(keyring))) === seen.digest);
-  readDescriptor(descriptor, [seen.memory, seen.passes]);
-  return { version: ring.version };
+  const { account, version, digest, previous, body } = await reopen(keyring, unhex(accountKey));
+  const checks = await Promise.all(body.identity.map(async ({ generation, sign, agree }) =>
+    toUrl(await sha256(items("identity-check", unhex(account), generation, base64(sign), base64(agree))))));
+  const { memory, passes } = readDescriptor(descriptor);
+  const url = (text) => toUrl(unhex(text));
+  if (seen !== null) {
+    require(url(account) === seen.account);
+    require(version >= seen.version, rolledBack);
+    require(version !== seen.version || url(digest) === seen.digest);
+    require(version !== seen.version + 1 || url(previous) === seen.digest);
+    require(checks.includes(seen.identity));
+    require(memory >= seen.memory && passes >= seen.passes, weak);
+  }
+  return { seen: { account: url(account), version, digest: url(digest), identity: checks.at(-1), memory, passes } };
 };
 
-const hexed = async (object) =>
-  Object.fromEntries(await Promise.all(Object.entries(object).map(async ([name, key]) => [name, hex(await key)])));
+const spellItem = { label, text: String, number: Number, bytes: unhex };
 const OPERATIONS = {
-  "password-keys": async ({ email, password, descriptor }, { master }) => {
-    newPassword({ password });
-    const salt = await sha256(items("salt", normalEmail(email), readDescriptor(descriptor).salt));
-    return { salt: hex(salt), master, ...(await split({ master })) };
-  },
-  "split": split,
-  "normal-email": ({ email }) => ({ email: normalEmail(email) }),
-  "new-password": newPassword,
-  "read-descriptor": ({ descriptor, floor }) => {
-    const { memory, passes, salt } = readDescriptor(descriptor, floor);
-    return { memory, passes, salt: hex(salt) };
-  },
-  "account-keys": ({ accountKey }) => {
-    const key = unhex(accountKey);
-    return hexed({ account: accountOf(key), keyring: under(key, "keyring"), vaultNames: under(key, "vault-names") });
-  },
-  "vault-keys": async ({ accountKey, vault }) => {
-    const key = await vaultOf(unhex(accountKey), vault);
-    return hexed({ key, blob: under(key, "blob"), collectionNames: under(key, "collection-names") });
-  },
-  "collection-keys": async ({ accountKey, vault, collection }) => {
-    const key = await collectionOf(await vaultOf(unhex(accountKey), vault), collection);
-    return hexed({ key, sealing: under(key, "seal"), proving: under(key, "proof") });
-  },
+  "items": ({ items: given }) => ({ items: hex(list(...given.map(([kind, value]) => spellItem[kind](value)))) }),
+  "short": async ({ text }) => ({ short: hex(await short(text)) }),
+  "base64": ({ text }) => ({ bytes: hex(base64(text)) }),
+  "base64url": ({ text }) => ({ bytes: hex(base64url(text)) }),
+  "to-base64": ({ bytes }) => ({ base64: toBase64(unhex(bytes)), base64url: toUrl(unhex(bytes)) }),
   "padded-length": ({ length }) => ({ padded: paddedLength(length) }),
   "pad": ({ kind, content }) => ({ padded: hex(pad(kind, unhex(content))) }),
   "unpad": ({ padded }) => shown(unpad(unhex(padded))),
+  "seal-box": async ({ key, plaintext, associated, random }) => ({
+    box: hex(await sealBox(unhex(key), tape(random)(32), unhex(plaintext), unhex(associated))),
+  }),
   "open-box": async ({ key, box, associated }) => ({
     plaintext: hex(await openBox(unhex(key), unhex(box), unhex(associated))),
   }),
-  "base64": ({ text }) => ({ bytes: hex(base64(text)) }),
-  "base64url": ({ text }) => ({ bytes: hex(base64url(text)) }),
+  "key-pair": async ({ secret }) => hexed(await keyPair(unhex(secret))),
+  "seal-to": async ({ public: to, plaintext, associated, random }) => ({
+    sealed: hex(await sealTo(unhex(to), unhex(associated), unhex(plaintext), tape(random))),
+  }),
+  "open-sealed": async ({ secret, sealed, associated }) => ({
+    plaintext: hex(await openSealed(await keyPair(unhex(secret)), unhex(sealed), unhex(associated))),
+  }),
+  "filler": async ({ length, random }) => ({ filler: hex(await filler(length, tape(random))) }),
+  "password-keys": passwordKeys,
+  "split": split,
+  "normal-email": ({ email }) => ({ email: normalEmail(email) }),
+  "new-password": newPassword,
+  "new-descriptor": async ({ random: draws }) => {
+    const random = tape(draws);
+    const salt = random(16);
+    return { descriptor: spellDescriptor(65536, 3, salt, await filler(144, random)) };
+  },
+  "read-descriptor": ({ descriptor, floor }) => {
+    const { memory, passes, salt, recovery } = readDescriptor(descriptor, floor);
+    return { memory, passes, salt: hex(salt), recovery: hex(recovery) };
+  },
+  "read-recovery-key": async ({ printed }) => {
+    const secret = await readRecovery(printed);
+    return { secret: hex(secret), printed: await printRecovery(secret) };
+  },
+  "print-recovery-key": async ({ secret }) => {
+    const wrap = await recoveryWrap(unhex(secret));
+    const wrapPublic = (await keyPair(wrap)).public;
+    const authPublic = (await recoveryAuth(unhex(secret))).public;
+    return { printed: await printRecovery(unhex(secret)), ...(await hexed({ wrap, wrapPublic, authPublic })) };
+  },
+  "seal-auth": sealAuth,
+  "open-auth": openAuth,
+  "keyring-key": ({ accountKey }) => hexed({ keyring: under(unhex(accountKey), "keyring") }),
+  "vault-keys": ({ vaultKey }) => hexed({ blob: under(unhex(vaultKey), "blob"), names: under(unhex(vaultKey), "names") }),
+  "collection-keys": async ({ vaultKey, collection }) => {
+    const key = await under(unhex(vaultKey), "collection", nameOf(collection));
+    return hexed({ key, sealing: under(key, "seal"), proving: under(key, "proof") });
+  },
+  "seal-keyring": (given) => sealKeyring(given, tape(given.random)),
+  "change-keyring": changeKeyring,
+  "open-keyring": ({ wrap, descriptor, keyring }) => {
+    const told = readDescriptor(descriptor);
+    return byWay(keyring, unhex(wrap), (account) => passwordSlot(account, told));
+  },
+  "recover-keyring": async ({ recoveryKey, keyring }) =>
+    byWay(keyring, await recoveryWrap(await readRecovery(recoveryKey)), recoverySlot),
+  "reopen-keyring": ({ keyring, accountKey }) => reopen(keyring, unhex(accountKey)),
+  "open-slot": async ({ secret, slot, associated }) =>
+    openSlot(await keyPair(unhex(secret)), unhex(slot), unhex(associated)),
+  "seal-name": async (given) => ({ sealed: await sealName(given) }),
+  "open-name": openName,
+  "collection-names": collectionNames,
   "seal-document": sealDocument,
   "open-document": openDocument,
+  "link": linkOf,
+  "trace": trace,
+  "seal-blob": sealBlob,
   "open-blob": openBlob,
-  "open-keyring": openKeyring,
-  "recover-keyring": recoverKeyring,
-  "reopen-keyring": ({ keyring, accountKey }) => reopen(keyring, unhex(accountKey)),
-  "open-auth": openAuth,
-  "seal-name": sealName,
-  "open-name": openName,
-  "read-recovery-key": async ({ printed }) => {
-    const { secret, printed: again, wrap, auth } = await readRecovery(printed);
-    return { secret: hex(secret), printed: again, wrap: hex(wrap), auth: hex(auth) };
-  },
+  "make-token": makeToken,
   "read-token": readToken,
   "remember-row": rememberRow,
+  "remember-blob": rememberBlob,
   "remember-account": rememberAccount,
 };
 
-// JSON's numbers are exact here, however large.
-const parse = (text) =>
-  JSON.parse(text.replace(/(": ?)(-?\d{16,})(?=[,}])/g, '$1{"exactly": "$2"}'), (_, value) =>
-    value !== null && typeof value === "object" && "exactly" in value ? BigInt(value.exactly) : value);
 const spelled = (value) =>
   JSON.stringify(value, (_, inner) =>
-    inner !== null && typeof inner === "object" && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner);
+    isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner);
 
 const here = new URL(".", import.meta.url);
 let [passed, failed] = [0, 0];
 for (const file of readdirSync(here).filter((name) => name.endsWith(".json")).sort()) {
-  for (const { name, does, given, gives, error } of parse(readFileSync(new URL(file, here), "utf-8")).cases) {
+  for (const { name, does, given, gives, error } of JSON.parse(readFileSync(new URL(file, here), "utf-8")).cases) {
     let outcome;
     try {
-      outcome = spelled(await OPERATIONS[does](given, gives));
+      outcome = spelled(await OPERATIONS[does](given));
     } catch (refusal) {
-      if (!(refusal instanceof Refusal)) throw refusal;
+      if (!(refusal instanceof Refusal)) throw new Error(`${file}: ${name}`, { cause: refusal });
       outcome = refusal.code;
     }
     if (outcome === (error ?? spelled(gives))) { passed += 1; continue; }

@@ -11,17 +11,19 @@ from tests.vectors.book import Book
 
 HERE = Path(__file__).parent
 CHAPTERS = {
-    "derivation": basics.derivation,
-    "keys": basics.keys,
-    "padding": basics.paddings,
     "encoding": basics.encodings,
-    "wrapping": rings.wrapping,
-    "sealing": rows.sealing,
-    "blobs": rows.blobs,
-    "memory": rows.memories,
-    "names": basics.sealed_names,
+    "padding": basics.paddings,
+    "boxes": basics.boxes,
+    "derivation": basics.derivation,
     "recovery": basics.recovery_keys,
+    "keys": basics.keys,
+    "keyrings": rings.keyrings,
+    "names": basics.sealed_names,
+    "sealing": rows.sealing,
+    "parents": rows.lineage,
+    "blobs": rows.blobs,
     "tokens": basics.bundles,
+    "memory": rows.memories,
 }
 
 

@@ -1,245 +1,618 @@
-"""The chapter of wrapping: keyrings, descriptors with a sealed auth key, and what a device remembers of them."""
+"""The chapter of keyrings: slots, the body, changes and rotation, and what a device remembers of an account."""
 
 from __future__ import annotations
 
-from strongroom.client.format import box, derive, encoding, padding, recovery
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from strongroom.client.format import box, derive, encoding, keyring, padding, primitives, public_box
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.keyring import Keyring
-from strongroom.client.format.keys import AccountKey
+from strongroom.client.format.keys import keyring_key
 from strongroom.client.format.padding import Content
+from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
-from strongroom.client.operations import rollback
+from tests.vectors.basics import LOW_ORDER, MASTER, OTHER_MASTER
 from tests.vectors.book import (
-    ACCOUNT_KEY,
-    EMAIL,
-    OTHER_ACCOUNT_KEY,
+    OTHER_ACCOUNT,
     OTHER_VAULT,
     VAULT,
     Book,
     Stream,
+    damaged,
+    flipped,
     flipped_text,
     spellings,
 )
 from tests.vectors.operations import Given
 
-MASTER = bytes(range(64, 96))
-OTHER_MASTER = bytes(range(96, 128))
-PARTS = {"format": 0, "kind": 1, "account": 2, "version": 18, "password": 26, "recovery": 138, "body": 250}
+# Where each part of a keyring begins.
+PARTS = {"format": 0, "kind": 1, "account id": 2, "version": 18, "generation": 26, "previous": 30}
+PARTS |= {f"slot {place}": 62 + 148 * place for place in range(8)}
+PARTS |= {"salt": 1246, "commitment": 1278, "ciphertext": 1310}
+MAIL_VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f8"
 
 
 class Scene:
-    """An account with a recovery key and two vaults, in four versions of its keyring."""
+    """An account with a password and a recovery key, through the versions of its keyring."""
 
-    def __init__(self) -> None:
-        random = Stream("wrapping")
-        self.random = random
-        self.keys = AccountKey.of(bytes.fromhex(ACCOUNT_KEY))
+    def __init__(self, book: Book) -> None:
+        random = Stream("keyrings")
+        self.book = book
         self.password = derive.split(MASTER)
+        self.new_password = derive.split(OTHER_MASTER)
         self.recovery = RecoveryKey(random(20))
-        plain = Descriptor.new(random)
-        self.descriptor = recovery.seal_auth(self.recovery.auth(), EMAIL, plain, self.password, random)
-        self.rings = [Keyring.new(self.keys, self.password, self.descriptor, random)]
-        self.rings.append(self.rings[-1].with_recovery(self.recovery, random))
-        self.rings.append(self.rings[-1].with_vault(VAULT, "personal", sealed=True))
-        self.rings.append(self.rings[-1].with_vault(OTHER_VAULT, "Wörk", sealed=False))
-        self.texts = [ring.sealed(random) for ring in self.rings]
+        self.descriptors = [Descriptor.new(random) for _ in range(3)]
+        ring = Keyring.new(self.password, self.descriptors[0], random)
+        self.account, self.key = ring.account, ring.key
+        self.texts = [
+            book.write(
+                "a new account's keyring is sealed",
+                "seal-keyring",
+                {
+                    "accountKey": ring.key.hex(),
+                    "account": ring.account.hex(),
+                    "version": 1,
+                    "generation": 1,
+                    "previous": "00" * 32,
+                    "slots": "",
+                    "body": keyring._to_json(ring),
+                },
+            )["keyring"]
+        ]
+        self.keys = [ring.key]
+        self.owners = [(self.password, self.descriptors[0])]
+
+    @property
+    def newest(self) -> Keyring:
+        return keyring.reopen(self.texts[-1], self.keys[-1])
+
+    def change(self, title: str, /, **change: Any) -> str:
+        """The next version, which the vectors hold as a writer's case."""
+        given = {"accountKey": self.keys[-1].hex(), "keyring": self.texts[-1], "change": change}
+        text: str = self.book.write(title, "change-keyring", given)["keyring"]
+        key = self.keys[-1]
+        if change["do"] == "rotate":
+            key = bytes.fromhex(self.book.cases[-1]["given"]["random"][2])
+        if change["do"] == "password":
+            self.owners.append((self.new_password, self.descriptors[2]))
+        elif change["do"] == "recovery":
+            self.owners.append((self.password, self.descriptors[1]))
+        else:
+            self.owners.append(self.owners[-1])
+        self.texts.append(text)
+        self.keys.append(key)
+        return text
 
 
-def wrapping() -> Book:
+def _spelled(password: derive.PasswordKeys, descriptor: Descriptor) -> Given:
+    return {"wrap": password.wrap.hex(), "descriptor": descriptor.spelled()}
+
+
+def keyrings() -> Book:
     """Keyrings, good and bad."""
-    book = Book("Keyrings and descriptors: wrapped keys that open in one way, for one account, in one piece.")
-    scene = Scene()
-    newest = scene.texts[-1]
-    by_password = {"wrap": scene.password.wrap.hex(), "descriptor": scene.descriptor.spelled()}
-    by_recovery = {"recoveryKey": scene.recovery.printed()}
-    by_key = {"accountKey": ACCOUNT_KEY}
-    for version, text in enumerate(scene.texts, 1):
-        book.good(f"version {version} opens with the password", "open-keyring", {**by_password, "keyring": text})
-    book.good("it opens with the recovery key", "recover-keyring", {**by_recovery, "keyring": newest})
-    book.good("it opens with the account key", "reopen-keyring", {**by_key, "keyring": newest})
-    book.bad("without a recovery key, none opens it", "recover-keyring", {**by_recovery, "keyring": scene.texts[0]})
-
-    def refuse(name: str, text: str) -> None:
-        book.bad(f"{name} (by password)", "open-keyring", {**by_password, "keyring": text})
-        book.bad(f"{name} (by account key)", "reopen-keyring", {**by_key, "keyring": text})
-
-    size = len(encoding.from_base64(newest))
-    ends = [*list(PARTS.values())[1:], size]
-    for (part, start), end in zip(PARTS.items(), ends, strict=True):
-        for at in sorted({start, (start + end) // 2, end - 1}):
-            refuse(f"bit {at % 8} of byte {at} is turned over ({part})", flipped_text(newest, at, at % 8))
-    raw = encoding.from_base64(newest)
-    before = encoding.from_base64(scene.texts[-2])
-    first = encoding.from_base64(scene.texts[0])
-    for name, mixed in {
-        "an older body under a newer head": raw[:250] + before[250:],
-        "an older head over a newer body": before[:250] + raw[250:],
-        "the recovery part of the first version": raw[:138] + first[138:250] + raw[250:],
-        "both wrapped keys exchanged": raw[:26] + raw[138:250] + raw[26:138] + raw[250:],
-        "a later version number": raw[:25] + b"\5" + raw[26:],
-        "no body": raw[:250],
-        "a cut body": raw[:-1],
-        "a byte more": raw + b"\0",
-        "nothing at all": b"",
-    }.items():
-        refuse(f"the server joins {name}", encoding.to_base64(mixed))
-    for name, other in spellings(newest).items():
-        book.bad(f"a keyring is spelled {name}", "reopen-keyring", {**by_key, "keyring": other})
+    book = Book(
+        "Keyrings. `random` is what each draw gives, in order: what the change draws (a vault's key; of a rotation, the "
+        "Ed25519 seed, the X25519 key, the account key and the vaults' keys; of a slot, four bytes that modulo the number "
+        "of free places choose one, and its id; with a recovery key, its slot before the password's), then, where slots are "
+        "made anew, each from 0 to 7, then the salt of the body."
+    )
+    scene = Scene(book)
+    scene.change("a vault is entered", do="add vault", uid=VAULT, name="personal", sealed=True)
+    scene.change("it was made on the server", do="made", uid=VAULT)
+    with_recovery = {"secret": scene.recovery.secret.hex(), **_spelled(scene.password, scene.descriptors[1])}
+    scene.change("a recovery key is set, and the password with it", do="recovery", **with_recovery)
+    scene.change("another vault", do="add vault", uid=OTHER_VAULT.upper(), name="Wörk", sealed=False)
+    scene.change("a vault with another uid", do="add vault", uid="\U0001f5c4 \uff5e", name="Archiv", sealed=False)
+    scene.change("a vault that sorts before it", do="add vault", uid="\uff5e", name="~", sealed=False)
+    scene.change("a vault gets another name", do="rename", uid=OTHER_VAULT, name="Arbeit")
+    scene.change("a vault's key is rotated", do="rotate vault", uid=VAULT)
+    scene.change("a vault is deleted", do="delete vault", uid=OTHER_VAULT)
+    scene.change("all keys are rotated", do="rotate")
+    scene.change("and again", do="rotate")
+    changed = _spelled(scene.new_password, scene.descriptors[2])
+    scene.change("another password", do="password", **changed)
+    scene.change("a vault after the rotations", do="add vault", uid=MAIL_VAULT, name="mail", sealed=True)
+    gone = scene.newest
+    assert [one.uid for one in gone.gone] == [OTHER_VAULT]
+    assert gone.generation == 3
+    _readable(book, scene)
+    _unknown(book, scene)
+    _without_recovery(book, scene)
+    _damage(book, scene)
+    _joins(book, scene)
     _strangers(book, scene)
     _insider(book, scene)
-    _sealed_auth(book, scene)
+    _slots(book, scene)
     _remembered(book, scene)
     return book
 
 
+def _readable(book: Book, scene: Scene) -> None:
+    by_recovery = {"recoveryKey": scene.recovery.printed()}
+    for version, text in enumerate(scene.texts, 1):
+        given = {**_spelled(*scene.owners[version - 1]), "keyring": text}
+        opened = book.good(f"version {version} opens with the password", "open-keyring", given)
+        assert opened["version"] == version
+        if version >= 4:
+            again = book.good(
+                f"version {version} opens with the recovery key", "recover-keyring", {**by_recovery, "keyring": text}
+            )
+            assert again == opened
+        else:
+            book.bad("without a recovery key, none opens it", "recover-keyring", {**by_recovery, "keyring": text})
+        key = {"accountKey": scene.keys[version - 1].hex(), "keyring": text}
+        assert book.good(f"version {version} opens with the account key", "reopen-keyring", key) == opened
+        if scene.keys[version - 1] != scene.keys[-1]:
+            older = {"accountKey": scene.keys[version - 1].hex(), "keyring": scene.texts[-1]}
+            book.bad("an account key of before a rotation opens nothing newer", "reopen-keyring", older)
+    old = {**_spelled(*scene.owners[0]), "keyring": scene.texts[-1]}
+    book.bad("the password of before opens nothing newer", "open-keyring", old)
+
+
+def _unknown(book: Book, scene: Scene) -> None:
+    """Members that a reader does not know are kept, unless it has to understand them."""
+    ring = scene.newest
+    body: Any = json.loads(json.dumps(keyring._to_json(ring)))
+    body["slots"][0] = {"since": 5, **body["slots"][0]}
+    body["slots"].append(
+        {
+            "slot": next(at for at in range(8) if at not in {slot.slot for slot in ring.slots}),
+            "type": "passkey",
+            "id": encoding.to_base64(b"\1" * 16),
+            "public": encoding.to_base64(KeyPair.of(b"\2" * 32).public),
+            "associated": encoding.to_base64(b"anything"),
+        }
+    )
+    body["slots"].sort(key=lambda slot: slot["slot"])
+    body["identity"][0] = {"card": None, **body["identity"][0]}
+    body["vaults"][0] = {"colour": {"r": 0.5, "é": ["\u2028", "", True]}, **body["vaults"][0]}
+    body["vaults"][0]["keys"][0] = {"retired": False, **body["vaults"][0]["keys"][0]}
+    body["gone"][0] = {"why": "\u0001", **body["gone"][0]}
+    body = {"heads": {"a": [1, 2.5, -3, 9007199254740991]}, "__proto__": "kept", **body}
+    body["must"] = ["vaults", "gone", "vaults"]
+    text = book.write("a keyring with members of a later edition", "seal-keyring", _given(ring, body, scene.texts[-1]))
+    given = {"accountKey": ring.key.hex(), "keyring": text["keyring"]}
+    opened = book.good("a reader of this edition opens it", "reopen-keyring", given)
+    assert opened["body"] == body
+    for name, change in {
+        "changes it": {"do": "made", "uid": MAIL_VAULT},
+        "rotates it": {"do": "rotate"},
+        "sets a password in it": {"do": "password", **_spelled(scene.password, scene.descriptors[0])},
+    }.items():
+        written = book.write(f"a reader of this edition {name}", "change-keyring", given | {"change": change})
+        key = book.cases[-1]["given"]["random"][2] if change["do"] == "rotate" else given["accountKey"]
+        opened = book.good("what it does not know is kept", "reopen-keyring", {"accountKey": key, **written})
+        assert opened["body"]["heads"] == body["heads"]
+        assert opened["body"]["vaults"][0]["colour"] == body["vaults"][0]["colour"]
+        assert opened["body"]["vaults"][0]["keys"][0]["retired"] is False
+        slot = next(slot for slot in opened["body"]["slots"] if slot["type"] == "passkey")
+        raw = encoding.from_base64(written["keyring"])
+        start = 62 + 148 * slot["slot"]
+        sealed = {"secret": "02" * 32, "associated": b"anything".hex(), "slot": raw[start : start + 148].hex()}
+        if change["do"] != "made":
+            assert book.good("a slot of an unknown type is sealed anew", "open-slot", sealed)["accountKey"] == key
+    for name, must in {"one": ["heads"], "several": ["vaults", "quorum"]}.items():
+        odd = _ring(ring, {**body, "must": must})
+        refused = {"accountKey": ring.key.hex(), "keyring": odd}
+        book.bad(f"a keyring with {name} that must be understood", "reopen-keyring", refused, "unsupported")
+    odd = _ring(ring, {"must": ["another"], "vaults": {"here": "they are an object"}})
+    refused = {"accountKey": ring.key.hex(), "keyring": odd}
+    book.bad("what must be understood is looked at first", "reopen-keyring", refused, "unsupported")
+
+
+def _without_recovery(book: Book, scene: Scene) -> None:
+    change = {"do": "no recovery", **_spelled(scene.password, scene.descriptors[0])}
+    given = {"accountKey": scene.keys[-1].hex(), "keyring": scene.texts[-1], "change": change}
+    text = book.write("the recovery key is removed", "change-keyring", given)["keyring"]
+    book.bad(
+        "then it opens nothing", "recover-keyring", {"recoveryKey": scene.recovery.printed(), "keyring": text}
+    )
+    other = RecoveryKey(b"\5" * 20)
+    renewed = {"do": "recovery", "secret": other.secret.hex(), **_spelled(scene.password, scene.descriptors[0])}
+    text = book.write("the recovery key is replaced", "change-keyring", given | {"change": renewed})["keyring"]
+    book.good("the new one opens it", "recover-keyring", {"recoveryKey": other.printed(), "keyring": text})
+    old = {"recoveryKey": scene.recovery.printed(), "keyring": text}
+    book.bad("the replaced one does not", "recover-keyring", old)
+
+
+def _given(ring: Keyring, body: Given, before: str) -> Given:
+    """What a writer is given for a keyring after this one."""
+    return {
+        "accountKey": ring.key.hex(),
+        "account": ring.account.hex(),
+        "version": ring.version + 1,
+        "generation": ring.generation,
+        "previous": primitives.sha256(before.encode()).hex(),
+        "slots": "",
+        "body": body,
+    }
+
+
+def _damage(book: Book, scene: Scene) -> None:
+    first = encoding.from_base64(scene.texts[0])
+    by_first = {"accountKey": scene.keys[0].hex()}
+    for name, other in damaged(first, PARTS | {"tag": len(first) - 16}):
+        book.bad(f"a keyring: {name}", "reopen-keyring", {**by_first, "keyring": encoding.to_base64(other)})
+    newest = scene.texts[-1]
+    raw = encoding.from_base64(newest)
+    by_key = {"accountKey": scene.keys[-1].hex()}
+    by_password = _spelled(*scene.owners[-1])
+    for at in (0, 1, 2, 17, 18, 25, 26, 29, 30, 61, 1246, 1300, len(raw) - 1):
+        spoilt = {"keyring": flipped_text(newest, at, at % 8)}
+        book.bad(f"bit {at % 8} of byte {at}", "open-keyring", {**by_password, **spoilt})
+        by_print = {"recoveryKey": scene.recovery.printed(), **spoilt}
+        book.bad(f"bit {at % 8} of byte {at}", "recover-keyring", by_print)
+    used = {slot.type: 62 + 148 * slot.slot for slot in scene.newest.slots}
+    for at in (0, 31, 32, 64, 96, 131, 147):
+        spoilt = {"keyring": flipped_text(newest, used["password"] + at, at % 8)}
+        book.bad(f"bit {at % 8} of byte {at} of the password's slot", "open-keyring", {**by_password, **spoilt})
+        spoilt = {"keyring": flipped_text(newest, used["recovery"] + at, at % 8)}
+        by_print = {"recoveryKey": scene.recovery.printed(), **spoilt}
+        book.bad(f"bit {at % 8} of byte {at} of the recovery key's slot", "recover-keyring", by_print)
+    for name, text in spellings(newest).items():
+        book.bad(f"a keyring is spelled {name}", "reopen-keyring", {**by_key, "keyring": text})
+    long = {**by_key, "keyring": "A" * 262_148}
+    book.bad("a keyring of too many characters", "reopen-keyring", long)
+
+
+def _joins(book: Book, scene: Scene) -> None:
+    """Parts of two keyrings, joined by a server."""
+    newest, before, first = (encoding.from_base64(scene.texts[at]) for at in (-1, -2, 0))
+    rotated, unrotated = (encoding.from_base64(scene.texts[at]) for at in (10, 9))
+    used = {slot.type: 62 + 148 * slot.slot for slot in scene.newest.slots}
+    place, other = used["password"], used["recovery"]
+    free = next(start for start in PARTS.values() if start >= 62 and start not in {place, other})
+    slot = newest[place : place + 148]
+    order = newest[62:1246]
+    by_password = _spelled(*scene.owners[-1])
+    for name, mixed in {
+        "an older body under a newer head": newest[:1246] + before[1246:],
+        "an older head over a newer body": before[:1246] + newest[1246:],
+        "the slots of the first version": newest[:62] + first[62:1246] + newest[1246:],
+        "the slots in another order": newest[:62] + order[148:] + order[:148] + newest[1246:],
+        "the password's slot in two places": newest[:free] + slot + newest[free + 148 :],
+        "the password's slot over the recovery key's": newest[:other] + slot + newest[other + 148 :],
+        "another previous": newest[:30] + before[30:62] + newest[62:],
+        "no previous": newest[:30] + bytes(32) + newest[62:],
+        "a later version number": newest[:25] + bytes([newest[25] + 1]) + newest[26:],
+        "an earlier generation": newest[:29] + b"\2" + newest[30:],
+        "no body": newest[:1246],
+        "a body without a tag": newest[:-16],
+    }.items():
+        text = encoding.to_base64(mixed)
+        book.bad(f"the server joins {name}", "open-keyring", {**by_password, "keyring": text})
+    owner = _spelled(*scene.owners[9])
+    for name, mixed in {
+        "the slots of before a rotation and the rest of after it": rotated[:62] + unrotated[62:1246] + rotated[1246:],
+        "all of before a rotation but the number": unrotated[:18] + rotated[18:62] + unrotated[62:],
+    }.items():
+        text = encoding.to_base64(mixed)
+        book.bad(f"the server joins {name}", "open-keyring", {**owner, "keyring": text})
+
+
 def _strangers(book: Book, scene: Scene) -> None:
-    """Another account's keys and keyrings."""
+    """Other keys and other accounts' keyrings."""
     random = Stream("strangers")
-    other = AccountKey.of(bytes.fromhex(OTHER_ACCOUNT_KEY))
-    their_keys = derive.split(OTHER_MASTER)
-    theirs = Keyring.new(other, their_keys, scene.descriptor, random).sealed(random)
-    mine: Given = {"wrap": scene.password.wrap.hex(), "descriptor": scene.descriptor.spelled()}
-    raw, their_raw = encoding.from_base64(scene.texts[-1]), encoding.from_base64(theirs)
+    password, descriptor = scene.owners[-1]
+    mine = _spelled(password, descriptor)
+    theirs, _ = keyring.seal(Keyring.new(password, descriptor, random), random)
+    text = scene.texts[-1]
+    raw, their_raw = encoding.from_base64(text), encoding.from_base64(theirs)
+    book.good("another account with the same password has keys of its own", "open-keyring", {**mine, "keyring": theirs})
     for name, given in {
-        "another account's keyring": {**mine, "keyring": theirs},
-        "another password": {**mine, "wrap": their_keys.wrap.hex(), "keyring": scene.texts[-1]},
-        "the auth key instead of the wrap key": {**mine, "wrap": scene.password.auth.hex(), "keyring": scene.texts[-1]},
+        "another password": {**mine, "wrap": random(32).hex(), "keyring": text},
+        "the auth key instead of the wrap key": {**mine, "wrap": password.auth.hex(), "keyring": text},
         "another account's id over the own keys": {
             **mine,
             "keyring": encoding.to_base64(raw[:2] + their_raw[2:18] + raw[18:]),
         },
-        "the own wrapped key over another's body": {
+        "the own slots over another's body": {
             **mine,
-            "keyring": encoding.to_base64(their_raw[:26] + raw[26:138] + their_raw[138:]),
-        },
-        "a descriptor with another salt": {
-            **mine,
-            "descriptor": {**mine["descriptor"], "salt": encoding.to_base64(bytes(16))},
-            "keyring": scene.texts[-1],
-        },
-        "a descriptor with more passes": {
-            **mine,
-            "descriptor": {**mine["descriptor"], "passes": 4},
-            "keyring": scene.texts[-1],
-        },
-        "a descriptor with more memory": {
-            **mine,
-            "descriptor": {**mine["descriptor"], "memory": 65_537},
-            "keyring": scene.texts[-1],
+            "keyring": encoding.to_base64(their_raw[:62] + raw[62:1246] + their_raw[1246:]),
         },
     }.items():
         book.bad(f"the keyring meets {name}", "open-keyring", given)
-    reopened = {"accountKey": OTHER_ACCOUNT_KEY, "keyring": scene.texts[-1]}
-    book.bad("another account's key", "reopen-keyring", reopened)
-    stranger = {"recoveryKey": RecoveryKey(bytes(20)).printed(), "keyring": scene.texts[-1]}
-    book.bad("another recovery key", "recover-keyring", stranger)
-    joined = encoding.to_base64(raw[:138] + random(112) + raw[250:])
-    book.bad(
-        "a recovery part that is noise", "recover-keyring", {"recoveryKey": scene.recovery.printed(), "keyring": joined}
-    )
-
-
-def _insider(book: Book, scene: Scene) -> None:
-    """Bodies that somebody with the account key made, against the format."""
-    entry = '{"uid":"%s","name":"%s","sealed":false}'
-    a, b = entry % (VAULT, "a"), entry % (OTHER_VAULT, "b")
-    bodies = {
-        "not JSON": "{",
-        "a list": "[]",
-        "nothing": "{}",
-        "no vaults": '{"recovery":null}',
-        "an unknown member": '{"recovery":null,"vaults":[],"more":1}',
-        "a vault with an unknown member": f'{{"recovery":null,"vaults":[{a[:-1]},"x":1}}]}}',
-        "a vault twice": f'{{"recovery":null,"vaults":[{a},{a}]}}',
-        "a name twice": f'{{"recovery":null,"vaults":[{a},{entry % (OTHER_VAULT, "a")}]}}',
-        "vaults out of order": f'{{"recovery":null,"vaults":[{b},{a}]}}',
-        "a uid in capitals": f'{{"recovery":null,"vaults":[{entry % (VAULT.upper(), "a")}]}}',
-        "an empty name": f'{{"recovery":null,"vaults":[{entry % (VAULT, "")}]}}',
-        "a control character in a name": f'{{"recovery":null,"vaults":[{entry % (VAULT, chr(92) + "u0007")}]}}',
-        "a name that is no text": f'{{"recovery":null,"vaults":[{a}]}}'.replace('"a"', "1"),
-        "a recovery key that is too short": '{"recovery":"AAAA","vaults":[]}',
-        "a recovery key that is no base64": '{"recovery":"!","vaults":[]}',
-    }
-    head = encoding.from_base64(scene.texts[-1])[:250]
-    for name, body in bodies.items():
-        text = _ring(scene, head, Content(padding.JSON, body.encode()))
-        book.bad(
-            f"a key holder wrote a directory with {name}",
-            "reopen-keyring",
-            {"accountKey": ACCOUNT_KEY, "keyring": text},
-        )
-    good = Content(padding.BYTES, b'{"recovery":null,"vaults":[]}')
-    given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, head, good)}
-    book.bad("a key holder wrote a directory as bytes", "reopen-keyring", given)
-    zero = head[:18] + bytes(8) + head[26:]
-    empty = Content(padding.JSON, b'{"recovery":null,"vaults":[]}')
-    given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, zero, empty)}
-    book.bad("a key holder wrote version 0", "reopen-keyring", given)
-    other = AccountKey.of(bytes.fromhex(OTHER_ACCOUNT_KEY)).account
-    given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, head[:2] + other + head[18:], empty)}
-    book.bad("a key holder wrote another account's id", "reopen-keyring", given)
-    for name, start in {"format 0": b"\0\4", "format 2": b"\2\4", "kind 3": b"\1\3", "kind 5": b"\1\5"}.items():
-        given = {"accountKey": ACCOUNT_KEY, "keyring": _ring(scene, start + head[2:], empty)}
-        book.bad(f"a key holder wrote {name}", "reopen-keyring", given)
-
-
-def _ring(scene: Scene, head: bytes, content: Content) -> str:
-    associated = encoding.items(encoding.label("keyring"), head)
-    return encoding.to_base64(head + box.seal(scene.keys.keyring(), scene.random(32), padding.pad(content), associated))
-
-
-def _sealed_auth(book: Book, scene: Scene) -> None:
-    """The auth key, sealed in the descriptor for the recovery key."""
-    spelled = scene.descriptor.spelled()
-    given: Given = {"recoveryKey": scene.recovery.printed(), "email": EMAIL, "descriptor": spelled}
-    gives = book.good("the recovery key opens the auth key", "open-auth", given)
-    assert gives["auth"] == scene.password.auth.hex()
-    book.good("however the email is spelled", "open-auth", given | {"email": " Ada@EXAMPLE.com "})
-    book.bad("for another email it does not", "open-auth", given | {"email": "eve@example.com"})
-    book.bad("another recovery key does not", "open-auth", given | {"recoveryKey": RecoveryKey(bytes(20)).printed()})
-    for at in (0, 31, 32, 63, 64, 95, 96, 111):
-        changed = spelled | {"recovery": flipped_text(spelled["recovery"], at, at % 8)}
-        book.bad(f"bit {at % 8} of byte {at} of it is turned over", "open-auth", given | {"descriptor": changed})
     changes: dict[str, Given] = {
         "another salt": {"salt": encoding.to_base64(bytes(16))},
         "more passes": {"passes": 4},
-        "more memory": {"memory": 70_000},
-        "noise instead": {"recovery": encoding.to_base64(scene.random(112))},
+        "more memory": {"memory": 65_537},
     }
     for name, change in changes.items():
-        book.bad(f"the descriptor has {name}", "open-auth", given | {"descriptor": spelled | change})
+        spelled = mine | {"descriptor": descriptor.spelled() | change}
+        book.bad(f"the keyring meets a descriptor with {name}", "open-keyring", {**spelled, "keyring": text})
+    other_box = descriptor.spelled() | {"recovery": encoding.to_base64(random(144))}
+    spelled = mine | {"descriptor": other_box}
+    book.good("the sealed auth key does not matter here", "open-keyring", {**spelled, "keyring": text})
+    weak = mine | {"descriptor": descriptor.spelled() | {"passes": 1}}
+    book.bad("a weak descriptor comes first", "open-keyring", {**weak, "keyring": text}, "weak_parameters")
+    book.bad("another account's key", "reopen-keyring", {"accountKey": random(32).hex(), "keyring": text})
+    stranger = {"recoveryKey": RecoveryKey(bytes(20)).printed(), "keyring": text}
+    book.bad("another recovery key", "recover-keyring", stranger)
+    typed = {"recoveryKey": "SR2-", "keyring": text}
+    book.bad("a recovery key with a slip", "recover-keyring", typed, "validation_error")
+    noise = encoding.to_base64(raw[:62] + b"".join(public_box.filler(148, random) for _ in range(8)) + raw[1246:])
+    book.bad("fillers in every place", "open-keyring", {**mine, "keyring": noise})
+
+
+def _ring(ring: Keyring, body: Any, *, kind: int = padding.JSON, **head: Any) -> str:
+    """A keyring that somebody with the account key made, whatever is in it."""
+    sealed = ring.sealed_slots
+    first = bytes(head.get("start", (2, 4))) + head.get("account", ring.account)
+    first += head.get("version", ring.version).to_bytes(8, "big")
+    first += head.get("generation", ring.generation).to_bytes(4, "big")
+    whole = first + head.get("previous", ring.previous) + sealed
+    raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    padded = head.get("padded") or padding.pad(Content(kind, raw))
+    salt = primitives.sha256(whole + raw + bytes([kind]))
+    return encoding.to_base64(whole + box.seal(keyring_key(ring.key), salt, padded, keyring._whole(whole)))
+
+
+def _insider(book: Book, scene: Scene) -> None:
+    """Heads and bodies that somebody with the account key made, against the format."""
+    ring = scene.newest
+    good = keyring._to_json(ring)
+
+    def refuse(name: str, text: str) -> None:
+        book.bad(f"a key holder wrote {name}", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text})
+
+    book.good(
+        "what a key holder writes is read", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": _ring(ring, good)}
+    )
+    doubled = msgspec.json.encode(good)[:-1] + b',"must":[]}'
+    given = {"accountKey": ring.key.hex(), "keyring": _ring(ring, doubled)}
+    book.good("of a member that stands twice, the last counts", "reopen-keyring", given)
+    for name, raw in {
+        "no JSON": b"{",
+        "a list": b"[]",
+        "null": b"null",
+        "nothing": b"",
+        "an empty object": b"{}",
+        "two objects": msgspec.json.encode(good) * 2,
+        "a byte order mark": b"\xef\xbb\xbf" + msgspec.json.encode(good),
+        "no UTF-8": msgspec.json.encode(good).replace(b"personal", b"\xff\xfeersonal"),
+        "a lone surrogate": msgspec.json.encode(good).replace(b"personal", b"\\\\ud800".replace(b"\\\\", b"\\")),
+        "a number that is not finite": msgspec.json.encode(good)[:-1] + b',"x":1e999}',
+    }.items():
+        refuse(name, _ring(ring, raw))
+    refuse("bytes", _ring(ring, good, kind=padding.BYTES))
+    refuse("no padding", _ring(ring, good, padded=padding.pad(Content(1, b"{}"))[:-1]))
+    for name, head in {
+        "version 0": {"version": 0},
+        "version 2^53": {"version": 2**53},
+        "version 1 with a keyring before it": {"version": 1},
+        "generation 0": {"generation": 0},
+        "the next generation without its identity": {"generation": ring.generation + 1},
+        "a later version with none before it": {"previous": bytes(32)},
+        "another account's id": {"account": bytes.fromhex(OTHER_ACCOUNT)},
+        "format 0": {"start": (0, 4)},
+        "format 1": {"start": (1, 4)},
+        "format 3": {"start": (3, 4)},
+        "kind 3": {"start": (2, 3)},
+        "kind 5": {"start": (2, 5)},
+    }.items():
+        refuse(name, _ring(ring, good, **head))
+    for name, change in _changes(ring).items():
+        body = copy.deepcopy(good)
+        change(body)
+        refuse(f"a body with {name}", _ring(ring, body))
+    for member in good:
+        refuse(f"a body without {member}", _ring(ring, {name: value for name, value in good.items() if name != member}))
+
+
+def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
+    """Ways to spoil the body of a keyring."""
+
+    def put(*path: str | int, to: Any) -> Callable[[Given], object]:
+        def change(body: Any) -> None:
+            for step in path[:-1]:
+                body = body[step]
+            body[path[-1]] = to
+
+        return change
+
+    def drop(*path: str | int) -> Callable[[Given], object]:
+        def change(body: Any) -> None:
+            for step in path[:-1]:
+                body = body[step]
+            del body[path[-1]]
+
+        return change
+
+    short, other = encoding.to_base64(bytes(31)), encoding.to_base64(bytes.fromhex(OTHER_ACCOUNT))
+    return {
+        "another account's id": put("account", to=other),
+        "a short account id": put("account", to=encoding.to_base64(ring.account[:15])),
+        "an account id that is no base64": put("account", to="!"),
+        "an account id that is null": put("account", to=None),
+        "slots that are an object": put("slots", to={}),
+        "a slot that is a text": put("slots", 0, to="x"),
+        "a slot 8": put("slots", -1, "slot", to=8),
+        "a slot -1": put("slots", 0, "slot", to=-1),
+        "a slot and a half": put("slots", 0, "slot", to=0.5),
+        "a slot that is true": put("slots", 0, "slot", to=True),
+        "slots out of order": lambda body: body["slots"].reverse(),
+        "a slot twice": lambda body: body["slots"].insert(0, body["slots"][0]),
+        "two slots with one id": lambda body: body["slots"][1].update(id=body["slots"][0]["id"]),
+        "a slot with a short id": put("slots", 0, "id", to=short),
+        "a slot with an empty type": put("slots", 0, "type", to=""),
+        "a slot with a type that is a number": put("slots", 0, "type", to=1),
+        "a slot with a short public key": put("slots", 0, "public", to=short),
+        "a slot whose associated data is no base64": put("slots", 0, "associated", to="A"),
+        "a slot without an id": drop("slots", 0, "id"),
+        "a slot without associated data": drop("slots", 0, "associated"),
+        "two slots for passwords": lambda body: [slot.update(type="password") for slot in body["slots"]],
+        "no slot for its recovery key": lambda body: [slot.update(type="password") for slot in body["slots"][:1]]
+        and [slot.update(type="other") for slot in body["slots"][1:]],
+        "a slot for a recovery key and no public key of it": put("recovery", to=None),
+        "a short recovery key": put("recovery", to=short),
+        "a recovery key that is no base64": put("recovery", to="!"),
+        "a recovery key that is a number": put("recovery", to=1),
+        "no identity": put("identity", to=[]),
+        "identities out of order": lambda body: body["identity"].reverse(),
+        "an identity twice": lambda body: body["identity"].insert(0, body["identity"][0]),
+        "an identity of generation 0": put("identity", 0, "generation", to=0),
+        "a later identity than the head's": put("identity", -1, "generation", to=9),
+        "an identity less than the head's": drop("identity", -1),
+        "an identity with a short seed": put("identity", 0, "sign", to=short),
+        "an identity with a long key": put("identity", 0, "agree", to=encoding.to_base64(bytes(33))),
+        "an identity without a key": drop("identity", 0, "agree"),
+        "vaults that are null": put("vaults", to=None),
+        "a vault twice": lambda body: body["vaults"].insert(0, body["vaults"][0]),
+        "a name twice": lambda body: body["vaults"][1].update(name=body["vaults"][0]["name"]),
+        "vaults out of order": lambda body: body["vaults"].reverse(),
+        "vaults in the order of UTF-16": lambda body: body["vaults"].__setitem__(
+            slice(-2, None), body["vaults"][:-3:-1]
+        ),
+        "a uid in capitals": put("vaults", 0, "uid", to=VAULT.upper()),
+        "an empty uid": put("vaults", 0, "uid", to=""),
+        "a uid of 256 characters": put("vaults", 0, "uid", to="0" * 256),
+        "an empty name": put("vaults", 0, "name", to=""),
+        "a name of 256 characters": put("vaults", 0, "name", to="x" * 256),
+        "a control character in a name": put("vaults", 0, "name", to="\u0085"),
+        "a name that is a number": put("vaults", 0, "name", to=1),
+        "a vault without a name": drop("vaults", 0, "name"),
+        "a vault that may be sealed": put("vaults", 0, "sealed", to=None),
+        "a vault that is sealed by 1": put("vaults", 0, "sealed", to=1),
+        "a vault that was made by text": put("vaults", 0, "made", to="true"),
+        "a vault without made": drop("vaults", 0, "made"),
+        "a vault without keys": put("vaults", 0, "keys", to=[]),
+        "a vault whose keys are missing": drop("vaults", 0, "keys"),
+        "a vault whose keys are texts": put("vaults", 0, "keys", to=["x"]),
+        "a vault's keys out of order": lambda body: body["vaults"][0]["keys"].reverse(),
+        "a vault's key twice": lambda body: body["vaults"][0]["keys"].insert(0, body["vaults"][0]["keys"][0]),
+        "a vault's key of generation 0": put("vaults", 0, "keys", 0, "generation", to=0),
+        "a vault's key of generation 2^32": put("vaults", 0, "keys", -1, "generation", to=2**32),
+        "a vault's key that is short": put("vaults", 0, "keys", 0, "key", to=short),
+        "a vault's key that is missing": drop("vaults", 0, "keys", 0, "key"),
+        "a vault that is gone and is not": put("gone", 0, "uid", to=VAULT),
+        "a vault gone at version 0": put("gone", 0, "version", to=0),
+        "a vault gone at a later version": put("gone", 0, "version", to=ring.version + 1),
+        "a vault gone at version true": put("gone", 0, "version", to=True),
+        "a vault gone without a version": drop("gone", 0, "version"),
+        "a vault gone in capitals": put("gone", 0, "uid", to=OTHER_VAULT.upper()),
+        "a vault gone twice": lambda body: body["gone"].insert(0, body["gone"][0]),
+        "too many vaults gone": put("gone", to=[{"uid": f"{at:04}", "version": 1} for at in range(1001)]),
+        "gone that is an object": put("gone", to={}),
+        "must that is null": put("must", to=None),
+        "must that is a text": put("must", to="vaults"),
+        "must with a number": put("must", to=[1]),
+    }
+
+
+def _slots(book: Book, scene: Scene) -> None:
+    """A slot by itself."""
+    ring = scene.newest
+    raw = encoding.from_base64(scene.texts[-1])
+    slot = next(slot for slot in ring.slots if slot.type == "password")
+    other = next(slot for slot in ring.slots if slot.type == "recovery")
+    start = 62 + 148 * slot.slot
+    made = raw[start : start + 148]
+    secret = scene.owners[-1][0].wrap
+    given = {"secret": secret.hex(), "associated": slot.associated.hex()}
+    book.good("the password's slot opens", "open-slot", {**given, "slot": made.hex()})
+    theirs = raw[62 + 148 * other.slot : 210 + 148 * other.slot]
+    for_recovery = {"secret": scene.recovery.wrap().hex(), "associated": other.associated.hex()}
+    book.good("the recovery key's slot opens", "open-slot", {**for_recovery, "slot": theirs.hex()})
+
+    def refuse(name: str, spoilt: bytes, **change: str) -> None:
+        book.bad(f"a slot: {name}", "open-slot", {**given, **change, "slot": spoilt.hex()})
+
+    for name, spoilt in damaged(made, {"point": 0, "salt": 32, "commitment": 64, "ciphertext": 96, "tag": 132}):
+        refuse(name, spoilt)
+    for at in range(2, 148, 7):
+        refuse(f"bit 2 of byte {at}", flipped(made, at, 2))
+    for at, point in enumerate(LOW_ORDER):
+        refuse(f"a point of low order {at}", point + made[32:])
+    refuse("the recovery key's", theirs)
+    refuse("another's point", theirs[:32] + made[32:])
+    refuse("another's box", made[:32] + theirs[32:])
+    refuse("for another purpose", made, associated=other.associated.hex())
+    refuse("for nothing", made, associated="")
+    account = bytes.fromhex(OTHER_ACCOUNT)
+    bound = scene.owners[-1][1]
+    refuse("for another account", made, associated=keyring.password_slot(account, bound).hex())
+    older = scene.owners[0][1]
+    refuse("for an older descriptor", made, associated=keyring.password_slot(ring.account, older).hex())
+    refuse("with the recovery key", made, secret=scene.recovery.wrap().hex())
+    refuse("with the private key as the secret", made, secret=KeyPair.of(secret).private.hex())
+    random = Stream("slots")
+    for length in (147, 148, 149):
+        refuse(f"a filler of {length} bytes", public_box.filler(length, random))
+    for name, payload in {
+        "a key without a generation": ring.key,
+        "a byte more": bytes(4) + ring.key + b"\0",
+        "nothing": b"",
+    }.items():
+        spoilt = public_box.seal(slot.public, payload, slot.associated, random)
+        refuse(f"a key holder sealed {name}", spoilt)
 
 
 def _remembered(book: Book, scene: Scene) -> None:
     """What a device remembers of an account."""
+    ask = "remember-account"
 
-    def seen(at: int, *, memory_: int = 65_536, passes: int = 3, account: bytes | None = None) -> Given:
-        now = rollback.next_account(None, scene.rings[at], scene.texts[at], scene.descriptor)
+    def given(before: Given | None, at: int, descriptor: Given | None = None) -> Given:
         return {
-            "account": encoding.to_url(account) if account else now.account,
-            "version": now.version,
-            "digest": now.digest,
-            "memory": memory_,
-            "passes": passes,
-        }
-
-    def given(before: Given, at: int) -> Given:
-        return {
-            "accountKey": ACCOUNT_KEY,
+            "accountKey": scene.keys[at].hex(),
             "keyring": scene.texts[at],
-            "descriptor": scene.descriptor.spelled(),
+            "descriptor": descriptor or scene.owners[at][1].spelled(),
             "seen": before,
         }
 
-    book.good("a device sees the same keyring again", "remember-account", given(seen(3), 3))
-    book.good("a device sees a newer keyring", "remember-account", given(seen(2), 3))
-    book.bad("a device is shown an older keyring", "remember-account", given(seen(3), 2), "rolled_back")
-    book.bad("a device is shown the first keyring", "remember-account", given(seen(3), 0), "rolled_back")
-    again = scene.rings[3].sealed(scene.random)
+    seen = [
+        book.good(f"a device sees version {at + 1} first", ask, given(None, at))["seen"]
+        for at in range(len(scene.texts))
+    ]
+    last = len(seen) - 1
+    book.good("a device sees the same keyring again", ask, given(seen[last], last))
+    book.good("a device sees the next keyring", ask, given(seen[last - 1], last))
+    book.good("a device sees a keyring after a rotation", ask, given(seen[9], 10))
+    book.good("a device sees a much newer keyring", ask, given(seen[0], last))
+    book.bad("a device is shown an older keyring", ask, given(seen[last], last - 1), "rolled_back")
+    book.bad("a device is shown the first keyring", ask, given(seen[last], 0), "rolled_back")
+    ring = scene.newest
+    again, _ = keyring.seal(msgspec.structs.replace(ring, digest=b""), Stream("again"))
+    book.bad("a device is shown another keyring of one version", ask, given(seen[last], last) | {"keyring": again})
+    forked, _ = keyring.seal(msgspec.structs.replace(ring, previous=b"\1" * 32, digest=b""), Stream("forked"))
+    book.bad("a device is shown a keyring that follows on another", ask, given(seen[last - 1], last) | {"keyring": forked})
+    other = seen[last] | {"account": encoding.to_url(bytes.fromhex(OTHER_ACCOUNT))}
+    book.bad("a device has seen another account", ask, given(other, last))
+    for name, change in {"more memory": {"memory": 131_072}, "more passes": {"passes": 4}}.items():
+        book.bad(f"a device has seen {name}", ask, given(seen[last] | change, last), "weak_parameters")
+    _former(book, scene, given(seen[last], last))
+
+
+def _former(book: Book, scene: Scene, given: Given) -> None:
+    """Keyrings that a server makes together with somebody who has had the keys of an earlier generation."""
+    then, now = keyring.reopen(scene.texts[9], scene.keys[9]), scene.newest
+    assert then.generation < now.generation
+    random = Stream("former")
+    follows = {"version": now.version + 1, "previous": now.digest, "digest": b""}
+    old, _ = keyring.seal(msgspec.structs.replace(then, **follows), random)
     book.bad(
-        "a device is shown another keyring of one version", "remember-account", given(seen(3), 3) | {"keyring": again}
+        "a newer keyring under keys of before a rotation",
+        "remember-account",
+        given | {"keyring": old, "accountKey": then.key.hex()},
     )
-    other = AccountKey.of(bytes.fromhex(OTHER_ACCOUNT_KEY)).account
-    book.bad("a device has seen another account", "remember-account", given(seen(3, account=other), 3))
-    for name, before in {"more memory": seen(3, memory_=131_072), "more passes": seen(3, passes=4)}.items():
-        book.bad(f"a device has seen {name}", "remember-account", given(before, 3), "weak_parameters")
+    for name, generation in {"the same": now.generation, "the next": now.generation + 1}.items():
+        identity = [
+            *then.identity,
+            *(
+                msgspec.structs.replace(then.identity[0], generation=at, sign=random(32), agree=random(32))
+                for at in range(then.generation + 1, generation + 1)
+            ),
+        ]
+        forged = msgspec.structs.replace(
+            then, key=random(32), generation=generation, identity=tuple(identity), sealed_slots=b"", **follows
+        )
+        text, _ = keyring.seal(forged, random)
+        book.bad(
+            f"keys that were made up for {name} generation",
+            "remember-account",
+            given | {"keyring": text, "accountKey": forged.key.hex()},
+        )
