@@ -592,6 +592,8 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "of format and scope alone": b"\2\1",
     }.items():
         insider(name, other)
+    many = b"".join(number.to_bytes(4, "big") + key[4:] for number in range(1, 256))
+    insider("of more than 8,192 characters", body[:120] + b"\xff" + many + body[157:])
     inner = encoding.from_url(part.removeprefix("srv_"))[:-4]
     start = 72 + 38 + 2
     listed = start + 5 + 1 + 3 * 36

@@ -400,6 +400,19 @@ def _insider(book: Book, scene: Scene) -> None:
         body = copy.deepcopy(good)
         change(body)
         refuse(f"a body with {name}", _ring(ring, body))
+    for generation in (ring.generation - 1, ring.generation + 1):
+        payload, random = encoding.generation_bytes(generation) + ring.key, Stream(f"slot {generation}")
+        slots = [public_box.seal(slot.public, payload, slot.associated, random) for slot in ring.slots]
+        fill = [public_box.filler(148, random) for _ in range(8 - len(slots))]
+        changed = msgspec.structs.replace(ring, sealed_slots=b"".join([*slots, *fill]))
+        text = _ring(changed, good)
+        book.good(
+            "the account key alone opens it", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text}
+        )
+        given = {**_spelled(*scene.owners[-1]), "keyring": text}
+        book.bad(f"a key holder wrote slots of generation {generation}", "open-keyring", given)
+        by_print = {"recoveryKey": scene.recovery.printed(), "keyring": text}
+        book.bad(f"a key holder wrote slots of generation {generation}", "recover-keyring", by_print)
     for member in good:
         refuse(f"a body without {member}", _ring(ring, {name: value for name, value in good.items() if name != member}))
 
@@ -423,6 +436,7 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
 
         return change
 
+    mine = next(at for at, slot in enumerate(ring.slots) if slot.type == "password")
     short, other = encoding.to_base64(bytes(31)), encoding.to_base64(bytes.fromhex(OTHER_ACCOUNT))
     return {
         "another account's id": put("account", to=other),
@@ -439,13 +453,15 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a slot twice": lambda body: body["slots"].insert(0, body["slots"][0]),
         "two slots with one id": lambda body: body["slots"][1].update(id=body["slots"][0]["id"]),
         "a slot with a short id": put("slots", 0, "id", to=short),
-        "a slot with an empty type": put("slots", 0, "type", to=""),
+        "a slot with an empty type": put("slots", mine, "type", to=""),
         "a slot with a type that is a number": put("slots", 0, "type", to=1),
         "a slot with a short public key": put("slots", 0, "public", to=short),
         "a slot whose associated data is no base64": put("slots", 0, "associated", to="A"),
         "a slot without an id": drop("slots", 0, "id"),
         "a slot without associated data": drop("slots", 0, "associated"),
-        "two slots for passwords": lambda body: [slot.update(type="password") for slot in body["slots"]],
+        "two slots for passwords": lambda body: [slot.update(type="password") for slot in body["slots"]]
+        and body.update(recovery=None),
+        "two slots for recovery keys": lambda body: [slot.update(type="recovery") for slot in body["slots"]],
         "no slot for its recovery key": lambda body: [slot.update(type="password") for slot in body["slots"][:1]]
         and [slot.update(type="other") for slot in body["slots"][1:]],
         "a slot for a recovery key and no public key of it": put("recovery", to=None),

@@ -23,7 +23,7 @@ from tests.vectors.book import (
     flipped,
     spellings,
 )
-from tests.vectors.operations import Given, collection_keys, vault_key, vault_keys
+from tests.vectors.operations import OPERATIONS, Given, collection_keys, vault_key, vault_keys
 
 _TITLE = b'{"title":"Hello"}'
 _NONE = "00" * 16
@@ -337,6 +337,13 @@ def _insider(book: Book, here: Given) -> None:
         ),
     }.items():
         refuse(f"for {name}", b"\2\1", box.seal(key.sealing, salts(32), good, seal._LABEL[1] + other))
+    elsewhere = here | {"wires": ["letters"]}
+    made = OPERATIONS["seal-document"](
+        {**written(elsewhere, 1, Content(padding.JSON, _TITLE)), "random": Stream("elsewhere")}
+    )
+    moved = row(elsewhere, made, 1)
+    book.good("a key holder wrote to another collection", "open-document", {**elsewhere, "row": moved})
+    book.bad("what a key holder wrote to another collection", "open-document", {**here, "row": moved})
     data = encoding.to_base64(b"\2\1\0\0\0\1" + box.seal(key.sealing, salts(32), good, seal._LABEL[1] + where))
     digest = encoding.items(b"\1", encoding.primitives.sha256(data.encode()))
     for name, mac in {
@@ -390,6 +397,8 @@ def lineage() -> Book:
     trace("a history of something else", links[5], links[1], own, "gap")
     trace("a history whose versions are too high", links[5], links[2], [[9, one] for _, one in links], "follows")
     trace("a history whose versions are too low", other[3], links[3], [[1, one] for _, one in other], "forked")
+    late = [[at, one["hmac"]] for at, one in enumerate(chain("a past that begins late", 5, "", 3), 5)]
+    trace("a past that begins after what was seen", late[2], links[0], late, "forked")
     jumped = book.write(
         "a version after a restore may be far on",
         "seal-document",
@@ -413,6 +422,9 @@ def lineage() -> Book:
     for name, text in {"prose": "x", "of the format before": "sr1." + "A" * 43, "empty": "", "cut": "sr2.AAAA"}.items():
         given = {"of": "document", "newest": [6, text], "seen": links[2], "history": links}
         book.bad(f"a newer proof that is {name}", "trace", given)
+    cut = "sr2." + encoding.to_url(encoding.from_url(main[5]["hmac"].removeprefix("sr2."))[:-1])
+    given = {"of": "document", "newest": [6, cut], "seen": links[4], "history": []}
+    book.bad("a newer proof that has lost a byte", "trace", given)
     spoilt = [[5, main[4]["hmac"]], [4, "x"]]
     trace("a history with prose that nobody names", links[5], links[2], [*spoilt, links[3]], "follows")
     _blob_lineage(book)
@@ -541,6 +553,11 @@ def _blob_insider(book: Book, here: Given, answered: Given) -> None:
         data = encoding.to_base64(head + bytes([0, 0, 0, 1]) + bytes(16) + sealed[32:])
         change = {"data": data, "salt": encoding.to_base64(sealed[:32])}
         book.bad(f"a key holder sealed {name}", "open-blob", {**here, "row": answered | change})
+    for version in (0, 2**53):
+        sealed = box.seal(key.blob(), salts(32), good, seal._blob(key, "personal", version, bytes(16)))
+        data = encoding.to_base64(b"\2\3\0\0\0\1" + bytes(16) + sealed[32:])
+        change = {"version": version, "data": data, "salt": encoding.to_base64(sealed[:32])}
+        book.bad(f"a key holder sealed version {version}", "open-blob", {**here, "row": answered | change})
 
 
 def memories() -> Book:

@@ -95,6 +95,7 @@ class VaultEntry(Struct, frozen=True, kw_only=True):
     made: bool
     keys: tuple[tuple[int, bytes], ...]  # generation and key, ascending
     extra: Extra = {}
+    key_extras: dict[int, Extra] = {}  # of the keys, by generation
 
     def __repr__(self) -> str:
         return f"VaultEntry(uid={self.uid!r}, ...)"
@@ -437,7 +438,7 @@ class _VaultJson(Struct, frozen=True):
     name: str
     sealed: bool
     made: bool
-    keys: list[_KeyJson]
+    keys: list[Extra]
 
 
 class _GoneJson(Struct, frozen=True):
@@ -482,7 +483,10 @@ def _to_json(ring: Keyring) -> Extra:
                 "name": entry.name,
                 "sealed": entry.sealed,
                 "made": entry.made,
-                "keys": [{"generation": number_, "key": to_base64(key)} for number_, key in entry.keys],
+                "keys": [
+                    {**entry.key_extras.get(number_, {}), "generation": number_, "key": to_base64(key)}
+                    for number_, key in entry.keys
+                ],
             }
             for entry in ring.vaults
         ],
@@ -564,12 +568,22 @@ def _identity(given: Extra) -> Identity:
 
 def _vault(given: Extra) -> VaultEntry:
     read, extra = _split(given, _VaultJson)
-    keys = tuple((one.generation, primitives.SecretBytes(_bytes(one.key, KEY))) for one in read.keys)
+    parts = [_split(one, _KeyJson) for one in read.keys]
+    keys = tuple((one.generation, primitives.SecretBytes(_bytes(one.key, KEY))) for one, _ in parts)
+    extras = {one.generation: more for one, more in parts if more}
     _require_ascending([generation for generation, _ in keys])
     if checked_uid(read.uid) != read.uid or not keys or not all(is_generation(one) for one, _ in keys):
         raise Tampered(_UNREADABLE)
     text(checked_name(read.name, "name"))
-    return VaultEntry(uid=read.uid, name=read.name, sealed=read.sealed, made=read.made, keys=keys, extra=extra)
+    return VaultEntry(
+        uid=read.uid,
+        name=read.name,
+        sealed=read.sealed,
+        made=read.made,
+        keys=keys,
+        extra=extra,
+        key_extras=extras,
+    )
 
 
 def _gone(given: Extra) -> Gone:
