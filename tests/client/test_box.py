@@ -1,6 +1,8 @@
-"""The box commits to its key: what opens in two ways under AES-GCM alone opens in one way here."""
+"""Boxes: one opens under one key only, and one that is sealed to a public key for its private key only."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -8,7 +10,8 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 from strongroom.client.errors import Tampered
-from strongroom.client.format import box, primitives
+from strongroom.client.format import box, primitives, public_box
+from strongroom.client.format.public_box import KeyPair
 
 POLYNOMIAL = 0xE1 << 120
 
@@ -80,3 +83,47 @@ def test_keys_and_salts_have_one_length(key: bytes, salt: bytes) -> None:
     """A shorter key or salt is a fault of the program."""
     with pytest.raises(ValueError, match="32 bytes"):
         box.seal(key, salt, b"", b"")
+
+
+def test_what_is_sealed_to_a_public_key_opens_for_its_private_key() -> None:
+    """For nobody else, for no other associated data, and with no bit turned over, not even one that X25519 ignores."""
+    pair, other = KeyPair.of(primitives.random(32)), KeyPair.of(primitives.random(32))
+    sealed = bytearray(public_box.seal(pair.public, b"secret", b"here", primitives.random))
+    assert public_box.open_(pair, bytes(sealed), b"here") == b"secret"
+    for attempt in (
+        lambda: public_box.open_(other, bytes(sealed), b"here"),
+        lambda: public_box.open_(pair, bytes(sealed), b""),
+    ):
+        with pytest.raises(Tampered):
+            attempt()
+    for at in range(len(sealed) * 8):
+        sealed[at // 8] ^= 1 << at % 8
+        with pytest.raises(Tampered):
+            public_box.open_(pair, bytes(sealed), b"here")
+        sealed[at // 8] ^= 1 << at % 8
+
+
+@pytest.mark.parametrize("point", [bytes(32), b"\1" + bytes(31)], ids=["zero", "one"])
+def test_nothing_is_sealed_to_a_point_of_low_order(point: bytes) -> None:
+    """Its shared secret would be zero, whoever sealed it."""
+    with pytest.raises(Tampered):
+        public_box.seal(point, b"secret", b"", primitives.random)
+    with pytest.raises(Tampered):
+        public_box.open_(KeyPair.of(bytes(32)), point + bytes(80), b"")
+
+
+def test_what_is_sealed_wrongly_to_a_public_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody here could open it, and nobody would notice until the day that it is needed."""
+    real: Callable[..., bytes] = box.seal
+    monkeypatch.setattr(box, "seal", lambda *given: bytes([real(*given)[0] ^ 1]) + real(*given)[1:])
+    with pytest.raises(Tampered):
+        public_box.seal(KeyPair.of(bytes(32)).public, b"secret", b"", primitives.random)
+
+
+def test_a_filler_looks_like_a_sealed_box() -> None:
+    """It begins with a public key: a number below the field's prime, without the bit that X25519 ignores."""
+    fillers = [public_box.filler(148, primitives.random) for _ in range(200)]
+    points = [int.from_bytes(one[:32], "little") for one in fillers]
+    assert all(point < 2**255 - 19 for point in points)
+    assert {len(one) for one in fillers} == {148}
+    assert len({one[:32] for one in fillers}) == len({one[32:] for one in fillers}) == 200

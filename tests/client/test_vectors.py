@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import re
@@ -83,25 +84,21 @@ def test_a_second_implementation_agrees() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_documents_example_is_from_the_vectors() -> None:
+def test_the_pages_example_is_from_the_vectors() -> None:
     """Every value in the example of docs/format.md is one of the vectors'."""
     section = FORMAT.read_text("utf-8").partition("## An example")[2].partition("\n## ")[0]
-    unfolded = re.sub(r"\n {18}", "", section)
-    shown = re.findall(r"^(\w[\w' ,]*?)  +(\S.*)$|^(\S{5,17}'s salt) (\S+)$", unfolded, re.MULTILINE)
-    values = [value for _, value, _, other in shown for value in [value or other]]
-    assert len(values) == 29
-    texts = "".join(path.read_text("utf-8") for path in FOLDER.glob("*.json"))
-    rows = [case["gives"]["data"] for case in FILES["sealing"]["cases"] if case["does"] == "seal-document"]
-    bare = (
-        texts
-        + "".join(_hex(row) for row in rows)
-        + _hex(FILES["derivation"]["cases"][0]["given"]["descriptor"]["salt"])
-    )
+    blocks = re.findall(r"```text\n(.*?)\n```", section, re.DOTALL)
+    values = [line[18:].strip() for block in blocks for line in re.sub(r"\n {18}", "", block).split("\n")]
+    assert len(values) == 47
+    ring = FILES["keyrings"]["cases"][0]
+    spelled = [
+        FILES["sealing"]["cases"][0]["gives"]["data"],
+        ring["gives"]["keyring"],
+        ring["given"]["body"]["slots"][0]["public"],
+        ring["given"]["body"]["slots"][0]["associated"],
+        FILES["derivation"]["cases"][0]["given"]["descriptor"]["salt"],
+    ]
+    texts = [path.read_text("utf-8") for path in FOLDER.glob("*.json")]
+    bare = " ".join([*texts, *(base64.b64decode(text).hex() for text in spelled)])
     for value in values:
         assert value.split()[2 if value.endswith("zeros") else 0].strip(",") in bare, value
-
-
-def _hex(base64: str) -> str:
-    import base64 as codec
-
-    return codec.b64decode(base64).hex()

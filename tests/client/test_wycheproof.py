@@ -1,4 +1,4 @@
-"""The primitives agree with Project Wycheproof, also where others went wrong."""
+"""The primitives agree with Project Wycheproof, also where others went wrong; X25519 with RFC 7748."""
 
 from __future__ import annotations
 
@@ -61,3 +61,26 @@ def test_hmac(case: dict[str, Any]) -> None:
     tag = bytes.fromhex(case["tag"])
     made = primitives.hmac_sha256(bytes.fromhex(case["key"]), bytes.fromhex(case["msg"]))
     assert primitives.equal(made[: len(tag)], tag) is (case["result"] == "valid")
+
+
+@pytest.mark.parametrize(
+    ("times", "result"),
+    [
+        (1, "422c8e7a6227d7bca1350b3e2bb7279f7897b87bb6854b783c60e80311ae3079"),
+        (1000, "684cf59ba83309552800ef566f2f4d3c1c3887c49360e3875f2eb94d99532c51"),
+    ],
+)
+def test_x25519(times: int, result: str) -> None:
+    """X25519 gives what RFC 7748, section 5.2, says after so many rounds."""
+    scalar = point = b"\x09" + bytes(31)
+    for _ in range(times):
+        scalar, point = primitives.x25519(scalar, point) or b"", scalar
+    assert scalar.hex() == result
+
+
+def test_x25519_of_two() -> None:
+    """Two key pairs come to one secret, and a public key is the product with the base point."""
+    mine, yours = primitives.random(32), primitives.random(32)
+    shared = primitives.x25519(mine, primitives.x25519_public(yours))
+    assert shared == primitives.x25519(yours, primitives.x25519_public(mine)) is not None
+    assert primitives.x25519(mine, b"\x09" + bytes(31)) == primitives.x25519_public(mine)

@@ -130,12 +130,37 @@ def derivation() -> Book:
     for member in spelled:
         without = {name: value for name, value in spelled.items() if name != member}
         book.bad(f"a descriptor without {member}", "read-descriptor", {"descriptor": without})
-    odd: dict[str, Any] = {"a list": [], "null": None, "text that is no JSON": "{", "a number": 1, "a text": '"x"', "an empty text": ""}
+    odd: dict[str, Any] = {
+        "a list": [],
+        "null": None,
+        "text that is no JSON": "{",
+        "a number": 1,
+        "a text": '"x"',
+        "an empty text": "",
+    }
     for name, other in odd.items():
         book.bad(f"{name} instead of a descriptor", "read-descriptor", {"descriptor": other})
-    for text in ["Ada@Example.COM", "\tada@example.com \n", "ÀDA@example.com", "ΑΣ@example.com", "\ufeffada@example.com", "a@b"]:
+    for text in [
+        "Ada@Example.COM",
+        "\tada@example.com \n",
+        "ÀDA@example.com",
+        "ΑΣ@example.com",
+        "\ufeffada@example.com",
+        "a@b",
+    ]:
         book.good(f"the email {text!r}", "normal-email", {"email": text})
-    for text in ["", "ada", "@example.com", "ada@", "a@b@c", "a\u0007@b", "\u00a0ada@example.com", "a@" + "b" * 253, "ada@example.com\u3000", "a@\u0085"]:
+    for text in [
+        "",
+        "ada",
+        "@example.com",
+        "ada@",
+        "a@b@c",
+        "a\u0007@b",
+        "\u00a0ada@example.com",
+        "a@" + "b" * 253,
+        "ada@example.com\u3000",
+        "a@\u0085",
+    ]:
         book.bad(f"the email {text[:20]!r}", "normal-email", {"email": text}, "validation_error")
     for text in ["12345678", "pa\u0308sswo\u0308rd"]:
         book.good(f"the new password {text!r}", "new-password", {"password": text})
@@ -234,7 +259,9 @@ def encodings() -> Book:
 
 def boxes() -> Book:
     """Boxes under a key, and to a public key."""
-    book = Book("Boxes. `random` is what each draw gives, in order: a box draws its salt; one to a public key, `e` first.")
+    book = Book(
+        "Boxes. `random` is what each draw gives, in order: a box draws its salt; one to a public key, `e` first."
+    )
     random = Stream("boxes")
     key, associated = random(32), encoding.items(encoding.label("example"), b"here")
     plain = b"attack at dawn"
@@ -325,7 +352,9 @@ def sealed_names() -> Book:
     assert len(seen) == 30
     old = book.good("a name of before a rotation", "seal-name", {**inside, "name": "notes"})["sealed"]
     book.good("opens after it", "open-name", {**rotated, "sealed": old})
-    book.good("a collection has a name for each generation", "collection-names", {**rotated, "name": "notes", "sealed": True})
+    book.good(
+        "a collection has a name for each generation", "collection-names", {**rotated, "name": "notes", "sealed": True}
+    )
     book.good("or one that is not sealed", "collection-names", {**rotated, "name": "notes", "sealed": False})
     for name, text in {
         "empty": "",

@@ -100,9 +100,7 @@ def _content(content: Content) -> Given:
 
 
 def _seal_box(given: Given) -> Given:
-    made = box.seal(
-        hexed(given["key"]), _random(given)(32), hexed(given["plaintext"]), hexed(given["associated"])
-    )
+    made = box.seal(hexed(given["key"]), _random(given)(32), hexed(given["plaintext"]), hexed(given["associated"]))
     return {"box": made.hex()}
 
 
@@ -506,26 +504,28 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
 }
 
 # Those that write what others read; the others read, or derive.
-WRITERS = frozenset({
-    "items",
-    "short",
-    "to-base64",
-    "padded-length",
-    "pad",
-    "seal-box",
-    "seal-to",
-    "filler",
-    "new-descriptor",
-    "print-recovery-key",
-    "seal-auth",
-    "seal-keyring",
-    "change-keyring",
-    "seal-name",
-    "collection-names",
-    "seal-document",
-    "seal-blob",
-    "make-token",
-})
+WRITERS = frozenset(
+    {
+        "items",
+        "short",
+        "to-base64",
+        "padded-length",
+        "pad",
+        "seal-box",
+        "seal-to",
+        "filler",
+        "new-descriptor",
+        "print-recovery-key",
+        "seal-auth",
+        "seal-keyring",
+        "change-keyring",
+        "seal-name",
+        "collection-names",
+        "seal-document",
+        "seal-blob",
+        "make-token",
+    }
+)
 
 # The readers that the format stands on, by what they read.
 READERS = {

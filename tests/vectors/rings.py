@@ -96,10 +96,10 @@ def _spelled(password: derive.PasswordKeys, descriptor: Descriptor) -> Given:
 def keyrings() -> Book:
     """Keyrings, good and bad."""
     book = Book(
-        "Keyrings. `random` is what each draw gives, in order: what the change draws (a vault's key; of a rotation, the "
-        "Ed25519 seed, the X25519 key, the account key and the vaults' keys; of a slot, four bytes that modulo the number "
-        "of free places choose one, and its id; with a recovery key, its slot before the password's), then, where slots are "
-        "made anew, each from 0 to 7, then the salt of the body."
+        "Keyrings. `random` is what each draw gives, in order. First what the change draws: a vault's key; of a "
+        "rotation, the Ed25519 seed, the X25519 key, the account key and the vaults' keys; of a slot, four bytes that modulo the "
+        "number of free places choose one, and its id (a recovery key's before the password's). Then, where slots are "
+        "made anew, each from 0 to 7; then the salt of the body."
     )
     scene = Scene(book)
     scene.change("a vault is entered", do="add vault", uid=VAULT, name="personal", sealed=True)
@@ -209,9 +209,7 @@ def _without_recovery(book: Book, scene: Scene) -> None:
     change = {"do": "no recovery", **_spelled(scene.password, scene.descriptors[0])}
     given = {"accountKey": scene.keys[-1].hex(), "keyring": scene.texts[-1], "change": change}
     text = book.write("the recovery key is removed", "change-keyring", given)["keyring"]
-    book.bad(
-        "then it opens nothing", "recover-keyring", {"recoveryKey": scene.recovery.printed(), "keyring": text}
-    )
+    book.bad("then it opens nothing", "recover-keyring", {"recoveryKey": scene.recovery.printed(), "keyring": text})
     other = RecoveryKey(b"\5" * 20)
     renewed = {"do": "recovery", "secret": other.secret.hex(), **_spelled(scene.password, scene.descriptors[0])}
     text = book.write("the recovery key is replaced", "change-keyring", given | {"change": renewed})["keyring"]
@@ -361,7 +359,9 @@ def _insider(book: Book, scene: Scene) -> None:
         book.bad(f"a key holder wrote {name}", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text})
 
     book.good(
-        "what a key holder writes is read", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": _ring(ring, good)}
+        "what a key holder writes is read",
+        "reopen-keyring",
+        {"accountKey": ring.key.hex(), "keyring": _ring(ring, good)},
     )
     doubled = msgspec.json.encode(good)[:-1] + b',"must":[]}'
     given = {"accountKey": ring.key.hex(), "keyring": _ring(ring, doubled)}
@@ -406,9 +406,7 @@ def _insider(book: Book, scene: Scene) -> None:
         fill = [public_box.filler(148, random) for _ in range(8 - len(slots))]
         changed = msgspec.structs.replace(ring, sealed_slots=b"".join([*slots, *fill]))
         text = _ring(changed, good)
-        book.good(
-            "the account key alone opens it", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text}
-        )
+        book.good("the account key alone opens it", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text})
         given = {**_spelled(*scene.owners[-1]), "keyring": text}
         book.bad(f"a key holder wrote slots of generation {generation}", "open-keyring", given)
         by_print = {"recoveryKey": scene.recovery.printed(), "keyring": text}
@@ -459,11 +457,14 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a slot whose associated data is no base64": put("slots", 0, "associated", to="A"),
         "a slot without an id": drop("slots", 0, "id"),
         "a slot without associated data": drop("slots", 0, "associated"),
-        "two slots for passwords": lambda body: [slot.update(type="password") for slot in body["slots"]]
-        and body.update(recovery=None),
+        "two slots for passwords": lambda body: (
+            [slot.update(type="password") for slot in body["slots"]] and body.update(recovery=None)
+        ),
         "two slots for recovery keys": lambda body: [slot.update(type="recovery") for slot in body["slots"]],
-        "no slot for its recovery key": lambda body: [slot.update(type="password") for slot in body["slots"][:1]]
-        and [slot.update(type="other") for slot in body["slots"][1:]],
+        "no slot for its recovery key": lambda body: (
+            [slot.update(type="password") for slot in body["slots"][:1]]
+            and [slot.update(type="other") for slot in body["slots"][1:]]
+        ),
         "a slot for a recovery key and no public key of it": put("recovery", to=None),
         "a short recovery key": put("recovery", to=short),
         "a recovery key that is no base64": put("recovery", to="!"),
@@ -595,7 +596,9 @@ def _remembered(book: Book, scene: Scene) -> None:
     again, _ = keyring.seal(msgspec.structs.replace(ring, digest=b""), Stream("again"))
     book.bad("a device is shown another keyring of one version", ask, given(seen[last], last) | {"keyring": again})
     forked, _ = keyring.seal(msgspec.structs.replace(ring, previous=b"\1" * 32, digest=b""), Stream("forked"))
-    book.bad("a device is shown a keyring that follows on another", ask, given(seen[last - 1], last) | {"keyring": forked})
+    book.bad(
+        "a device is shown a keyring that follows on another", ask, given(seen[last - 1], last) | {"keyring": forked}
+    )
     other = seen[last] | {"account": encoding.to_url(bytes.fromhex(OTHER_ACCOUNT))}
     book.bad("a device has seen another account", ask, given(other, last))
     for name, change in {"more memory": {"memory": 131_072}, "more passes": {"passes": 4}}.items():

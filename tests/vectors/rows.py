@@ -1,4 +1,4 @@
-"""The chapters of sealed rows: documents, deletions, tombstones, parents, blobs, and what a device remembers of them."""
+"""The chapters of sealed rows: documents, deletions, parents, blobs, and what a device remembers of them."""
 
 from __future__ import annotations
 
