@@ -17,8 +17,12 @@ OTHER_ACCOUNT = bytes(range(176, 192)).hex()
 VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 OTHER_VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f7"
 # Three generations of a vault's key, and another vault's.
-VAULT_KEYS = [[1, bytes(range(32)).hex()], [2, bytes(range(32, 64)).hex()], [7, bytes(range(128, 160)).hex()]]
-OTHER_KEYS = [[1, bytes(range(192, 224)).hex()]]
+VAULT_KEYS: list[list[Any]] = [
+    [1, bytes(range(32)).hex()],
+    [2, bytes(range(32, 64)).hex()],
+    [7, bytes(range(128, 160)).hex()],
+]
+OTHER_KEYS: list[list[Any]] = [[1, bytes(range(192, 224)).hex()]]
 UID = "0192f0c2-0000-7000-8000-000000000001"
 OTHER_UID = "0192f0c2-0000-7000-8000-000000000002"
 EMAIL = "ada@example.com"

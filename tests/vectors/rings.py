@@ -97,9 +97,9 @@ def keyrings() -> Book:
     """Keyrings, good and bad."""
     book = Book(
         "Keyrings. `random` is what each draw gives, in order. First what the change draws: a vault's key; of a "
-        "rotation, the Ed25519 seed, the X25519 key, the account key and the vaults' keys; of a slot, four bytes that modulo the "
-        "number of free places choose one, and its id (a recovery key's before the password's). Then, where slots are "
-        "made anew, each from 0 to 7; then the salt of the body."
+        "rotation, the Ed25519 seed, the X25519 key, the account key and the vaults' keys; of a slot, four bytes that "
+        "modulo the number of free places choose one, and its id (a recovery key's before the password's). Then, where "
+        "slots are made anew, each from 0 to 7; then the salt of the body."
     )
     scene = Scene(book)
     scene.change("a vault is entered", do="add vault", uid=VAULT, name="personal", sealed=True)
@@ -381,7 +381,7 @@ def _insider(book: Book, scene: Scene) -> None:
         refuse(name, _ring(ring, raw))
     refuse("bytes", _ring(ring, good, kind=padding.BYTES))
     refuse("no padding", _ring(ring, good, padded=padding.pad(Content(1, b"{}"))[:-1]))
-    for name, head in {
+    heads: dict[str, Given] = {
         "version 0": {"version": 0},
         "version 2^53": {"version": 2**53},
         "version 1 with a keyring before it": {"version": 1},
@@ -394,7 +394,8 @@ def _insider(book: Book, scene: Scene) -> None:
         "format 3": {"start": (3, 4)},
         "kind 3": {"start": (2, 3)},
         "kind 5": {"start": (2, 5)},
-    }.items():
+    }
+    for name, head in heads.items():
         refuse(name, _ring(ring, good, **head))
     for name, change in _changes(ring).items():
         body = copy.deepcopy(good)

@@ -6,7 +6,7 @@ from typing import Any
 
 from strongroom.client.format import box, encoding, names, padding, seal
 from strongroom.client.format.padding import Content
-from strongroom.client.format.primitives import hmac_sha256
+from strongroom.client.format.primitives import hmac_sha256, sha256
 from tests.vectors.book import (
     ACCOUNT,
     NOON,
@@ -345,7 +345,7 @@ def _insider(book: Book, here: Given) -> None:
     book.good("a key holder wrote to another collection", "open-document", {**elsewhere, "row": moved})
     book.bad("what a key holder wrote to another collection", "open-document", {**here, "row": moved})
     data = encoding.to_base64(b"\2\1\0\0\0\1" + box.seal(key.sealing, salts(32), good, seal._LABEL[1] + where))
-    digest = encoding.items(b"\1", encoding.primitives.sha256(data.encode()))
+    digest = encoding.items(b"\1", sha256(data.encode()))
     for name, mac in {
         "whose kind has eight bytes": hmac_sha256(
             key.proving, seal._PROOF + where + encoding.items(encoding.number(1), digest[9:])
@@ -491,7 +491,7 @@ def blobs() -> Book:
     salt = encoding.from_base64(made["salt"])
     for at in (0, 15, 31):
         refuse(f"bit 1 of byte {at} of the salt", {"salt": encoding.to_base64(flipped(salt, at, 1))})
-    for name, change in {
+    changes: dict[str, Given] = {
         "its salt is cut": {"salt": encoding.to_base64(salt[:31])},
         "its salt has a byte more": {"salt": encoding.to_base64(salt + b"\0")},
         "its salt is empty": {"salt": ""},
@@ -513,7 +513,8 @@ def blobs() -> Book:
         "it is shown under another name": {"name": "work"},
         "it is shown in another vault, by the row": {"uid": OTHER_VAULT},
         "a blob of another name is shown": other_name,
-    }.items():
+    }
+    for name, change in changes.items():
         refuse(name, change)
     for name, text in spellings(made["data"]).items():
         refuse(f"its data is spelled {name}", {"data": text})
@@ -556,8 +557,8 @@ def _blob_insider(book: Book, here: Given, answered: Given) -> None:
     for version in (0, 2**53):
         sealed = box.seal(key.blob(), salts(32), good, seal._blob(key, "personal", version, bytes(16)))
         data = encoding.to_base64(b"\2\3\0\0\0\1" + bytes(16) + sealed[32:])
-        change = {"version": version, "data": data, "salt": encoding.to_base64(sealed[:32])}
-        book.bad(f"a key holder sealed version {version}", "open-blob", {**here, "row": answered | change})
+        told: Given = {"version": version, "data": data, "salt": encoding.to_base64(sealed[:32])}
+        book.bad(f"a key holder sealed version {version}", "open-blob", {**here, "row": answered | told})
 
 
 def memories() -> Book:
