@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,6 +36,8 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.operations import rollback
+from strongroom.client.replica import unlocking
+from strongroom.client.replica.file import File
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
 
 EMAIL, PASSWORD, OTHER = "ada@example.com", "correct horse battery staple", "another password"
@@ -350,6 +354,31 @@ def test_a_device_knows_a_former_key_holder() -> None:
         with pytest.raises(Tampered):
             rollback.next_account(seen, opened, MADE.descriptor)
     rollback.next_account(seen, sealed_again(now.rotated()), MADE.descriptor)
+
+
+def test_a_replica_knows_a_former_key_holder(tmp_path: Path) -> None:
+    """Its file remembers the keys too: whoever logs in anew brings no keyring into it that was made without them."""
+    now = account.rotate(MADE.keyring, MADE.password, MADE.descriptor)
+    forged = msgspec.structs.replace(
+        MADE.keyring.rotated(), version=now.keyring.version + 1, previous=now.keyring.digest
+    )
+    file = File(tmp_path / "replica")
+    try:
+        _keep(file, MADE.keyring)
+        for ring in (now.keyring, sealed_again(now.keyring.with_vault(VAULT, "v", sealed=True))):
+            _keep(file, ring)
+            kept = file.fact("keyring")
+            with pytest.raises(Tampered, match="without the keys"):
+                _keep(file, sealed_again(msgspec.structs.replace(forged, version=ring.version + 1)))
+            assert file.fact("keyring") == kept
+    finally:
+        file.close()
+
+
+def _keep(file: File, ring: Keyring) -> None:
+    sealed = encoding.to_base64(ring.digest)  # the text itself does not matter here
+    core: Any = SimpleNamespace(ring=ring, sealed=sealed, descriptor=MADE.descriptor, email=EMAIL)
+    unlocking.keep_keys(core, file)
 
 
 @given(name=st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=127))

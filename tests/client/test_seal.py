@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strongroom.client.errors import Locked, Tampered
-from strongroom.client.format import box, encoding, names, padding, primitives, seal
+from strongroom.client.format import box, encoding, names, padding, parents, primitives, seal
 from strongroom.client.format.content import EMPTY, to_content, to_value
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKeys
+from strongroom.client.format.parents import Descent
 from strongroom.errors import Invalid
 from strongroom.model import Document, Vault
 
@@ -25,7 +26,7 @@ UID = "0192f0c2-0000-7000-8000-000000000001"
 titles = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=255)
 uids = st.uuids().map(str)
 versions = st.integers(1, 2**53 - 2)
-parents = st.binary(min_size=16, max_size=16)
+hashes = st.binary(min_size=16, max_size=16)
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -65,7 +66,7 @@ def refused(keys: CollectionKeys, row: Document) -> bool:
     return False
 
 
-@given(vault=uids, collection=titles, uid=uids, version=versions, value=values, parent=parents)
+@given(vault=uids, collection=titles, uid=uids, version=versions, value=values, parent=hashes)
 def test_what_is_sealed_opens(vault: str, collection: str, uid: str, version: int, value: Any, parent: bytes) -> None:
     """Any value, anywhere, opens to itself, and says what it follows on."""
     keys = collection_keys(vault_keys(vault), collection)
@@ -141,7 +142,7 @@ def test_a_row_stays_in_its_place(data: st.DataObject, deletion: bool, purged: b
     """A row in another account, vault, collection, under another uid or version is refused, deleted or not."""
     vault, collection, uid, version = data.draw(uids), data.draw(titles), data.draw(uids), data.draw(versions)
     keys = collection_keys(vault_keys(vault), collection)
-    parent = data.draw(parents)
+    parent = data.draw(hashes)
     sealed = (
         seal.seal_deletion(keys, uid, version, parent=parent)
         if deletion
@@ -299,6 +300,11 @@ def test_generations() -> None:
     assert [seal.open_document(after, row).generation for row in (first, second)] == [1, 2]
     with pytest.raises(Locked):
         seal.open_document(before, second)
+    stale = row_of(before, UID, 3, seal.seal_document(before, UID, 3, b"third", parent=seal.parent_after(second)))
+    for newest, seen, is_next in ((second, first, True), (stale, second, False)):
+        assert parents.follows(newest.hmac or "", seen.hmac or "", seal.lineage) is is_next
+        descent = parents.trace(seal.link(newest), seal.link(seen), [], seal.lineage)
+        assert descent is (Descent.FOLLOWS if is_next else Descent.FORKED)
     blob = seal.seal_blob(new, "personal", 1, b"blob")
     assert seal.blob_generation(blob.data) == 2
     with pytest.raises(Locked):

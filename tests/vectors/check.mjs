@@ -521,12 +521,14 @@ const linkOf = async ({ row }) => {
   return { link: [version, row.hmac], parentAfter: hex(await short(row.hmac)) };
 };
 const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText], history }) => {
-  const parentOf = (one) => hex((of === "blob" ? blobHead(base64(one)) : readProof(one)).parent);
+  const told = (one) => (of === "blob" ? blobHead(base64(one)) : readProof(one));
+  const parentOf = (one) => hex(told(one).parent);
   const known = new Map();
   for (const [at, one] of history) known.set(hex(await short(one)), [at, one]);
   const wanted = hex(await short(seenText));
   let lowest = version;
   let parent = parentOf(text);
+  if (told(text).generation < told(seenText).generation) return { descent: "forked" };
   while (parent !== wanted) {
     if (parent === "00".repeat(16) || lowest <= seenVersion + 1) return { descent: "forked" };
     if (!known.has(parent)) return { descent: "gap" };
@@ -541,7 +543,9 @@ const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText
 // Blobs
 const blobHead = (raw) => {
   require(raw.length >= 22 && raw[0] === 2 && raw[1] === 3);
-  return { generation: read(raw.slice(2, 6)), parent: raw.slice(6, 22) };
+  const generation = read(raw.slice(2, 6));
+  require(isGeneration(generation));
+  return { generation, parent: raw.slice(6, 22) };
 };
 const blobItems = ({ account, vault }, name, version, generation, parent) =>
   items("blob", unhex(account), vault, name, version, generation, parent);
@@ -613,7 +617,6 @@ const rememberRow = ({ seen, row }) => {
     const [version, text] = seen;
     require(row.version >= version, rolledBack);
     require(row.version > version || row.hmac === text);
-    require(readProof(row.hmac).generation >= readProof(text).generation);
   }
   return { seen: [row.version, row.hmac] };
 };

@@ -374,9 +374,9 @@ def _open_document(given: Given) -> Given:
 
 
 def _trace(given: Given) -> Given:
-    parent_of = seal.blob_parent if given["of"] == "blob" else seal.parent_of
+    read = seal.blob_lineage if given["of"] == "blob" else seal.lineage
     history = [Link(*link) for link in given["history"]]
-    return {"descent": parents.trace(Link(*given["newest"]), Link(*given["seen"]), history, parent_of).value}
+    return {"descent": parents.trace(Link(*given["newest"]), Link(*given["seen"]), history, read).value}
 
 
 def _link(given: Given) -> Given:

@@ -399,6 +399,14 @@ def lineage() -> Book:
     trace("a history whose versions are too low", other[3], links[3], [[1, one] for _, one in other], "forked")
     late = [[at, one["hmac"]] for at, one in enumerate(chain("a past that begins late", 5, "", 3), 5)]
     trace("a past that begins after what was seen", late[2], links[0], late, "forked")
+    after = [encoding.short(one["hmac"]).hex() for one in main]
+    newer = place(keys=VAULT_KEYS[:2])
+    turned = book.write("a version under the next key", "seal-document", written(newer, 7, content, after[5]))
+    seen, parent = [7, turned["hmac"]], encoding.short(turned["hmac"]).hex()
+    stale = book.write("one that follows under the key of before", "seal-document", written(here, 8, content, parent))
+    trace("a version under the next key", seen, links[4], links, "follows")
+    trace("a version under an older key than was seen", [8, stale["hmac"]], seen, [], "forked")
+    trace("the same, with its history", [8, stale["hmac"]], seen, [*links, seen], "forked")
     jumped = book.write(
         "a version after a restore may be far on",
         "seal-document",
@@ -441,6 +449,12 @@ def _blob_lineage(book: Book) -> None:
     for name, history, descent in [("with its history", links, "follows"), ("without", [], "gap")]:
         given = {"of": "blob", "newest": links[3], "seen": links[0], "history": history}
         assert book.good(f"a blob {name}", "trace", given)["descent"] == descent
+    rotated = _blob_given(5, Content(padding.JSON, b"{}"), encoding.short(datas[3]).hex(), vaultKeys=VAULT_KEYS[:2])
+    turned = book.write("a blob under the next key", "seal-blob", rotated)["data"]
+    back = _blob_given(6, Content(padding.JSON, b"{}"), encoding.short(turned).hex())
+    stale = book.write("a blob that follows under the key of before", "seal-blob", back)["data"]
+    given = {"of": "blob", "newest": [6, stale], "seen": [5, turned], "history": []}
+    assert book.good("a blob under an older key than was seen", "trace", given)["descent"] == "forked"
     apart = {"of": "blob", "newest": links[3], "seen": [3, datas[0]], "history": links}
     assert book.good("a blob of another past", "trace", apart)["descent"] == "forked"
     book.bad("a blob that is a document", "trace", apart | {"newest": [4, "AgEAAAAB"]})
@@ -588,9 +602,6 @@ def memories() -> Book:
     book.bad("a notice after its tombstone", "remember-row", {"seen": [4, dead["hmac"]], "row": notice}, "rolled_back")
     fourth = row(newer, sealed(newer, 4), 4)
     book.good("a row of the next generation", "remember-row", {"seen": seen, "row": fourth})
-    stale = row(here, sealed(here, 5), 5)
-    given = {"seen": [4, fourth["hmac"]], "row": stale}
-    book.bad("a newer row under an older key than was seen", "remember-row", given)
     given = {"seen": [4, fourth["hmac"]], "row": rows[2]}
     book.bad("an older row under an older key", "remember-row", given, "rolled_back")
     first, second = (

@@ -110,6 +110,11 @@ def no_steps(*_: Any, **__: Any) -> Effects[None]:
     yield
 
 
+def of_one_generation(hmac: str) -> tuple[int, bytes]:
+    """Take every row as one under the newest key."""
+    return 1, seal.parent_of(hmac)
+
+
 def follows(*_: Any) -> Descent:
     """Take every newer row as one that knew of what was seen."""
     return Descent.FOLLOWS
@@ -293,7 +298,7 @@ GUARDS: dict[str, Guard] = {
         ),
     ),
     "that generations do not fall": Guard(
-        replaced((seal, "require_generation", nothing)),
+        replaced((seal, "lineage", of_one_generation)),
         client=("a row under a key of before a rotation",),
         replica=("a row under a key of before a rotation",),
     ),

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from strongroom.client.format.encoding import NO_PARENT, short
 
+Reader = Callable[[str], tuple[int, bytes]]  # of a text: the generation and the parent that it names
+
 
 class Descent(Enum):
     """How a newer row stands to the one that was seen."""
@@ -27,22 +29,30 @@ class Link(NamedTuple):
     text: str
 
 
-def trace(newest: Link, seen: Link, history: Iterable[Link], parent_of: Callable[[str], bytes]) -> Descent:
+def follows(newest: str, seen: str, read: Reader) -> bool:
+    """Whether a newer row follows on the one that was seen directly, and not under an older key."""
+    generation, parent = read(newest)
+    return parent == short(seen) and generation >= read(seen)[0]
+
+
+def trace(newest: Link, seen: Link, history: Iterable[Link], read: Reader) -> Descent:
     """Follow the parents from a newer row down to the one that was seen, through what the server has kept.
 
     A text is believed only because the row after it names its hash. The versions of `history` are the server's word,
-    and only tell a gap from a fork.
+    and only tell a gap from a fork. Whoever knew of a row had its key: an older one is somebody's who was shut out.
     """
     known = {short(link.text): link for link in history}
     wanted, lowest = short(seen.text), newest.version
-    parent = parent_of(newest.text)
+    generation, parent = read(newest.text)
     if newest.text == seen.text:
         return Descent.FOLLOWS  # the tombstone of a notice that was seen: a proof is good for one version
+    if generation < read(seen.text)[0]:
+        return Descent.FORKED
     while parent != wanted:
         if parent == NO_PARENT or lowest <= seen.version + 1:
             return Descent.FORKED
         link = known.pop(parent, None)
         if link is None:
             return Descent.GAP
-        lowest, parent = min(lowest, link.version), parent_of(link.text)
+        lowest, parent = min(lowest, link.version), read(link.text)[1]
     return Descent.FOLLOWS

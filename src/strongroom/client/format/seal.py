@@ -131,9 +131,16 @@ def parent_of(hmac: str) -> bytes:
     return read_proof(hmac).parent
 
 
+def lineage(hmac: str) -> tuple[int, bytes]:
+    """The generation and the parent that an `hmac` names."""
+    proof = read_proof(hmac)
+    return proof.generation, proof.parent
+
+
 def require_generation(seen: str, newer: str) -> None:
-    """Refuse a newer `hmac` under an older key: who follows on a row has its key, unless a rotation shut them out."""
-    if read_proof(newer).generation < read_proof(seen).generation:
+    """Refuse an `hmac` that names as its parent one under a newer key: its writer was shut out by a rotation."""
+    generation, parent = lineage(newer)
+    if parent == short(seen) and generation < lineage(seen)[0]:
         raise Tampered(_OLD_KEY)
 
 
@@ -338,10 +345,9 @@ def blob_generation(data: str) -> int:
     return read_generation(from_base64(data[:8])[2:_HEAD_BYTES])
 
 
-def require_blob_generation(seen: str, newer: str) -> None:
-    """The same of a blob's `data`."""
-    if blob_generation(newer) < blob_generation(seen):
-        raise Tampered(_OLD_KEY)
+def blob_lineage(data: str) -> tuple[int, bytes]:
+    """The generation and the parent that a blob names."""
+    return blob_generation(data), blob_parent(data)
 
 
 def parent_after_blob(data: str | None) -> bytes:

@@ -12,7 +12,7 @@ from strongroom.client.format import names, seal
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import checked_uid, short
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
-from strongroom.client.format.parents import Descent, Link, trace
+from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
@@ -269,19 +269,18 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
         raise RolledBack(WITHHELD)
     gap = False
     if known is not None and known.row.version < row.version:
-        gap = yield from _require_descent(core, row, made, known)
+        gap = yield from _require_descent(core, row, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
     return to_document(row, made, keys.name, gap=gap)
 
 
-def _require_descent(core: Core, row: model.Document, made: Opened, known: KnownDocument) -> Effects[bool]:
+def _require_descent(core: Core, row: model.Document, known: KnownDocument) -> Effects[bool]:
     """Refuse a newer row that was made without knowing of the one that this device has seen; whether none can tell."""
-    seal.require_generation(known.row.proof, row.hmac or "")
-    if made.parent == short(known.row.proof):
+    if follows(row.hmac or "", known.row.proof, seal.lineage):
         return False
     history = yield from read_history(core, row.vault_uid, 0, uid=row.uid)
-    descent = trace(seal.link(row), known.link, (link for _, link in history), seal.parent_of)
+    descent = trace(seal.link(row), known.link, (link for _, link in history), seal.lineage)
     if descent is Descent.FORKED:
         raise Tampered(FORKED)
     return descent is Descent.GAP

@@ -10,9 +10,8 @@ from strongroom import identifiers
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import content as contents
 from strongroom.client.format import names, seal
-from strongroom.client.format.encoding import short
 from strongroom.client.format.keys import VaultKeys
-from strongroom.client.format.parents import Descent, Link, trace
+from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
 from strongroom.errors import Invalid, VaultConflict, VaultNotFound
@@ -312,8 +311,7 @@ def require_blob_descent(core: Core, row: responses.Vault, known: Link) -> Effec
 def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Descent]:
     """How a newer blob stands to the one that this device has seen; a rename alone does not change it."""
     data = row.data or ""
-    seal.require_blob_generation(known.text, data)
-    if data == known.text or seal.blob_parent(data) == short(known.text):
+    if data == known.text or follows(data, known.text, seal.blob_lineage):
         return Descent.FOLLOWS
     kept = (yield from core.session.send(requests.blob_versions(row.uid))).versions
     history = []
@@ -321,4 +319,4 @@ def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Desce
         if version.version > known.version:
             blob = yield from core.session.send(requests.blob_version(row.uid, version.version))
             history.append(Link(version.version, blob.data or ""))
-    return trace(Link(row.version, data), known, history, seal.blob_parent)
+    return trace(Link(row.version, data), known, history, seal.blob_lineage)

@@ -96,8 +96,6 @@ class RestoreReconciliation:
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         if not follows:
             incoming.keep_mine_aside(self._local, self._scope, row)
-        elif here is not None:
-            seal.require_generation(here.hmac or "", row.hmac or "")
         self._file.put_rows([(row, made.deleted)])
         incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
         return True

@@ -8,8 +8,7 @@ import msgspec
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
-from strongroom.client.format.encoding import short
-from strongroom.client.format.parents import Descent, Link, trace
+from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.replica.conflicts import recreate_entry
@@ -44,7 +43,7 @@ def descents(
     found: dict[str, Descent] = {}
     for row in rows:
         head = heads.get(row.uid)
-        if head is None or row.version <= head[0] or seal.parent_of(row.hmac or "") == short(head[1] or ""):
+        if head is None or row.version <= head[0] or follows(row.hmac or "", head[1] or "", seal.lineage):
             continue
         if not history.read:
             for uid, link in (yield from documents.read_history(core, scope.vault, since)):
@@ -53,7 +52,7 @@ def descents(
         here = file.row(scope.vault, row.uid)
         if here is not None:
             links = history.links.get(row.uid, [])
-            found[row.uid] = trace(seal.link(row), seal.link(here), links, seal.parent_of)
+            found[row.uid] = trace(seal.link(row), seal.link(here), links, seal.lineage)
     return found
 
 
@@ -88,10 +87,8 @@ def store_page(
             descent = traced.get(row.uid)
             if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
                 keep_mine_aside(local, scope, row)
-                continue
-            if row.uid in known:
-                seal.require_generation(known[row.uid][1] or "", row.hmac or "")
-            gaps += descent is Descent.GAP
+            elif descent is Descent.GAP:
+                gaps += 1
         file.put_rows(fresh)
         for row, deleted in fresh if queued_documents else ():
             if (scope.vault, row.uid) in queued_documents and not _rebase_same(
@@ -120,10 +117,14 @@ def _rebase_same(
 
 
 def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
-    """Queue what is here as a change of its own that conflicts with a row that did not know of it."""
+    """Queue what is here as a change of its own that conflicts with a row that did not know of it.
+
+    A row that says that it did, under an older key, is refused.
+    """
     here, entry = local.file.row(scope.vault, row.uid), local.file.entry(scope.vault, row.uid)
     if here is None:
         return
+    seal.require_generation(here.hmac or "", row.hmac or "")
     if entry is not None and entry.base == here.version:  # a change that was made from it stands against the row
         local.file.put_entry(msgspec.structs.replace(entry, floor=max(entry.floor, here.version)))
         return
