@@ -15,7 +15,17 @@ from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
 from tests.support.damaged_files import flip
 from tests.support.populated_database import rows_of
 
-COUNTED = ("documents", "versions", "vaults", "blob_versions", "ledgers", "keyrings", "api_keys", "vault_changes")
+COUNTED = (
+    "documents",
+    "versions",
+    "vaults",
+    "blob_versions",
+    "ledgers",
+    "keyrings",
+    "keyring_versions",
+    "api_keys",
+    "vault_changes",
+)
 
 
 async def _furnished(house: Open) -> tuple[str, str]:
