@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from strongroom.model import Actor, Expected, Origin
 from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
 from tests.conftest import House, Open, Person, runs
+from tests.security.test_account import raw_bytes
+from tests.support.internals import database_of
 from tests.support.keyrings import keyring
 
 PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
@@ -594,3 +597,21 @@ async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(house: Open) -
         new = change(kdf=OTHER, keyring=keyring(slots="new"), keyringVersion=rules.MAX_NEW_VERSION)
         assert (await ann("PUT", "/auth/password", new)).status_code == 200
         assert (await ann("GET", PATH)).json()["version"] == rules.MAX_NEW_VERSION + 1 < 2**53
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@runs
+async def test_an_expired_keyring_leaves_no_byte(house: Open, where: str) -> None:
+    """What was retained is overwritten in the files of SQLite, descriptor and all."""
+    marks = [f"canary{uuid.uuid4().hex}" for _ in range(2)]
+    async with house(**PATIENT) as home:
+        ann = await ann_of(home, keyring=marks[0] * 30, kdf={"salt": marks[1]})
+        body = {"keyring": keyring(), "version": 1, "kdf": KDF, **PROOF}
+        assert (await ann("PUT", PATH, body)).status_code == 200
+        await home.chores()
+        assert [mark.encode() in raw_bytes(where) for mark in marks] == [True, True]
+        home.clock.pass_(90 * DAY)
+        await home.chores()
+        assert await retained(ann) == []
+        assert await database_of(home.server).truncate_log()
+        assert [mark.encode() in raw_bytes(where) for mark in marks] == [False, False]
