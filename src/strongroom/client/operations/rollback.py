@@ -18,6 +18,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.model import Document
 
 OLDER_KEYRING: Final = "The server sent an older keyring than this device has seen."
+OLDER_KEYS: Final = "The server sent a newer keyring that was made with keys of before a rotation."
 TWO_KEYRINGS: Final = "The server shows a keyring that was made without knowing of the one that this device has seen."
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
@@ -62,6 +63,7 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
     digest: str
     memory: int
     passes: int
+    generation: int = 1
 
     @property
     def floor(self) -> Floor:
@@ -74,6 +76,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
     now = SeenAccount(
         account=to_url(keyring.account),
         version=keyring.version,
+        generation=keyring.generation,
         digest=to_url(keyring.digest),
         memory=descriptor.memory,
         passes=descriptor.passes,
@@ -88,5 +91,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
         raise Tampered(TWO_KEYRINGS)
     if now.version == seen.version + 1 and to_url(keyring.previous) != seen.digest:
         raise Tampered(TWO_KEYRINGS)
+    if now.generation < seen.generation:
+        raise Tampered(OLDER_KEYS)
     descriptor.check(seen.floor)
     return now

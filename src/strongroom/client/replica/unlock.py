@@ -16,7 +16,7 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import accounts, documents
 from strongroom.client.operations.device import EARLIER_KEYRINGS
-from strongroom.client.operations.rollback import TWO_KEYRINGS
+from strongroom.client.operations.rollback import OLDER_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica.file import File, VaultRecord
@@ -92,6 +92,8 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         raise Tampered(TWO_KEYRINGS)
     if before is not None and not (traced or _follows(ring, before)):
         return  # the next sync reads what lies between
+    if before is not None and keyring.generation_of(before) > ring.generation:
+        raise Tampered(OLDER_KEYS)
     if before is not None and keyring.generation_of(before) == ring.generation:
         accounts.require_directory(keyring.reopen(before, ring.key), ring)
     seen = file.fact("descriptor")
