@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "export_rows": set(),
     "identifiers": set(),
+    "keyring_head": set(),
     "model": set(),
     "options": set(),
     "rules": {"errors", "model"},
@@ -38,6 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors",
         "export_rows",
         "identifiers",
+        "keyring_head",
         "model",
         "rules",
         "store",
@@ -63,7 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"_version", "archive", "cli", "client", "errors", "model", "options", "sealing", "server", "store"},
 }
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole
-# archives to a key of the operator's, which only the command line may import.
+# archives to a key of the operator's, which only the command line may import. A decoy descriptor begins with a public
+# key, and that is all that the server makes of what clients make.
 ONLY_IN: dict[str, set[str]] = {
     "apsw": {"store", "client"},  # the client's replica is a file of its own, on another machine
     "asyncpg": {"store"},
@@ -71,7 +74,7 @@ ONLY_IN: dict[str, set[str]] = {
     "uvloop": {"server"},
     "dotenv": {"cli"},
     "httpx2": {"client"},
-    "cryptography": {"credentials", "client", "sealing"},
+    "cryptography": {"credentials", "client", "descriptors", "sealing"},
     "cryptography.hazmat.primitives.ciphers": {"client", "sealing"},
     "pyrage": {"sealing"},
     "opentelemetry": {"server"},
@@ -133,6 +136,12 @@ def test_imports_point_inward(path: Path) -> None:
         ("server", "from strongroom import sealing"),
         ("store", "from strongroom.sealing import Sealer"),
         ("cli", "from cryptography.hazmat.primitives.ciphers.aead import AESGCM"),
+        ("descriptors", "from cryptography.hazmat.primitives.ciphers.aead import AESGCM"),
+        ("keyring_head", "from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey"),
+        ("actions", "from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey"),
+        ("server", "from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey"),
+        ("keyring_head", "from strongroom.client.format import keyring"),
+        ("server", "from strongroom import keyring_head"),
         ("archive", "import pyrage"),
         ("store", "from strongroom.actions import documents"),
         ("model", "from strongroom import wire"),

@@ -248,14 +248,13 @@ class Version(Struct, frozen=True, rename="camel"):
     bytes: int
 
 
-class ReplacedVersion(Struct, frozen=True):
+class ReplacedVersion(Struct, frozen=True, rename="camel"):
     """A version of a document that was replaced: which, and its integrity value."""
 
     uid: str
     version: int
     hmac: str | None
     updated_at: int
-    collection: str
 
 
 class BlobVersion(Struct, frozen=True, rename="camel"):
@@ -329,6 +328,11 @@ class Expected(Struct, frozen=True):
         """Whether the stored version is one that the client expects."""
         return self.versions is None or version in self.versions
 
-    def precedes(self, version: int) -> bool:
-        """Whether the stored version directly follows an expected one, as in a retry after a lost response."""
+    def precedes(self, version: int, chosen: int | None = None) -> bool:
+        """Whether the stored version is the one that this request would make, as in a retry after a lost response.
+
+        That is the version that the client chose; without one, the version that directly follows an expected one.
+        """
+        if chosen is not None:
+            return version == chosen
         return self.versions is not None and version - 1 in self.versions

@@ -34,6 +34,7 @@ MAX_KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 MAX_OPERATIONS: Final = 1_000  # in one batch
 MAX_INTEGER: Final = 2**63 - 1  # the largest integer that both engines store
 MAX_IMPORTED: Final = 2**52  # the largest time and version of an import: both are incremented from there
+MAX_NEW_VERSION: Final = 2**52  # the largest version that a client may choose: far below 2**53, where JSON ends
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")

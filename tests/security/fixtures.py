@@ -12,6 +12,7 @@ from tests.conftest import Clock
 from tests.contract.jwt import claims
 from tests.security.asgi_request import Answer, ask
 from tests.security.table import HOMES, PRINCIPALS, VAULTS, Principal
+from tests.support.keyrings import keyring
 
 PASSWORD = "correct horse"
 _numbers = itertools.count(1)
@@ -120,11 +121,16 @@ class Stage:
         for which, (home, collection) in HOMES.items():
             canary = f"document{which}of{account.name}{uuid.uuid4().hex}"
             uid = twin_document if which == "twin" else str(uuid.uuid4())
-            await self.document(account, account.vaults[home].uid, collection, canary, uid)
+            vault = account.vaults[home].uid
+            await self.document(account, vault, collection, canary, uid, hmac=canary)
+            again = {"data": canary, "hmac": canary, "version": 1}  # what it replaces is in the history
+            await self._good("PUT", f"/vaults/{vault}/documents/{uid}", account, again)
             account.documents[which] = Thing(uid, collection, canary)
         account.key_uid = (await self.key(account))["uid"]
-        account.keyring = f"keyringof{account.name}{uuid.uuid4().hex}"
-        await self._good("PUT", "/auth/keyring", account, {"keyring": account.keyring, "version": 0})
+        account.keyring = keyring(account.id)
+        for version in (0, 1):
+            body = {"keyring": account.keyring, "version": version, "currentPassword": PASSWORD}
+            await self._good("PUT", "/auth/keyring", account, body)
 
     async def _good(self, method: str, path: str, account: Account, body: Any = None) -> Any:
         answer = await self.send(method, path, account.access, body, agent=account.agent)
@@ -156,9 +162,11 @@ class Stage:
         made = await self._good("POST", "/vault", account, {"name": str(uuid.uuid4()), "data": "x", "salt": ""})
         return str(made["uid"])
 
-    async def document(self, account: Account, vault: str, collection: str, data: str, uid: str | None = None) -> str:
+    async def document(
+        self, account: Account, vault: str, collection: str, data: str, uid: str | None = None, hmac: str | None = None
+    ) -> str:
         """A new document's uid."""
-        body = {"collection": collection, "data": data, "uid": uid or str(uuid.uuid4())}
+        body = {"collection": collection, "data": data, "uid": uid or str(uuid.uuid4()), "hmac": hmac}
         return str((await self._good("POST", f"/vaults/{vault}/documents", account, body))["uid"])
 
     async def key(self, account: Account, **scope: Any) -> Any:

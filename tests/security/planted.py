@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from strongroom import rules, store
-from strongroom.actions import keys, sessions, vaults
+from strongroom.actions import keyrings, keys, sessions, vaults
 from strongroom.credentials import TokenSigner
 from strongroom.errors import InsufficientScope, VaultNotFound
 from strongroom.model import Actor, Permission
@@ -138,6 +138,11 @@ async def from_the_query(request: Request) -> Actor:
     return await _authenticate(request)
 
 
+def of_everybody(collections: int, *, of_one: bool) -> Sql:
+    """Read the history of a vault's uid, whosever it is."""
+    return Sql(_history(collections, of_one=of_one).sqlite.replace(_OWNER, ""))
+
+
 def last_in_scope(actor: Actor, vault_uid: str) -> None:
     """Check the vaults of a key only if it is not limited to collections too."""
     if actor.key is not None and actor.key.collections is None:
@@ -147,6 +152,7 @@ def last_in_scope(actor: Actor, vault_uid: str) -> None:
 _claims, _require, _require_vault = TokenSigner.claims, rules.require, rules.require_vault
 _authenticate = authentication.authenticate
 _create_key, _get_vault = keys.create, vaults.get
+_history = store.versions._history
 _OWNER = "user_id = :user_id AND "
 
 BUGS: dict[str, Plant] = {
@@ -190,5 +196,11 @@ BUGS: dict[str, Plant] = {
     "sessions are listed without their owner": shorter(store.sessions, "_LIST", " WHERE user_id = :user_id"),
     "a keyring is read without its owner": shorter(store.keyrings, "_GET", " WHERE user_id = :user_id"),
     "a keyring is replaced without its owner": shorter(store.keyrings, "_REPLACE", _OWNER),
+    "a retained keyring is read without its owner": shorter(store.keyrings, "_VERSION", _OWNER),
+    "what opens an account is replaced without the password": replaced(keyrings, "_has_same_slots", yes),
+    "the account id of a keyring may change": replaced(keyrings, "_has_same_account", yes),
+    "the history is read without its owner": replaced(store.versions, "_history", of_everybody),
+    "the history asks for no permission": rerouted("GET", "/vaults/{vaultUid}/documents/history", permission=None),
+    "retained keyrings are open to keys": rerouted("GET", "/auth/keyring/versions/{version}", access=Access.ANY),
     "the log is read without its owner": shorter(store.events, "_NEWEST", _OWNER),
 }

@@ -10,6 +10,8 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tests.support.keyrings import keyring
+
 if TYPE_CHECKING:
     from tests.security.fixtures import Account, Stage
 
@@ -140,6 +142,7 @@ _BATCH = "/vaults/{vaultUid}/batch"
 _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
 _ONE, _EVENTS = _DOCUMENTS + "/{uid}", "/vaults/{vaultUid}/events"
 _KEYS = "both document"
+_SOME = "01890000-0000-7000-8000-00000000dead"
 
 ROWS = (
     Row("GET /", EVERYBODY, (302, "")),
@@ -170,13 +173,24 @@ ROWS = (
     Row("POST /auth/email/prelogin", EVERYBODY, body=lambda at: {"email": at.account.email}),
     Row("GET /auth/me", ANYONE),
     Row("GET /auth/keyring", OF_USER, shows="keyring"),
+    Row("GET /auth/keyring/versions", OF_USER),
+    Row("GET /auth/keyring/versions/{version}", OF_USER, shows="keyring"),
+    Row("GET /auth/keyring/versions/{version}", OF_USER, (404, "version_not_found"), version="0", how="none"),
     Row("PUT /auth/keyring", OF_USER, body=lambda at: {"keyring": at.account.keyring}, if_match=True, shows="keyring"),
     Row(
         "PUT /auth/keyring",
         OF_USER,
         (409, "keyring_conflict"),
-        body=lambda _: {"keyring": "AAAA", "version": 0},
+        body=lambda at: {"keyring": keyring(at.account.id, body="other"), "version": 0},
         how="stale",
+    ),
+    Row(
+        "PUT /auth/keyring",
+        OF_USER,
+        (400, "validation_error"),
+        body=lambda at: {"keyring": keyring(at.account.id, slots="of a thief")},
+        if_match=True,
+        how="other slots",
     ),
     Row("GET /auth/events", OF_USER, shows="agent"),
     Row("GET /auth/sessions", OF_USER, shows="agent"),
@@ -259,6 +273,15 @@ ROWS = (
         family="vault",
         query="?collection=out",
         how="beyond reach",
+        only=_KEYS,
+    ),
+    Row("GET " + _DOCUMENTS + "/history", READS_, family="vault", shows="documents", only=_KEYS),
+    Row(
+        "GET " + _DOCUMENTS + "/history",
+        READS_,
+        family="vault",
+        query=f"?uid={_SOME}&since=1",
+        how="a document",
         only=_KEYS,
     ),
     Row("POST " + _DOCUMENTS, WRITES, (201, ""), family="vault", body=_document("in"), how="in reach", only=_KEYS),
@@ -373,6 +396,14 @@ ROWS = (
         how="wrong password",
     ),
     Row(
+        "PUT /auth/keyring",
+        OF_USER,
+        (400, "validation_error"),
+        body=lambda _: {"keyring": keyring("somebody else"), "currentPassword": "correct horse"},
+        if_match=True,
+        how="another account id",
+    ),
+    Row(
         "PUT /auth/password",
         OF_USER,
         body=lambda _: {"currentPassword": "correct horse", "newPassword": "another horse"},
@@ -400,7 +431,6 @@ MISSING = {
     "key": "api_key_not_found",
     "session": "session_not_found",
 }
-_SOME = "01890000-0000-7000-8000-00000000dead"
 MALFORMED = (
     "x",
     "0",

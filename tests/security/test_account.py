@@ -175,7 +175,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             uid = await stage.document(ann, vault, "c", marks[mark] * 100)
             assert (await stage.send(method, f"/vaults/{vault}/documents/{uid}", ann.access, change)).status == 200
         for version, mark in enumerate(("ring", "next")):
-            keyring = {"keyring": marks[mark] * 100, "version": version}
+            keyring = {"keyring": marks[mark] * 100, "version": version, "currentPassword": PASSWORD}
             assert (await stage.send("PUT", "/auth/keyring", ann.access, keyring)).status == 200
         await stage.key(ann)
         await stage.log_in(ann)
@@ -194,6 +194,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             "events",
             "ledgers",
             "keyrings",
+            "keyring_versions",
             "vault_changes",
             "versions",
             "blob_versions",

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import math
+import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +29,7 @@ from tests.support.populated_database import rows_of
 from tests.support.postgres import postgres
 
 HERE = "192.0.2.77"
-LENGTHS = {"salt": 16, "recovery": 112}
+LENGTHS = {"salt": 16, "recovery": 144}
 
 
 async def asked(stage: Stage, email: str, address: str | None = None) -> Answer:
@@ -97,7 +98,13 @@ def test_decoys_look_random() -> None:
     assert len(set(texts)) == 2_000
     kdfs = [json.loads(text) for text in texts]
     assert len({kdf["salt"] for kdf in kdfs}) == 2_000
-    raw = b"".join(base64.b64decode(kdf[name]) for kdf in kdfs for name in LENGTHS)
+    for place in (slice(0, 31), slice(32, 144)):  # the last byte of a public key has seven bits
+        assert len({base64.b64decode(kdf["recovery"])[place] for kdf in kdfs}) == 2_000
+    raw = b"".join(
+        base64.b64decode(kdf["salt"]) + base64.b64decode(kdf["recovery"])[place]
+        for kdf in kdfs
+        for place in (slice(0, 31), slice(32, 144))
+    )
     counts = Counter(raw)
     expected = len(raw) / 256
     chi = sum((counts[value] - expected) ** 2 / expected for value in range(256))
@@ -114,6 +121,53 @@ def test_a_decoy_has_the_form_of_todays_client() -> None:
     random = dict.fromkeys(LENGTHS, "")
     assert {**decoy, **random} == {**real, **random}
     assert [len(decoy[name]) for name in LENGTHS] == [len(real[name]) for name in LENGTHS]
+
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493  # of the prime-order subgroup
+
+
+def is_sealed(recovery: str) -> bool:
+    """Whether bytes could be sealed to a public key: they begin with a point of the prime-order subgroup, reduced.
+
+    Half of all texts of 32 bytes lie on the twist of the curve, and of the others seven in eight are outside the
+    subgroup: random bytes are told from a key at once.
+    """
+    raw = base64.b64decode(recovery, validate=True)
+    u = int.from_bytes(raw[:32], "little")
+    on_curve = pow(u * u * u + 486662 * u * u + u, (P - 1) // 2, P) == 1
+    return len(raw) == LENGTHS["recovery"] and u < P and on_curve and _times(ORDER, u) is None
+
+
+def _times(scalar: int, u: int) -> int | None:
+    """A multiple of the point with this u-coordinate, by Montgomery's ladder (RFC 7748); None is the neutral one."""
+    x2, z2, x3, z3 = 1, 0, u, 1
+    for bit in f"{scalar:b}":
+        if bit == "1":
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
+        da, cb, aa, bb = d * a, c * b, a * a, b * b
+        x3, z3 = (da + cb) ** 2 % P, u * (da - cb) ** 2 % P
+        e = aa - bb
+        x2, z2 = aa * bb % P, e * (aa + 121665 * e) % P
+        if bit == "1":
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return x2 * pow(z2, -1, P) % P if z2 else None
+
+
+def test_nobody_can_tell_a_decoy_by_its_public_key() -> None:
+    """A decoy's sealed key begins with a point of the curve, as those of clients do, with a recovery key or without."""
+    decoys = Decoys("ef" * 32)
+    shown = [json.loads(decoys.of(f"person{number}@example.com"))["recovery"] for number in range(50)]
+    assert len({one[:40] for one in shown}) == 50
+    assert [one for one in shown if not is_sealed(one)] == []
+    public_box = pytest.importorskip("strongroom.client.format.public_box")
+    derive = pytest.importorskip("strongroom.client.format.derive")
+    assert is_sealed(derive.Descriptor.new().spelled()["recovery"])
+    sealed = public_box.seal(public_box.KeyPair.of(bytes(32)).public, bytes(32), b"", os.urandom)
+    assert is_sealed(base64.b64encode(sealed).decode())
+    random = [base64.b64encode(os.urandom(144)).decode() for _ in range(50)]
+    assert sum(map(is_sealed, random)) < 20, "the check tells random bytes"
 
 
 @runs

@@ -55,6 +55,8 @@ READ = [
     "/auth/sessions",
     "/auth/api-keys",
     "/auth/keyring",
+    "/auth/keyring/versions",
+    "/auth/keyring/versions/1",
     "/auth/export",
     "/vault",
     "/vault/by-name/vault 0",
@@ -103,7 +105,8 @@ async def furnish(home: House, email: str) -> Person:
     await document(person, OTHER, vault=VAULTS[1])
     await person.key()
     for version in (0, 1):
-        await good(person, "PUT", "/auth/keyring", {"keyring": "S0VZUklORw==", "version": version})
+        body = {"keyring": "S0VZUklORw==", "version": version, "currentPassword": "correct horse"}
+        await good(person, "PUT", "/auth/keyring", body)
     await good(person, "POST", "/auth/refresh", {"refreshToken": person.refresh})
     assert (await home.login(email)).status_code == 200
     assert (await home.login(email, "wrong horse")).status_code == 401
@@ -126,7 +129,8 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         home.clock.pass_(3 * DAY)
         await furnish(home, "bob@example.com")
         others = await rows_but(where, ann.id)
-        assert all(others[name] for name in ("versions", "blob_versions", "vault_changes", "sessions", "keyrings"))
+        expected = ("versions", "blob_versions", "vault_changes", "sessions", "keyrings", "keyring_versions")
+        assert all(others[name] for name in expected)
 
         async def unchanged(what: str) -> None:
             after = await rows_but(where, ann.id)
@@ -168,7 +172,9 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         await unchanged("a vault is made")
         await good(ann, "DELETE", f"/vault/{VAULTS[1]}")
         await unchanged("a vault is deleted")
-        await good(ann, "PUT", "/auth/keyring", {"keyring": "S0VZUklORw==", "version": 2})
+        for version in range(2, 15):
+            body = {"keyring": "S0VZUklORw==", "version": version, "currentPassword": "correct horse"}
+            await good(ann, "PUT", "/auth/keyring", body)
         await unchanged("a keyring is replaced")
         [key] = (await good(ann, "GET", "/auth/api-keys"))["keys"]
         await good(ann, "DELETE", f"/auth/api-keys/{key['uid']}")
@@ -180,7 +186,7 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         await good(ann, "DELETE", f"/auth/sessions/{next(one['id'] for one in sessions if not one['current'])}")
         await unchanged("a session is ended")
         passwords = {"currentPassword": "correct horse", "newPassword": "correct horses"}
-        await good(ann, "PUT", "/auth/password", {**passwords, "keyring": "S0VZ", "keyringVersion": 3})
+        await good(ann, "PUT", "/auth/password", {**passwords, "keyring": "S0VZ", "keyringVersion": 15})
         await unchanged("a password is changed")
         await good(ann, "DELETE", "/auth/me", {"password": "correct horses"})
         await unchanged("an account is deleted")

@@ -89,6 +89,8 @@ def ways(at: Place) -> Iterator[list[Try]]:
         yield [Try("PUT", document, {"data": "AAAA", "version": version})] * 2
         yield [Try("PUT", document, {"data": at.doc_data, "hmac": at.doc_hmac, "version": version})]
         yield [Try("PUT", document, {"data": at.doc_data, "version": version})]
+        yield [Try("PUT", document, {"data": "AAAA", "version": version, "newVersion": version + 1})] * 2
+        yield [Try("PUT", vault, {"name": new, "version": version, "newVersion": version + 1})] * 2
         yield [Try("DELETE", document, {"version": version})] * 2
         for op in (
             {"op": "put", "uid": at.document, "data": "AAAA", "version": version},
@@ -105,10 +107,13 @@ def ways(at: Place) -> Iterator[list[Try]]:
         made = {"uid": uid, "collection": "in", "data": "AAAA"}
         yield [Try("POST", "/vaults/{vaultUid}/documents", made)] * 2
         yield [Try("POST", batch, {"operations": [{"op": "create", **made}]})] * 2
+        for version in (1, 2, 3):
+            yield [Try("POST", "/vaults/{vaultUid}/documents", {**made, "newVersion": version})] * 2
     yield [Try("POST", "/vault", {"name": at.name})]
     for route in (
         *("/vault", vault, "/vault/by-name/{name*}", "/vault/{uid}/versions", "/vault/{uid}/versions/{version}"),
         *("/vaults/{vaultUid}/documents", "/vaults/{vaultUid}/documents/sync", document),
+        "/vaults/{vaultUid}/documents/history",
         *(f"{document}/versions", f"{document}/versions/{{version}}"),
         *("/vaults/{vaultUid}/events", "/events", "/auth/me"),
     ):

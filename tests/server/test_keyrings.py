@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
 
-from strongroom import rules, store, wire
+from strongroom import keyring_head, rules, store, wire
 from strongroom.actions import keyrings
-from strongroom.errors import InvalidCredentials
+from strongroom.errors import Invalid, InvalidCredentials
 from strongroom.model import Actor, Expected, Origin
+from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
 from tests.conftest import House, Open, Person, runs
+from tests.security.test_account import raw_bytes
+from tests.support.internals import database_of
+from tests.support.keyrings import keyring
 
 PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
 KDF = {
-    "format": 1,
+    "format": 2,
     "kdf": "argon2id",
     "memory": 65_536,
     "passes": 3,
@@ -27,7 +33,9 @@ KDF = {
     "recovery": "AA==",
 }
 OTHER: dict[str, Any] = {**KDF, "salt": "b3RoZXI="}
-PATH = "/auth/keyring"
+PATH, VERSIONS = "/auth/keyring", "/auth/keyring/versions"
+PROOF = {"currentPassword": PASSWORD}
+PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 
 
 async def registered(home: House, **body: Any) -> httpx2.Response:
@@ -97,18 +105,18 @@ async def test_a_keyring_is_replaced_at_the_version_that_was_seen(house: Open) -
     async with house() as home:
         ann = await ann_of(home)
         home.clock.pass_(1_000)
-        answer = await ann("PUT", PATH, {"keyring": "U2Vjb25k", "version": 1})
+        answer = await ann("PUT", PATH, {"keyring": "U2Vjb25k", "version": 1, **PROOF})
         stored = {"keyring": "U2Vjb25k", "version": 2, "updatedAt": home.clock.now, "kdf": KDF}
         assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, stored, '"2"')
         for version in (-1, 0, 1, 3, rules.MAX_INTEGER):
             details = refused(
-                await ann("PUT", PATH, {"keyring": "TGF0ZQ==", "version": version}), 409, "keyring_conflict"
+                await ann("PUT", PATH, {"keyring": "TGF0ZQ==", "version": version, **PROOF}), 409, "keyring_conflict"
             )
             assert details == {"version": 2, "updatedAt": stored["updatedAt"]}
-        late = await ann("PUT", PATH, {"keyring": "TGF0ZQ=="}, headers={"if-match": '"1"'})
+        late = await ann("PUT", PATH, {"keyring": "TGF0ZQ==", **PROOF}, headers={"if-match": '"1"'})
         assert refused(late, 412, "keyring_conflict") == {"version": 2, "updatedAt": stored["updatedAt"]}
         assert (await ann("GET", PATH)).json() == stored
-        good = await ann("PUT", PATH, {"keyring": "VGhpcmQ="}, headers={"if-match": '"2"'})
+        good = await ann("PUT", PATH, {"keyring": "VGhpcmQ=", **PROOF}, headers={"if-match": '"2"'})
         assert (good.status_code, good.json()["version"]) == (200, 3)
         assert await asked(home) == KDF
 
@@ -135,14 +143,15 @@ async def test_a_put_that_is_sent_again_is_answered_as_stored(house: Open) -> No
 async def test_the_first_keyring_replaces_version_0(house: Open) -> None:
     """Where there is none, nothing else is accepted: not any version, and not If-Match with a star."""
     async with house() as home:
-        bob = await home.person()
-        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1}), 409, "keyring_conflict")
+        bob = await home.person(password=PASSWORD)
+        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1, **PROOF}), 409, "keyring_conflict")
         assert details == {"version": 0, "updatedAt": 0}
-        refused(await bob("PUT", PATH, {"keyring": "QQ=="}, headers={"if-match": "*"}), 412, "keyring_conflict")
-        first = await bob("PUT", PATH, {"keyring": "QQ==", "version": 0})
+        starred = await bob("PUT", PATH, {"keyring": "QQ==", **PROOF}, headers={"if-match": "*"})
+        refused(starred, 412, "keyring_conflict")
+        first = await bob("PUT", PATH, {"keyring": "QQ==", "version": 0, **PROOF})
         assert (first.status_code, first.json()["version"], first.json()["kdf"]) == (200, 1, None)
         assert (await bob("PUT", PATH, {"keyring": "QQ==", "version": 0})).json() == first.json()
-        starred = await bob("PUT", PATH, {"keyring": "Qg=="}, headers={"if-match": "*"})
+        starred = await bob("PUT", PATH, {"keyring": "Qg==", **PROOF}, headers={"if-match": "*"})
         assert (starred.status_code, starred.json()["version"]) == (200, 2)
 
 
@@ -151,8 +160,9 @@ async def test_the_first_keyring_replaces_version_0(house: Open) -> None:
 async def test_of_many_at_once_one_wins(house: Open, version: int) -> None:
     """Twenty devices replace one version at the same time, or put the first: one is accepted, the others learn it."""
     async with house() as home:
-        ann = await ann_of(home, keyring=None if version == 0 else "Rmlyc3Q=")
-        bodies = [{"keyring": f"device{number:02}", "version": version} for number in range(20)]
+        ann = await ann_of(home, keyring=None if version == 0 else keyring())
+        proof = PROOF if version == 0 else {}
+        bodies = [{"keyring": keyring(body=f"{number}"), "version": version, **proof} for number in range(20)]
         answers = await asyncio.gather(*(ann("PUT", PATH, body) for body in bodies))
         won = [answer.json()["keyring"] for answer in answers if answer.status_code == 200]
         assert len(won) == 1
@@ -190,8 +200,8 @@ async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable
     try:
         await db.write(store.accounts.insert, "u", "e@x", "new hash")
         wanted = wire.requests.PutKeyring(keyring="QQ==", version=0, kdf={"salt": "x"}, current_password=PASSWORD)
-        for checked in ("old hash", None):
-            with pytest.raises(InvalidCredentials):
+        for checked, refusal in (("old hash", InvalidCredentials), (None, Invalid)):
+            with pytest.raises(refusal):
                 await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), checked, origin)
         assert await db.read(store.keyrings.get, "u") is None
         assert (await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), "new hash", origin)).version == 1
@@ -260,14 +270,15 @@ async def test_an_account_of_the_bare_specification_can_take_a_keyring(house: Op
 async def test_a_keyring_and_a_change_of_password_at_once(house: Open) -> None:
     """Whichever comes second is refused: no keyring of the old password lies beside the new one."""
     async with house() as home:
-        ann = await ann_of(home)
-        moves = [ann("PUT", PATH, {"keyring": f"old{number}", "version": 1}) for number in range(5)]
-        password = ann("PUT", "/auth/password", change(kdf=OTHER, keyring="TmV3", keyringVersion=1))
+        ann = await ann_of(home, keyring=keyring())
+        moves = [ann("PUT", PATH, {"keyring": keyring(body=f"{number}"), "version": 1}) for number in range(5)]
+        new = keyring(slots="of the new password")
+        password = ann("PUT", "/auth/password", change(kdf=OTHER, keyring=new, keyringVersion=1))
         *puts, changed = await asyncio.gather(*moves, password)
         assert sum(answer.status_code == 200 for answer in (*puts, changed)) == 1
         stored = (await ann("GET", PATH)).json()
         assert stored["version"] == 2
-        assert (stored["keyring"] == "TmV3", stored["kdf"] == OTHER) == (changed.status_code == 200,) * 2
+        assert (stored["keyring"] == new, stored["kdf"] == OTHER) == (changed.status_code == 200,) * 2
 
 
 BAD_KEYRINGS = [
@@ -312,7 +323,7 @@ async def test_what_is_too_large_or_no_keyring_is_refused_on_every_road(house: O
             ):
                 assert set(refused(answer, 400, "validation_error")["fields"]) == {field}, bad
         for version in ("1", 1.0, None, 2**63):
-            answer = await ann("PUT", PATH, {"keyring": "QQ==", "version": version})
+            answer = await ann("PUT", PATH, {"keyring": "QQ==", "version": version, **PROOF})
             assert set(refused(answer, 400, "validation_error")["fields"]) == {"version"}
         assert (await ann("GET", PATH)).json()["version"] == 1
 
@@ -334,7 +345,7 @@ async def test_a_keyring_counts_for_no_quota_and_no_clock(house: Open) -> None:
     async with house(quota_bytes=1_000) as home:
         ann = await ann_of(home, keyring="A" * 5_000)
         vault = await ann.vault()
-        assert (await ann("PUT", PATH, {"keyring": "B" * 6_000, "version": 1})).status_code == 200
+        assert (await ann("PUT", PATH, {"keyring": "B" * 6_000, "version": 1, **PROOF})).status_code == 200
         assert (await ann("GET", "/auth/me")).json()["usage"]["bytes"] == 0
         assert (await ann("GET", f"/vault/{vault['uid']}")).json()["updatedAt"] == vault["updatedAt"]
 
@@ -350,3 +361,257 @@ async def test_a_keyring_goes_with_its_account(house: Open) -> None:
         again = Person(home.http, "ann@example.com", (await registered(home)).json())
         refused(await again("GET", PATH), 404, "keyring_not_found")
         assert await asked(home) == decoy
+
+
+def test_the_head_of_a_keyring() -> None:
+    """The server reads account id, generation and slots of format 2, and of anything else it says that it cannot."""
+    text = keyring("ann", slots="one", generation=7, version=5, body="x")
+    head = keyring_head.read(text)
+    assert head is not None
+    assert head == keyring_head.read(keyring("ann", slots="one", generation=7, version=6, body="y"))
+    raw = base64.b64decode(text)
+    assert (head.account, head.slots) == (raw[2:18], raw[26:30] + raw[62:1246])
+    for account, slots, generation in (("bob", "one", 7), ("ann", "two", 7), ("ann", "one", 8)):
+        assert keyring_head.read(keyring(account, slots=slots, generation=generation)) != head
+    for byte in range(1_246):  # every byte of the head that is not the version or the digest of the one before
+        changed = bytearray(raw)
+        changed[byte] ^= 1
+        same = keyring_head.read(base64.b64encode(changed).decode()) == head
+        assert same == (18 <= byte < 26 or 30 <= byte < 62), byte
+    unknown = [
+        base64.b64encode(bytes((1, 4)) + raw[2:]).decode(),
+        base64.b64encode(bytes((2, 5)) + raw[2:]).decode(),
+        base64.b64encode(raw[:1245]).decode(),
+        base64.urlsafe_b64encode(b"\x02\x04" + b"\xff" * 1_300).decode(),
+        text[:1_663],
+        text[:100] + "=" + text[101:],
+        "Rmlyc3Q=",
+    ]
+    assert [keyring_head.read(one) for one in unknown] == [None] * len(unknown)
+
+
+@runs
+async def test_slots_change_only_with_the_password(house: Open) -> None:
+    """A stolen access token replaces the body of a keyring, and neither its slots nor its generation."""
+    async with house() as home:
+        ann = await ann_of(home, keyring=keyring())
+        for other in (
+            keyring(slots="of a thief"),
+            keyring(generation=2),
+            "Rmlyc3Q=",  # of no format that the server knows: nobody can tell what opens it
+            base64.urlsafe_b64encode(b"\x02\x04" + b"\xff" * 1_300).decode(),
+        ):
+            for body, headers in (({"version": 1}, {}), ({"version": 9}, {}), ({}, {"if-match": "*"})):
+                answer = await ann("PUT", PATH, {"keyring": other, **body}, headers=headers)
+                assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+            wrong = {"keyring": other, "version": 1, "currentPassword": "wrong horse"}
+            refused(await ann("PUT", PATH, wrong), 401, "invalid_credentials")
+        assert (await ann("GET", PATH)).json()["version"] == 1
+        free = await ann("PUT", PATH, {"keyring": keyring(version=2, body="another vault"), "version": 1})
+        assert (free.status_code, free.json()["version"]) == (200, 2)
+        new = keyring(slots="of a new recovery key", version=3)
+        done = await ann("PUT", PATH, {"keyring": new, "version": 2, **PROOF})
+        assert (done.status_code, done.json()["keyring"], done.json()["version"]) == (200, new, 3)
+
+
+@runs
+async def test_a_keyring_of_an_unknown_format_changes_only_with_the_password(house: Open) -> None:
+    """And so does the first one: whoever has only a token plants none that the owner could not replace."""
+    async with house() as home:
+        ann = await ann_of(home)
+        for other in ("U2Vjb25k", keyring()):
+            answer = await ann("PUT", PATH, {"keyring": other, "version": 1})
+            assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+        assert (await ann("PUT", PATH, {"keyring": keyring(), "version": 1, **PROOF})).status_code == 200
+        bob = await home.person(password=PASSWORD)
+        answer = await bob("PUT", PATH, {"keyring": keyring("a thief"), "version": 0})
+        assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+        refused(await bob("GET", PATH), 404, "keyring_not_found")
+
+
+@runs
+async def test_the_account_id_never_changes(house: Open) -> None:
+    """Not even with the password, on neither road, and not by way of a keyring of another format."""
+    async with house() as home:
+        ann = await ann_of(home, keyring=keyring("ann"))
+        for other in (keyring("bob"), keyring("bob", slots="others"), "Rmlyc3Q="):
+            put = await ann("PUT", PATH, {"keyring": other, "version": 1, **PROOF})
+            assert set(refused(put, 400, "validation_error")["fields"]) == {"keyring"}
+            changed = await ann("PUT", "/auth/password", change(kdf=OTHER, keyring=other, keyringVersion=1))
+            assert set(refused(changed, 400, "validation_error")["fields"]) == {"keyring"}
+        assert (await ann("GET", PATH)).json()["version"] == 1
+        assert await asked(home) == KDF
+        assert (await home.login(ann.email, PASSWORD)).status_code == 200
+        done = change(kdf=OTHER, keyring=keyring("ann", slots="others"), keyringVersion=1)
+        assert (await ann("PUT", "/auth/password", done)).status_code == 200
+
+
+@runs
+async def test_slots_cannot_outrun_a_change_of_password(open_db: Callable[[], Database]) -> None:
+    """The password that was checked must still be the stored one when the slots are written, whatever If-Match says."""
+    db, origin = open_db(), Origin("192.0.2.1", "tests")
+    try:
+        await db.write(store.accounts.insert, "u", "e@x", "new hash")
+        await db.write(store.keyrings.insert, "u", keyring(), 1)
+        wanted = wire.requests.PutKeyring(keyring=keyring(slots="of the old password"), current_password=PASSWORD)
+        with pytest.raises(InvalidCredentials):
+            await db.write(keyrings.put, Actor("u"), wanted, Expected(None), "old hash", origin)
+        stored = await db.read(store.keyrings.get, "u")
+        assert stored is not None
+        assert (stored.keyring, stored.version) == (keyring(), 1)
+        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected(None), "new hash", origin)).version == 2
+    finally:
+        await db.close()
+
+
+async def retained(person: Person) -> list[int]:
+    """The versions of the keyrings that were replaced, as they are listed."""
+    answer = await person("GET", VERSIONS)
+    assert answer.status_code == 200, answer.text
+    return [one["version"] for one in answer.json()["versions"]]
+
+
+async def replace(person: Person, version: int, **more: Any) -> None:
+    """The keyring of the next version."""
+    body = {"keyring": keyring(version=version + 1), "version": version, **more}
+    done = await person("PUT", PATH, body)
+    assert done.status_code == 200, done.text
+
+
+@runs
+async def test_a_replaced_keyring_is_retained_with_its_descriptor(house: Open) -> None:
+    """By a put and by a change of password; it is read letter for letter, and put back with the password."""
+    async with house() as home:
+        ann = await ann_of(home, keyring=keyring())
+        assert await retained(ann) == []
+        began = home.clock.now
+        home.clock.pass_(1_000)
+        await replace(ann, 1)
+        home.clock.pass_(1_000)
+        new = {"kdf": OTHER, "keyring": keyring(slots="second", version=3), "keyringVersion": 2}
+        assert (await ann("PUT", "/auth/password", change(**new))).status_code == 200
+        size = len(keyring())
+        assert (await ann("GET", VERSIONS)).json() == {
+            "versions": [
+                {"version": 2, "updatedAt": began + 1_000, "replacedAt": began + 2_000, "bytes": size},
+                {"version": 1, "updatedAt": began, "replacedAt": began + 1_000, "bytes": size},
+            ]
+        }
+        first = await ann("GET", f"{VERSIONS}/1")
+        assert first.json() == {"keyring": keyring(), "version": 1, "updatedAt": began, "kdf": KDF}
+        assert first.headers["etag"] == '"1"'
+        second = (await ann("GET", f"{VERSIONS}/2")).json()
+        assert (second["keyring"], second["kdf"]) == (keyring(version=2), KDF)
+        for unknown in ("0", "3", "4", "x", "-1", "1.0", str(2**63), "9" * 400):
+            refused(await ann("GET", f"{VERSIONS}/{unknown}"), 404, "version_not_found")
+        back = {"keyring": second["keyring"], "version": 3}
+        refused(await ann("PUT", PATH, back), 400, "validation_error")
+        done = await ann("PUT", PATH, {**back, "currentPassword": NEW})
+        assert (done.status_code, done.json()["keyring"], done.json()["version"]) == (200, keyring(version=2), 4)
+        assert await retained(ann) == [3, 2, 1]
+
+
+@runs
+async def test_the_last_ten_are_retained_and_the_first_of_each_day(house: Open) -> None:
+    """However often a thief of a token replaces the keyring, what the owner had is there for 90 days."""
+    async with house(**PATIENT) as home:
+        ann = await ann_of(home, keyring=keyring())
+        home.clock.pass_(DAY - home.clock.now % DAY)
+        for version in range(1, 4):
+            await replace(ann, version)
+        home.clock.pass_(DAY)
+        for version in range(4, 30):
+            await replace(ann, version)
+        assert await retained(ann) == [*range(29, 19, -1), 4, 1]
+        assert (await ann("GET", f"{VERSIONS}/4")).json()["keyring"] == keyring(version=4)
+        for version in range(30, 34):
+            home.clock.pass_(DAY)
+            await replace(ann, version)
+        assert await retained(ann) == [*range(33, 23, -1), 4, 1]
+        bob = Person(home.http, "bob@example.com", (await registered(home, email="bob@example.com")).json())
+        assert await retained(bob) == []
+        refused(await bob("GET", f"{VERSIONS}/4"), 404, "version_not_found")
+
+
+@runs
+async def test_a_replaced_keyring_goes_after_90_days(house: Open) -> None:
+    """Counted from when it was replaced; the one in place stays for ever."""
+    async with house(**PATIENT) as home:
+        ann = await ann_of(home, keyring=keyring())
+        home.clock.pass_(200 * DAY)
+        await home.chores()
+        assert (await ann("GET", PATH)).status_code == 200
+        await replace(ann, 1)
+        home.clock.pass_(DAY)
+        await replace(ann, 2)
+        home.clock.pass_(89 * DAY - HOUR)
+        await home.chores()
+        assert await retained(ann) == [2, 1]
+        home.clock.pass_(HOUR)
+        await home.chores()
+        assert await retained(ann) == [2]
+        refused(await ann("GET", f"{VERSIONS}/1"), 404, "version_not_found")
+        home.clock.pass_(DAY)
+        await home.chores()
+        assert await retained(ann) == []
+        assert (await ann("GET", PATH)).json()["version"] == 3
+
+
+@runs
+async def test_a_keyring_is_put_again_at_its_own_version(house: Open) -> None:
+    """After a restore: only above what is stored, once, and a retry is answered as stored."""
+    async with house() as home:
+        ann = await ann_of(home, keyring=keyring())
+        again = {"keyring": keyring(version=7), "version": 1, "newVersion": 7}
+        for wanted, newer in ((1, 1), (7, 7), (7, 1)):
+            answer = await ann("PUT", PATH, {**again, "version": wanted, "newVersion": newer})
+            refused(answer, 409, "keyring_conflict")
+        done = await ann("PUT", PATH, again)
+        assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 7, '"7"')
+        home.clock.pass_(1_000)
+        assert (await ann("PUT", PATH, again)).json() == done.json()
+        for other in ({**again, "newVersion": 8}, {**again, "keyring": keyring(version=7, body="other")}):
+            assert refused(await ann("PUT", PATH, other), 409, "keyring_conflict")["version"] == 7
+        starred = await ann("PUT", PATH, {"keyring": keyring(), "newVersion": 7}, headers={"if-match": "*"})
+        refused(starred, 412, "keyring_conflict")
+        assert await retained(ann) == [1]
+        new = change(kdf=OTHER, keyring=keyring(slots="new"), keyringVersion=7)
+        refused(await ann("PUT", "/auth/password", {**new, "keyringNewVersion": 7}), 409, "keyring_conflict")
+        assert (await ann("PUT", "/auth/password", {**new, "keyringNewVersion": 20})).status_code == 200
+        assert (await ann("GET", PATH)).json()["version"] == 20
+        bob = await home.person(password=PASSWORD)
+        first = await bob("PUT", PATH, {"keyring": keyring("bob"), "version": 0, "newVersion": 5, **PROOF})
+        assert (first.status_code, first.json()["version"]) == (200, 5)
+
+
+@runs
+async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(house: Open) -> None:
+    """A chosen version leaves room for all that follow: the password can be changed whatever a thief has put."""
+    async with house() as home:
+        ann = await ann_of(home, keyring=keyring())
+        for bad in (0, -1, rules.MAX_NEW_VERSION + 1, 2**53, 2**63, 1.5, "2", True):
+            answer = await ann("PUT", PATH, {"keyring": keyring(version=2), "version": 1, "newVersion": bad})
+            assert set(refused(answer, 400, "validation_error")["fields"]) == {"newVersion"}, bad
+        top = {"keyring": keyring(version=2), "version": 1, "newVersion": rules.MAX_NEW_VERSION}
+        assert (await ann("PUT", PATH, top)).status_code == 200
+        new = change(kdf=OTHER, keyring=keyring(slots="new"), keyringVersion=rules.MAX_NEW_VERSION)
+        assert (await ann("PUT", "/auth/password", new)).status_code == 200
+        assert (await ann("GET", PATH)).json()["version"] == rules.MAX_NEW_VERSION + 1 < 2**53
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@runs
+async def test_an_expired_keyring_leaves_no_byte(house: Open, where: str) -> None:
+    """What was retained is overwritten in the files of SQLite, descriptor and all."""
+    marks = [f"canary{uuid.uuid4().hex}" for _ in range(2)]
+    async with house(**PATIENT) as home:
+        ann = await ann_of(home, keyring=marks[0] * 30, kdf={"salt": marks[1]})
+        body = {"keyring": keyring(), "version": 1, "kdf": KDF, **PROOF}
+        assert (await ann("PUT", PATH, body)).status_code == 200
+        await home.chores()
+        assert [mark.encode() in raw_bytes(where) for mark in marks] == [True, True]
+        home.clock.pass_(90 * DAY)
+        await home.chores()
+        assert await retained(ann) == []
+        assert await database_of(home.server).truncate_log()
+        assert [mark.encode() in raw_bytes(where) for mark in marks] == [False, False]

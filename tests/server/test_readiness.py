@@ -130,12 +130,12 @@ async def test_a_schema_that_lacks_a_step_is_not_ready(house: Open, where: str) 
     """As when an older copy was put in place under a running server. One that is newer is fine."""
     async with house() as h:
         await answer_of(h, 200)
-        await meddle(where, "UPDATE schema_migrations SET number = 0 WHERE number = 7")
+        await meddle(where, "UPDATE schema_migrations SET number = 0 WHERE number = 8")
         told = await answer_of(h, 503)
         assert told["status"] == "not ready"
         assert told["checks"]["schema"] == "failed"
         assert told["checks"]["database"] == "ok"
-        await meddle(where, "UPDATE schema_migrations SET number = 8 WHERE number = 0")
+        await meddle(where, "UPDATE schema_migrations SET number = 9 WHERE number = 0")
         await answer_of(h, 200)
 
 

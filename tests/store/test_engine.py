@@ -137,7 +137,7 @@ async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> N
             moment = await db.write(advance)
             stored = await db.read(store.documents.head, "u", "v", "d4")
             assert stored is not None
-            await db.write(store.documents.replace, "u", "v", stored, moment, "BB", None)
+            await db.write(store.documents.replace, "u", "v", stored, moment, "BB", None, stored.version + 1)
     assert seen == ["d0", "d1", "d2", "d3", "d4"]
     await db.close()
 

@@ -13,7 +13,7 @@ import pytest
 
 import strongroom.store
 from strongroom.store import open_database
-from strongroom.store.queries import documents
+from strongroom.store.queries import documents, versions
 from strongroom.store.statement import Sql
 from tests.conftest import runs
 from tests.support.postgres import postgres
@@ -36,6 +36,8 @@ def _statements() -> dict[str, Sql]:
     for collections in (0, 1, 3):
         for show in documents.Show:
             found[f"documents.list {collections} {show.name}"] = documents._list(collections, show)
+        for of_one in (False, True):
+            found[f"versions.history {collections} {of_one}"] = versions._history(collections, of_one=of_one)
     return found
 
 

@@ -15,7 +15,17 @@ from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
 from tests.support.damaged_files import flip
 from tests.support.populated_database import rows_of
 
-COUNTED = ("documents", "versions", "vaults", "blob_versions", "ledgers", "keyrings", "api_keys", "vault_changes")
+COUNTED = (
+    "documents",
+    "versions",
+    "vaults",
+    "blob_versions",
+    "ledgers",
+    "keyrings",
+    "keyring_versions",
+    "api_keys",
+    "vault_changes",
+)
 
 
 async def _furnished(house: Open) -> tuple[str, str]:
@@ -60,3 +70,23 @@ async def test_a_lost_vault_gets_its_own_name_back(house: Open, where: str, tmp_
     connection.close()
     assert after["vaults"]
     assert dict(names) == {ann: "ann's", bob: "vault 0"}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@runs
+async def test_a_retained_keyring_brings_its_account_back(house: Open, where: str, tmp_path: Path) -> None:
+    """Where the account's row and its keyring are lost, and nothing else refers to it."""
+    async with house() as home:
+        ann = await home.person()
+        for version in (0, 1):
+            body = {"keyring": f"S0VZ{version}", "version": version, "currentPassword": "correct horse"}
+            await good(ann, "PUT", "/auth/keyring", body)
+    connection = apsw.Connection(where)
+    lost = "SELECT pageno FROM dbstat WHERE name IN ('users', 'keyrings') OR name LIKE 'sqlite_autoindex_users%'"
+    pages = connection.execute(lost).fetchall()
+    connection.close()
+    for (page,) in pages:
+        flip(Path(where), (int(str(page)) - 1) * 4096, 4096)
+    after = await _salvaged(where, tmp_path / "new.db")
+    assert [row[0] for row in after["users"]] == [ann.id]
+    assert [(row[0], row[1]) for row in after["keyring_versions"]] == [(ann.id, 1)]

@@ -105,8 +105,9 @@ async def _use(where: str, clock: Callable[[], int]) -> Belongings:
     async with Served(where, clock) as house:
         person = await house.person()
         other = await house.person()
-        keyring = {"keyring": "QUJD", "version": 0, "kdf": {"odd": ODD}, "currentPassword": "correct horse"}
-        assert (await person("PUT", "/auth/keyring", keyring)).status_code == 200
+        for version in (0, 1):
+            keyring = {"keyring": "QUJD", "version": version, "kdf": {"odd": ODD}, "currentPassword": "correct horse"}
+            assert (await person("PUT", "/auth/keyring", keyring)).status_code == 200
         await house.login(person.email)
         renewed = (await house.http.post("/auth/refresh", json={"refreshToken": person.refresh})).json()
         person.access, person.refresh = renewed["accessToken"], renewed["refreshToken"]

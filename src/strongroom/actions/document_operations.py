@@ -46,7 +46,7 @@ def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Documen
 async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:
     """The document stored under the uid, if it is identical and unchanged; otherwise UidTaken."""
     stored = await store.documents.by_uid(write.tx, write.actor.user_id, new.uid)
-    if stored is not None and stored.version == new.version and _content(stored) == _content(new):
+    if stored is not None and _content(stored) == _content(new):
         return stored
     await _require_vault(write, new.vault_uid)
     in_reach = stored is not None and rules.reaches(write.actor, stored.vault_uid, stored.collection)
@@ -75,8 +75,7 @@ async def put(write: AccountWrite, vault_uid: str, uid: str, wanted: PutDocument
                 write.record(timestamp, 1, size, retained - stored.bytes - RETAINED_ROW_BYTES)
             await _trim_history(write, stored)
             return document
-    is_repeated = wanted.new_version == stored.version or expected.precedes(stored.version)
-    if is_repeated and stored.deleted_at is None:
+    if expected.precedes(stored.version, wanted.new_version) and stored.deleted_at is None:
         again = await store.documents.get(tx, owner, vault_uid, uid)
         if again is not None and (again.data, again.hmac) == (wanted.data, wanted.hmac):
             return again
@@ -138,5 +137,13 @@ async def _require_vault(write: AccountWrite, vault_uid: str) -> None:
         raise VaultNotFound
 
 
-def _content(document: Document) -> tuple[str, str, str, str | None]:
-    return document.vault_uid, document.collection, document.data, document.hmac
+def _content(document: Document) -> tuple[object, ...]:
+    """What a retried create repeats. A tombstone, which keeps data and hmac, is no repetition of any."""
+    return (
+        document.vault_uid,
+        document.collection,
+        document.data,
+        document.hmac,
+        document.version,
+        document.deleted_at,
+    )

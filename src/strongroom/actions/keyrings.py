@@ -33,14 +33,20 @@ async def get(tx: Tx, actor: Actor) -> StoredKeyring:
 async def put(
     tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
 ) -> StoredKeyring:
-    """Replace the keyring that the client saw; with a descriptor, also that of the password that was verified."""
+    """Replace the keyring that the client saw; with a descriptor, also that of the password that was verified.
+
+    `checked` is the hash that the password matched, if one was given. What opens the account changes only with it.
+    """
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
     new_kdf = kdf if wanted.kdf is None else descriptors.canonical_json(wanted.kdf)
-    if stored is not None and expected.precedes(stored.version) and (wanted.keyring, new_kdf) == (stored.keyring, kdf):
+    is_stored = stored is not None and (wanted.keyring, new_kdf) == (stored.keyring, kdf)
+    if stored is not None and is_stored and expected.precedes(stored.version, wanted.new_version):
         return stored
-    if stored is not None and checked is None and not _has_same_slots(stored.keyring, wanted.keyring):
+    if checked is None and (stored is None or not _has_same_slots(stored.keyring, wanted.keyring)):
         raise Invalid({"currentPassword": "is required: what opens the account changes"})
+    if checked is not None and not await store.accounts.is_current(tx, actor.user_id, checked):
+        raise InvalidCredentials
     version = await _replace(tx, actor.user_id, stored, wanted.keyring, expected, wanted.new_version)
     if wanted.kdf is not None and new_kdf is not None:
         if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
@@ -63,11 +69,11 @@ async def rewrap(tx: Tx, actor: Actor, new_hash: str, wanted: ChangePassword) ->
         missing["keyring"] = "is required: this account has one, and it is wrapped under the password"
     if missing:
         raise Invalid(missing)
-    if wanted.kdf is not None:
-        await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.canonical_json(wanted.kdf))
-    if wanted.keyring is not None and wanted.keyring_version is not None:
+    if wanted.keyring is not None and wanted.keyring_version is not None:  # first: the descriptor is retained with it
         expected = Expected((wanted.keyring_version,))
         await _replace(tx, actor.user_id, stored, wanted.keyring, expected, wanted.keyring_new_version)
+    if wanted.kdf is not None:
+        await store.accounts.change_kdf(tx, actor.user_id, new_hash, descriptors.canonical_json(wanted.kdf))
 
 
 async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None, keyring: str | None) -> None:
@@ -75,7 +81,7 @@ async def store_first(tx: Tx, user_id: str, password_hash: str, kdf: Kdf | None,
     if kdf is not None:
         await store.accounts.change_kdf(tx, user_id, password_hash, descriptors.canonical_json(kdf))
     if keyring is not None:
-        await store.keyrings.insert(tx, user_id, keyring)
+        await store.keyrings.insert(tx, user_id, keyring, 1)
 
 
 async def versions(tx: Tx, actor: Actor) -> list[KeyringVersion]:
@@ -96,16 +102,17 @@ async def _replace(
 ) -> int:
     """Replace the stored keyring; its new version. Version 0 stands for no keyring yet."""
     if stored is None:
+        new_version = new_version or 1
         if (
             expected.versions is not None
             and 0 in expected.versions
-            and await store.keyrings.insert(tx, user_id, keyring)
+            and await store.keyrings.insert(tx, user_id, keyring, new_version)
         ):
-            return 1
+            return new_version
         raise KeyringConflict(0, 0, precondition=expected.by_header)
     if not _has_same_account(stored.keyring, keyring):
-        raise Invalid({"keyring": "must be of the account that it replaces: the account id in it never changes"})
-    new_version = stored.version + 1 if new_version is None else new_version
+        raise Invalid({"keyring": "must be of the same account as the stored one: the account id in it never changes"})
+    new_version = new_version or stored.version + 1
     if (
         expected.allows(stored.version)
         and new_version > stored.version

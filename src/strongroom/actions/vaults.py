@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from strongroom import identifiers, rules, store
 from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
-from strongroom.model import RETAINED_ROW_BYTES, VaultChange
+from strongroom.model import RETAINED_ROW_BYTES, Expected, VaultChange
 from strongroom.store import Duplicate, RollbackWith
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.model import AccountLimits, Actor, Expected, Vault
+    from strongroom.model import AccountLimits, Actor, Vault
     from strongroom.store import Tx
     from strongroom.wire.requests import CreateBlob, CreateContainer, CreateVault, PutBlob, PutVault, RenameVault
 
@@ -81,17 +81,16 @@ async def change(
     stored = await store.vaults.get(tx, actor.user_id, uid)
     if stored is None:
         raise VaultNotFound
-    if expected is not None and not expected.allows(stored.version):
-        is_repeated = wanted.new_version == stored.version or expected.precedes(stored.version)
-        if is_repeated and _is_stored(stored, wanted):
-            raise RollbackWith(stored)
-        raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
-    if wanted.new_version is not None and wanted.new_version <= stored.version:
-        raise VaultConflict(stored.version, stored.updated_at)
-    return await write.finish(await _changed(write, stored, wanted))
+    version = wanted.new_version or stored.version + 1
+    expected = expected or Expected(None)
+    if expected.allows(stored.version) and version > stored.version:
+        return await write.finish(await _changed(write, stored, wanted, version))
+    if expected.precedes(stored.version, wanted.new_version) and _is_stored(stored, wanted):
+        raise RollbackWith(stored)
+    raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
 
 
-async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
+async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut, version: int) -> Vault:
     """Replace the stored vault's blob or name."""
     timestamp, added, retained = write.next_timestamp(), 0, 0
     if wanted.data is not None:
@@ -107,7 +106,7 @@ async def _changed(write: AccountWrite, stored: Vault, wanted: AnyPut) -> Vault:
             data=wanted.data,
             salt=wanted.salt,
             version=stored.version,
-            new_version=wanted.new_version or stored.version + 1,
+            new_version=version,
             added=added,
             kept=retained,
         )

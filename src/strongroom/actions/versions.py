@@ -35,14 +35,16 @@ async def document(tx: Tx, actor: Actor, vault_uid: str, uid: str, version: int)
 async def history(
     tx: Tx, actor: Actor, vault_uid: str, uid: str | None, since: int, limit: int
 ) -> tuple[list[ReplacedVersion], bool]:
-    """Kept versions of a vault's documents, or of one, that were written after `since`; and whether there are more.
+    """Retained versions of a vault's documents, or of one, written after `since`; and whether there are more.
 
-    What lies in collections outside an API key's scope is left out.
+    They are those of the collections in the actor's scope.
     """
     rules.require_vault(actor, vault_uid)
     if await store.vaults.clock(tx, actor.user_id, vault_uid) is None:
         raise VaultNotFound
-    found = await store.versions.of_vault(tx, actor.user_id, vault_uid, uid, since, limit + 1)
+    scope = rules.collections_of(actor, None)
+    since = min(since, rules.MAX_INTEGER)
+    found = await store.versions.of_vault(tx, actor.user_id, vault_uid, uid, scope, since, limit + 1)
     return found[:limit], len(found) > limit
 
 

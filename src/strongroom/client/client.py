@@ -115,15 +115,24 @@ class Client(_Part):
         password = SecretText(password)
         self._run(accounts.remove_recovery(self._core, password))
 
-    def rotate_keys(self, password: str, *, progress: Callable[[int, int], None] | None = None) -> None:
+    def rotate_keys(
+        self,
+        password: str,
+        *,
+        new_password: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         """Make new keys for the account and every vault, and seal everything anew under them.
 
         Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
         cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
         many documents are done, of how many. After an interruption, call it again or call `finish_rotation`.
+
+        Give a new password too where somebody may have had the account's keys and works with the server: a device that
+        logs in for the first time would otherwise take the keys of before. Then make a new recovery key.
         """
-        password = SecretText(password)
-        self._run(rotation.rotate_keys(self._core, password, progress))
+        password, new_password = SecretText(password), None if new_password is None else SecretText(new_password)
+        self._run(rotation.rotate_keys(self._core, password, new_password, progress))
 
     def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
         """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""

@@ -46,9 +46,9 @@ Version = Annotated[int, _meta("must be an integer: the version you last saw", *
 NewVersion = Annotated[
     int,
     _meta(
-        "must be an integer from 1 to 2^53 - 1, above the version that it replaces: the version that this is to have",
+        "must be an integer from 1 to 2^52, above the stored version: the version that this is to have",
         ge=1,
-        le=2**53 - 1,
+        le=rules.MAX_NEW_VERSION,
     ),
 ]
 Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]

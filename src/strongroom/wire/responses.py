@@ -6,7 +6,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from strongroom.model import ApiKey, BlobVersion, Document, Event, KeyringVersion, Permission, Usage, User, Version
+from strongroom.model import (
+    ApiKey,
+    BlobVersion,
+    Document,
+    Event,
+    KeyringVersion,
+    Permission,
+    ReplacedVersion,
+    Usage,
+    User,
+    Version,
+)
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -172,19 +183,10 @@ class Versions(Struct, frozen=True):
     versions: list[Version]
 
 
-class HistoryEntry(Struct, frozen=True, rename="camel"):
-    """A version of a document that was replaced, without its ciphertext."""
-
-    uid: str
-    version: int
-    hmac: str | None
-    updated_at: int
-
-
 class History(Struct, frozen=True, rename="camel"):
     """Replaced versions of a vault's documents in the order of `updatedAt`; `next` is the next `since`."""
 
-    versions: list[HistoryEntry]
+    versions: list[ReplacedVersion]
     has_more: bool
     next: int
 

@@ -248,6 +248,12 @@ def gone_elsewhere(lie: Callable[[Stage], Lie]) -> Callable[[Stage], Lie]:
     return prepare
 
 
+def other_data(stage: Stage) -> Lie:
+    """A true notice, and other bytes than were sealed with it: its proof does not cover them."""
+    return last_in_order(stage, stage.gone.uid, lambda row: row | {"data": flipped(-20)(row["data"])})
+
+
+attack("a deletion with other data", other_data, act=changes, sync=gone_elsewhere(other_data), **both)
 attack("the notice of another deletion", others_notice, act=changes, **both)
 attack(
     "a tombstone of another version than its notice's",

@@ -128,6 +128,40 @@ fork("the history of a row that was written elsewhere, withheld", unread(none, m
 fork("the history of a row that was written elsewhere, forged", unread(forged_entries, mine=False), **told)
 
 
+def claimed(stage: Stage) -> Lie:
+    """A change that was refused as out of date stands in the history, as if the other device had known of it."""
+    sent: list[Row] = []
+    mine = stage.mine()
+    mine.replace(mine.get(stage.note.uid), f"{CANARY} written here")
+    clock = stage.raw_vault()["updatedAt"]
+    elsewhere(stage, 2)
+    refused = {"uid": stage.note.uid, "code": "document_conflict", "version": stage.note.version + 1, "index": 0}
+
+    def lie(talk: Talk) -> None:
+        if talk.path == f"/vaults/{stage.uid}/documents" and not sent:
+            told = [row for row in talk.told["documents"] if row["uid"] != stage.note.uid]
+            since = next(int(part[6:]) for part in talk.query.split("&") if part.startswith("since="))
+            talk.say(talk.told | {"documents": told, "next": told[-1]["updatedAt"] if told else since})
+        elif talk.path == f"/vaults/{stage.uid}/batch":
+            sent.extend(talk.asked["operations"])
+            talk.refuse(409, "batch_conflict", {"operations": [refused]})
+        elif talk.path == f"/vaults/{stage.uid}/documents/{stage.note.uid}/versions/3":
+            talk.say(
+                stage.raw(stage.note.uid) | {"version": 3} | {name: sent[0][name] for name in ("data", "hmac")}, 200
+            )
+
+    return together(lie, about_vault(stage, lambda row: row if sent else row | {"updatedAt": clock}))
+
+
+attack(
+    "a change that was refused, in the history",
+    claimed,
+    sync=claimed,
+    replica=CONFLICT,
+    writes=("POST /vaults/",),
+)
+
+
 def endless(stage: Stage) -> Lie:
     written(stage)
     elsewhere(stage, 2)

@@ -270,7 +270,11 @@ GUARDS: dict[str, Guard] = {
     "what a row follows on": Guard(
         replaced((incoming, "trace", follows), (documents, "trace", follows)),
         client=("a write that is withheld, and another branch", "a write that is withheld, and a longer branch"),
-        replica=("a write that is withheld, and another branch", "a new epoch and a higher row of another branch"),
+        replica=(
+            "a write that is withheld, and another branch",
+            "a new epoch and a higher row of another branch",
+            "a change that was refused, in the history",
+        ),
     ),
     "what a blob follows on": Guard(
         replaced((vaults, "trace", follows)),
@@ -301,6 +305,10 @@ GUARDS: dict[str, Guard] = {
         replaced((seal, "lineage", of_one_generation)),
         client=("a row under a key of before a rotation",),
         replica=("a row under a key of before a rotation",),
+    ),
+    "that a deletion is opened before it is kept": Guard(
+        replaced((seal, "verify_document", lambda keys, row: seal._verified(keys, row)[0])),
+        replica=("a deletion with other data",),
     ),
     "that a blob is opened before anything follows on it": Guard(
         replaced((seal, "open_blob", nothing)), client=("a blob of the server's own making, to be replaced",)

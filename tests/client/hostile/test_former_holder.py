@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
@@ -31,8 +33,35 @@ def forged(leaked: Keyring, newest: str, version: int) -> str:
     return keyring.seal(made, password=guess)[0]
 
 
-def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar) -> None:
+def forged_below(leaked: Keyring, newest: str, version: int) -> str:
+    """A keyring of the leaked generation, with its slots, which the password of that time opens."""
+    previous = primitives.sha256(newest.encode())
+    return keyring.seal(msgspec.structs.replace(leaked, version=version + 1, previous=previous))[0]
+
+
+@pytest.mark.parametrize("forge", [forged, forged_below])
+def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar, forge: Callable[..., str]) -> None:
     """The keys of before a rotation, and all that their keyring says, do not make a keyring that a password opens."""
+    email = unique_email()
+    owner = hostile.client(liar.url)
+    owner.register(email, PASSWORD)
+    owner.vault("v", create=True)
+    leaked = core_of(owner).keyring()
+    owner.rotate_keys(PASSWORD, new_password="another password")
+    core = core_of(owner)
+    assert core.sealed is not None
+    version = core.keyring().version + 1
+    lie = {"keyring": forge(leaked, core.sealed, core.keyring().version), "version": version}
+    liar.lie = about("GET", "/auth/keyring", lambda talk: talk.say(talk.told | lie))
+    fresh = hostile.client(liar.url)
+    with pytest.raises(Tampered):
+        fresh.login(email, "another password")
+    with pytest.raises(Tampered):
+        owner.login(email, "another password")
+
+
+def test_a_device_that_has_seen_a_rotation_takes_no_older_keys(hostile: Faces, liar: Liar) -> None:
+    """Also where the password is the same, so that the slots of before still open."""
     email = unique_email()
     owner = hostile.client(liar.url)
     owner.register(email, PASSWORD)
@@ -41,11 +70,10 @@ def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar) -> None:
     owner.rotate_keys(PASSWORD)
     core = core_of(owner)
     assert core.sealed is not None
-    version = core.keyring().version + 1
-    lie = {"keyring": forged(leaked, core.sealed, core.keyring().version), "version": version}
+    version = core.keyring().version
+    lie = {"keyring": forged_below(leaked, core.sealed, version), "version": version + 1}
     liar.lie = about("GET", "/auth/keyring", lambda talk: talk.say(talk.told | lie))
-    fresh = hostile.client(liar.url)
     with pytest.raises(Tampered):
-        fresh.login(email, PASSWORD)
+        owner.vault("none")
     with pytest.raises(Tampered):
         owner.login(email, PASSWORD)

@@ -63,6 +63,12 @@ def rotate(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Ra
     return _prepared(ring.rotated(random), keys, descriptor, random)
 
 
+def renew(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
+    """New keys of the next generation, and another password, in one keyring."""
+    derive.check_new_password(password)
+    return _set_password(ring.rotated(random), email, password, old, random, ring.version)
+
+
 def recovery_password(key: RecoveryKey, email: str, descriptor: Descriptor) -> str:
     """What to send as `password` when the password is lost; then open the keyring, and change the password."""
     return derive.spelled_auth(recovery.open_auth(key, email, descriptor))

@@ -222,11 +222,15 @@ def notice_again(keys: CollectionKeys, row: Document, random: primitives.Random 
 
 
 def verify_document(keys: CollectionKeys, row: Document) -> Verified:
-    """Believe that a key holder made this row for exactly this place and version; its box is not opened.
+    """Believe that a key holder made this row for exactly this place and version; a document's box is not opened.
 
-    The caller compares a uid that it asked for with `row.uid`; vault and collection are compared here.
+    The caller compares a uid that it asked for with `row.uid`; vault and collection are compared here. The proof of a
+    deletion does not cover its data, so that box is opened.
     """
-    return _verified(keys, row)[0]
+    verified, key, kind, associated = _verified(keys, row)
+    if kind == DELETION and not verified.purged:
+        padding.unpad(box.open_(key.sealing, from_base64(row.data)[_HEAD_BYTES:], associated))
+    return verified
 
 
 def open_document(keys: CollectionKeys, row: Document) -> Opened:

@@ -209,9 +209,9 @@ def _require_past(core: Core, stored: Stored) -> None:
         raise RolledBack(_WENT_ON)
 
 
-def rotate_keys(core: Core, keys: PasswordKeys) -> Effects[None]:
+def rotate_keys(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
     """New keys of the next generation for the account and every vault. What is stored is not sealed anew here."""
-    yield from effects.with_lock("keyring", _rotate_keys(core, keys))
+    yield from effects.with_lock("keyring", _rotate_keys(core, keys, new))
 
 
 def checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
@@ -223,12 +223,15 @@ def checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
     return keys
 
 
-def _rotate_keys(core: Core, keys: PasswordKeys) -> Effects[None]:
+def _rotate_keys(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
     yield from _reload(core)
     ring, descriptor, email = core.ring, core.descriptor, core.email
     if ring is None or descriptor is None or email is None:
         raise Locked
     _require_password(core, keys)
+    if new is not None:  # in one keyring: the keys of before are never sealed for the new password
+        yield from _rewrap(core, email, keys.password, lambda ring, old: account.renew(ring, email, new, old))
+        return
     made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
     stored = yield from core.session.send(
         requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)

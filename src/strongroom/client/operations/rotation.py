@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from strongroom.client.format import seal
+from strongroom.client.format import derive, seal
 from strongroom.client.format.encoding import short
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts, documents, sessions_and_keys, vaults
@@ -26,11 +26,13 @@ _BATCH: Final = 50  # documents in one request
 _BYTES: Final = 2 << 20
 
 
-def rotate_keys(core: Core, password: str, progress: Progress | None) -> Effects[None]:
+def rotate_keys(core: Core, password: str, new_password: str | None, progress: Progress | None) -> Effects[None]:
     """New keys for the account and every vault; then everything is sealed anew under them."""
+    if new_password is not None:
+        derive.check_new_password(new_password)
     keys = yield from accounts.checked_password(core, password)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
-    yield from accounts.rotate_keys(core, keys)
+    yield from accounts.rotate_keys(core, keys, new_password)
     yield from reseal(core, progress)
 
 

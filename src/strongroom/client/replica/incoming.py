@@ -179,7 +179,9 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
             scope.vault, row.uid, then.hmac or ""
         ):
             seal.verify_document(scope.key(then.collection), then)
-            found[row.uid] = then
+            kept = yield from documents.read_history(core, scope.vault, 0, uid=row.uid)
+            if trace(seal.link(row), seal.link(then), (link for _, link in kept), seal.lineage) is Descent.FOLLOWS:
+                found[row.uid] = then  # and its author knew of it: the history is the server's word, a parent is not
     return found
 
 

@@ -17,15 +17,15 @@ _REFRESH: Final = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.<refresh>.<signature>"
 _USER: Final = {"id": "0192f0bf-0a0b-7c0d-8e0f-101112131415", "email": "ada@example.com"}
 _LOGIN: Final = {"email": "ada@example.com", "password": "correct horse battery staple"}
 _KDF: Final = {
-    "format": 1,
+    "format": 2,
     "kdf": "argon2id",
     "lanes": 1,
     "memory": 65_536,
     "passes": 3,
-    "recovery": "AAECAwQFBgc...",
+    "recovery": "L+V9o0fNYkTY...",
     "salt": "c2FsdC1zYWx0LXNhbHQtcw==",
 }
-_KEYRING: Final = "AQQBkvDAEap7u4zM"
+_KEYRING: Final = "AgQBkvDAEap7u4zM"
 _VAULT: Final = {
     "uid": _VAULT_UID,
     "name": "personal",
@@ -62,6 +62,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.responses.Derivation: {"kdf": _KDF},
     wire.requests.PutKeyring: {"keyring": _KEYRING, "version": 1},
     wire.responses.Keyring: {"keyring": _KEYRING, "version": 1, "updatedAt": _NOW, "kdf": _KDF},
+    wire.responses.KeyringVersions: {"versions": [{**_KEPT, "bytes": 2_196}]},
     wire.requests.LogIn: _LOGIN,
     wire.requests.Refresh: {"refreshToken": _REFRESH},
     wire.requests.LogOut: {"everywhere": False},
@@ -105,6 +106,11 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.responses.Synced: {**_LIST, "syncedAt": _NOW},
     wire.responses.Versions: {"versions": [{**_KEPT, "deletedAt": None}]},
     wire.responses.BlobVersions: {"versions": [_KEPT]},
+    wire.responses.History: {
+        "versions": [{"uid": _UID, "version": 1, "hmac": _DOCUMENT["hmac"], "updatedAt": _NOW}],
+        "hasMore": False,
+        "next": _NOW,
+    },
     VaultBlob: {"uid": _VAULT_UID, "version": 1, "updatedAt": _NOW, "data": _VAULT["data"], "salt": _VAULT["salt"]},
     wire.responses.Results: {"results": [_DOCUMENT]},
     wire.responses.NewApiKey: {**_KEY, "key": "srk_" + "x" * 48, "createdAt": _NOW},

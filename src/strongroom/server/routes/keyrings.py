@@ -81,6 +81,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         response_type=wire.responses.Keyring,
         refusals=(errors.VersionNotFound,),
+        conditional=("If-None-Match",),
     ),
     Endpoint(
         method="POST",

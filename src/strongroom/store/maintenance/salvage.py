@@ -368,7 +368,7 @@ _REBUILD_USERS: Final = """
     INSERT INTO users (id, email, password_hash, created_at, updated_at)
     SELECT o.id, coalesce((SELECT max(b) FROM temp.known_users WHERE a = o.id), o.id || '@salvaged.invalid'), NULL, 0, 0
       FROM (SELECT user_id AS id FROM vaults UNION SELECT user_id FROM documents UNION SELECT user_id FROM keyrings
-             UNION SELECT a FROM temp.known_users) AS o
+             UNION SELECT user_id FROM keyring_versions UNION SELECT a FROM temp.known_users) AS o
      WHERE o.id NOT IN (SELECT id FROM users)
     ON CONFLICT DO NOTHING
 """

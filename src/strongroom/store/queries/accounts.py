@@ -27,6 +27,7 @@ _CHANGE_KDF = Sql("""
 _KDF = "SELECT kdf FROM users WHERE id = :id"
 _LOCK = Sql(sqlite=_KDF, postgres=f"{_KDF} FOR NO KEY UPDATE")
 _KDF_OF = Sql("SELECT kdf FROM users WHERE email = :email")
+_IS_CURRENT = Sql("SELECT 1 FROM users WHERE id = :id AND password_hash = :password_hash")
 _DELETE = Sql("DELETE FROM users WHERE id = :id AND password_hash = :password_hash")
 _BY_EMAIL = Sql(f"SELECT {columns(Login)} FROM users WHERE email = :email")
 
@@ -119,6 +120,11 @@ async def lock(tx: Tx, user_id: str) -> str | None:
     """Lock the account's password and keyring until commit; the descriptor of the password."""
     kdf: str | None = await tx.value(_LOCK, id=user_id)
     return kdf
+
+
+async def is_current(tx: Tx, user_id: str, password_hash: str) -> bool:
+    """Whether the password is still the one that was checked."""
+    return await tx.value(_IS_CURRENT, id=user_id, password_hash=password_hash) is not None
 
 
 async def kdf_of(tx: Tx, email: str) -> str | None:

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from strongroom.store.database import Tx
 
-RETAINED: Final = 10  # replaced keyrings of an account
+RETAINED: Final = 10  # replaced keyrings of an account, beside one for each day
+_DAY: Final = 24 * 60 * 60 * 1_000
 
 _GET = Sql("""
     SELECT keyring, version, keyrings.updated_at, kdf
       FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id
 """)
 _INSERT = Sql("""
-    INSERT INTO keyrings (user_id, version, updated_at, keyring) VALUES (:user_id, 1, :now, :keyring)
+    INSERT INTO keyrings (user_id, version, updated_at, keyring) VALUES (:user_id, :version, :now, :keyring)
     ON CONFLICT DO NOTHING
 """)
 _REPLACE = Sql("""
@@ -31,13 +32,18 @@ _REPLACE = Sql("""
 _RETAIN = Sql("""
     INSERT INTO keyring_versions (user_id, version, updated_at, replaced_at, keyring, kdf)
     SELECT user_id, version, keyrings.updated_at, :now, keyring, kdf
-      FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id
+      FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id AND version = :version
     ON CONFLICT DO NOTHING
 """)
-_TRIM = Sql("""
+# The last ones, and the first that was replaced on each day: whoever has only an access token can replace a keyring as
+# often as they like, and must not push out by that what was there before.
+_TRIM = Sql(f"""
     DELETE FROM keyring_versions
-     WHERE user_id = :user_id AND version NOT IN (
+     WHERE user_id = :user_id
+       AND version NOT IN (
            SELECT version FROM keyring_versions WHERE user_id = :user_id ORDER BY version DESC LIMIT :limit)
+       AND version NOT IN (
+           SELECT min(version) FROM keyring_versions WHERE user_id = :user_id GROUP BY replaced_at / {_DAY})
 """)
 _VERSIONS = Sql("""
     SELECT version, updated_at, replaced_at, octet_length(keyring)
@@ -58,14 +64,14 @@ async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
     return await tx.one(StoredKeyring, _GET, user_id=user_id)
 
 
-async def insert(tx: Tx, user_id: str, keyring: str) -> bool:
+async def insert(tx: Tx, user_id: str, keyring: str, version: int) -> bool:
     """Add an account's first keyring; False if it has one."""
-    return await tx.run(_INSERT, user_id=user_id, keyring=keyring, now=tx.now) > 0
+    return await tx.run(_INSERT, user_id=user_id, keyring=keyring, version=version, now=tx.now) > 0
 
 
 async def replace(tx: Tx, user_id: str, version: int, new_version: int, keyring: str) -> bool:
     """Replace the keyring at this version, and retain what it was; False if it is not at it any more."""
-    await tx.run(_RETAIN, user_id=user_id, now=tx.now)
+    await tx.run(_RETAIN, user_id=user_id, version=version, now=tx.now)
     replaced = await tx.run(
         _REPLACE, user_id=user_id, version=version, new_version=new_version, keyring=keyring, now=tx.now
     )

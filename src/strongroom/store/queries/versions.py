@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
@@ -36,6 +37,10 @@ _RETAIN_BLOB = Sql(f"""
 _TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version RETURNING"
 _TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {RETAINED_ROW_BYTES}")
 _TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} {_BLOB_SIZE} + {RETAINED_ROW_BYTES}")
+# By their number: versions may have gaps, because a client may choose the next one.
+_BEYOND = "SELECT version FROM {} WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC LIMIT 1 OFFSET :most"
+_TRIM_BEYOND = Sql(_TRIM.sqlite.replace(":version", f"({_BEYOND.format('versions')})"))
+_TRIM_BLOBS_BEYOND = Sql(_TRIM_BLOB.sqlite.replace(":version", f"({_BEYOND.format('blob_versions')})"))
 _LIST = Sql(f"""
     SELECT version, updated_at, deleted_at, replaced_at, {_SIZE}
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
@@ -44,12 +49,6 @@ _LIST_BLOB = Sql(f"""
     SELECT version, updated_at, replaced_at, {_BLOB_SIZE}
       FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
 """)
-_HISTORY = """
-    SELECT uid, version, hmac, updated_at, collection FROM versions
-     WHERE user_id = :user_id AND vault_uid = :vault_uid {} AND updated_at > :since ORDER BY updated_at LIMIT :limit
-"""
-_OF_VAULT = Sql(_HISTORY.format(""))
-_OF_ONE = Sql(_HISTORY.format("AND uid = :uid"))
 _GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _OLDEST = "WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit"
@@ -68,6 +67,18 @@ _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :
 _DROP_OF = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid")
 
 
+@lru_cache(maxsize=256)
+def _history(collections: int, *, of_one: bool) -> Sql:
+    """The history of a vault by its index of timestamps, or of one document by the primary key, in some collections."""
+    place = "uid = :uid AND vault_uid || '' = :vault_uid" if of_one else "vault_uid = :vault_uid"
+    scope = ", ".join(f":collection_{number}" for number in range(collections))
+    return Sql(f"""
+        SELECT {columns(ReplacedVersion)} FROM versions
+         WHERE user_id = :user_id AND {place} AND updated_at > :since{scope and f" AND collection IN ({scope})"}
+         ORDER BY updated_at LIMIT :limit
+    """)
+
+
 async def retain(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
     """Retain a document as it is at this version, which is replaced at this timestamp; drop what exceeds `most`.
 
@@ -76,7 +87,7 @@ async def retain(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, m
     await tx.run(_RETAIN_DOCUMENT, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
-    return sum(await tx.all(int, _TRIM, user_id=user_id, uid=uid, version=version - most))
+    return sum(await tx.all(int, _TRIM_BEYOND, user_id=user_id, uid=uid, most=most))
 
 
 async def retain_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
@@ -84,7 +95,7 @@ async def retain_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: i
     await tx.run(_RETAIN_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
     if version <= most:
         return 0
-    return sum(await tx.all(int, _TRIM_BLOB, user_id=user_id, uid=uid, version=version - most))
+    return sum(await tx.all(int, _TRIM_BLOBS_BEYOND, user_id=user_id, uid=uid, most=most))
 
 
 async def drop_oldest(tx: Tx, user_id: str, uid: str, size: int) -> int:
@@ -112,13 +123,26 @@ async def of_document(tx: Tx, user_id: str, uid: str) -> list[Version]:
 
 
 async def of_vault(
-    tx: Tx, user_id: str, vault_uid: str, uid: str | None, since: int, limit: int
+    tx: Tx,
+    user_id: str,
+    vault_uid: str,
+    uid: str | None,
+    collections: Sequence[str] | None,
+    since: int,
+    limit: int,
 ) -> list[ReplacedVersion]:
-    """The first kept versions of a vault's documents, or of one, that were written after `since`."""
-    named = {"user_id": user_id, "vault_uid": vault_uid, "since": since, "limit": limit}
-    if uid is None:
-        return await tx.all(ReplacedVersion, _OF_VAULT, **named)
-    return await tx.all(ReplacedVersion, _OF_ONE, uid=uid, **named)
+    """The first retained versions of a vault's documents, or of one, in these collections, written after `since`."""
+    scope = {f"collection_{number}": name for number, name in enumerate(collections or ())}
+    return await tx.all(
+        ReplacedVersion,
+        _history(len(scope), of_one=uid is not None),
+        user_id=user_id,
+        vault_uid=vault_uid,
+        **({} if uid is None else {"uid": uid}),
+        **scope,
+        since=since,
+        limit=limit,
+    )
 
 
 async def of_blob(tx: Tx, user_id: str, uid: str) -> list[BlobVersion]:
