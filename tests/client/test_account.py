@@ -36,7 +36,8 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.operations import rollback
-from strongroom.client.replica import unlocking
+from strongroom.client.operations.device import Device
+from strongroom.client.replica import unlock
 from strongroom.client.replica.file import File
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
 
@@ -49,7 +50,7 @@ MADE = account.register(EMAIL, PASSWORD)
 
 
 def sealed_again(ring: Keyring) -> Keyring:
-    return keyring.seal(ring)[1]
+    return keyring.seal(ring, password=MADE.password)[1]
 
 
 def test_a_registration_opens_again() -> None:
@@ -64,7 +65,13 @@ def test_the_server_is_sent_nothing_that_opens() -> None:
     """The auth key opens nothing, and no secret stands in what is sent, in any spelling of bytes."""
     sent = f"{MADE.password.password} {MADE.descriptor.spelled()} {MADE.sealed}"
     ring = MADE.keyring
-    secrets = (ring.key, MADE.password.wrap, keyring_key(ring.key), ring.slots[0].public, ring.identity[0].sign)
+    secrets = (
+        ring.key,
+        MADE.password.wrap,
+        keyring_key(ring.key),
+        KeyPair.of(MADE.password.wrap).public,
+        ring.identity[0].sign,
+    )
     for secret in secrets:
         for spelled in (secret.hex(), encoding.to_base64(secret).strip("="), encoding.to_url(secret), repr(secret)):
             assert spelled not in sent
@@ -232,8 +239,8 @@ def test_a_keyring_that_is_sealed_wrongly_is_not_sent(monkeypatch: pytest.Monkey
     monkeypatch.setattr(box, "seal", faulty)
     for attempt in (
         lambda: keyring.seal(MADE.keyring),
-        lambda: keyring.seal(MADE.keyring.with_password(MADE.password, MADE.descriptor)),
-        lambda: keyring.seal(MADE.keyring.with_recovery(RecoveryKey.new())),
+        lambda: sealed_again(MADE.keyring.with_password(MADE.password, MADE.descriptor)),
+        lambda: sealed_again(MADE.keyring.with_recovery(RecoveryKey.new())),
         lambda: recovery.seal_auth(KeyPair.of(bytes(32)).public, EMAIL, MADE.descriptor, MADE.password),
     ):
         with pytest.raises(Tampered):
@@ -322,7 +329,10 @@ def test_a_device_remembers() -> None:
     later = sealed_again(MADE.keyring.with_vault(VAULT, "personal", sealed=True))
     seen = rollback.next_account(None, later, MADE.descriptor)
     assert rollback.next_account(seen, later, MADE.descriptor) == seen
-    assert rollback.next_account(rollback.next_account(None, MADE.keyring, MADE.descriptor), later, MADE.descriptor) == seen
+    assert (
+        rollback.next_account(rollback.next_account(None, MADE.keyring, MADE.descriptor), later, MADE.descriptor)
+        == seen
+    )
     with pytest.raises(RolledBack):
         rollback.next_account(seen, MADE.keyring, MADE.descriptor)
     again = sealed_again(msgspec.structs.replace(later, digest=b""))
@@ -349,8 +359,8 @@ def test_a_device_knows_a_former_key_holder() -> None:
     made_up = msgspec.structs.replace(then.rotated(), **follows)
     further = msgspec.structs.replace(made_up.rotated(), **follows)
     for forged in (old_keys, made_up, further):
-        sealed, _ = keyring.seal(forged)
-        opened = keyring.open_with_password(sealed, MADE.password, MADE.descriptor)  # it opens: slots are no signatures
+        sealed, _ = keyring.seal(forged, password=MADE.password)  # with the password too: nothing but memory refuses it
+        opened = keyring.open_with_password(sealed, MADE.password, MADE.descriptor)
         with pytest.raises(Tampered):
             rollback.next_account(seen, opened, MADE.descriptor)
     rollback.next_account(seen, sealed_again(now.rotated()), MADE.descriptor)
@@ -359,26 +369,26 @@ def test_a_device_knows_a_former_key_holder() -> None:
 def test_a_replica_knows_a_former_key_holder(tmp_path: Path) -> None:
     """Its file remembers the keys too: whoever logs in anew brings no keyring into it that was made without them."""
     now = account.rotate(MADE.keyring, MADE.password, MADE.descriptor)
-    forged = msgspec.structs.replace(
-        MADE.keyring.rotated(), version=now.keyring.version + 1, previous=now.keyring.digest
-    )
+    later = keyring.seal(now.keyring.with_vault(VAULT, "v", sealed=True))
     file = File(tmp_path / "replica")
     try:
-        _keep(file, MADE.keyring)
-        for ring in (now.keyring, sealed_again(now.keyring.with_vault(VAULT, "v", sealed=True))):
-            _keep(file, ring)
-            kept = file.fact("keyring")
+        _keep(file, MADE.sealed, MADE.keyring)
+        for sealed, ring in ((now.sealed, now.keyring), later):
+            _keep(file, sealed, ring)
+            assert file.fact("keyring") == sealed
+            forged = msgspec.structs.replace(
+                MADE.keyring.rotated(), version=ring.version + 1, previous=ring.digest, digest=b""
+            )
             with pytest.raises(Tampered, match="without the keys"):
-                _keep(file, sealed_again(msgspec.structs.replace(forged, version=ring.version + 1)))
-            assert file.fact("keyring") == kept
+                _keep(file, *keyring.seal(forged, password=MADE.password))
+            assert file.fact("keyring") == sealed
     finally:
         file.close()
 
 
-def _keep(file: File, ring: Keyring) -> None:
-    sealed = encoding.to_base64(ring.digest)  # the text itself does not matter here
-    core: Any = SimpleNamespace(ring=ring, sealed=sealed, descriptor=MADE.descriptor, email=EMAIL)
-    unlocking.keep_keys(core, file)
+def _keep(file: File, sealed: str, ring: Keyring) -> None:
+    core: Any = SimpleNamespace(ring=ring, sealed=sealed, descriptor=MADE.descriptor, email=EMAIL, device=Device())
+    unlock.store_keys(core, file)
 
 
 @given(name=st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=127))

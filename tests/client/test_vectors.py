@@ -94,7 +94,6 @@ def test_the_pages_example_is_from_the_vectors() -> None:
     spelled = [
         FILES["sealing"]["cases"][0]["gives"]["data"],
         ring["gives"]["keyring"],
-        ring["given"]["body"]["slots"][0]["public"],
         ring["given"]["body"]["slots"][0]["associated"],
         FILES["derivation"]["cases"][0]["given"]["descriptor"]["salt"],
     ]

@@ -293,7 +293,8 @@ const checkBody = (body, { account, version, generation }) => {
   for (const { slot, type, id, public: to, associated } of body.slots) {
     require(Number.isInteger(slot) && slot >= 0 && slot <= 7 && typeof type === "string" && type !== "");
     ofLength(base64(id), 16);
-    ofLength(base64(to), 32);
+    require(to !== undefined && (to === null) === (type === "password"));
+    if (to !== null) ofLength(base64(to), 32);
     base64(associated);
   }
   require(ascends(body.slots.map(({ slot }) => slot)) && new Set(body.slots.map(({ id }) => id)).size === body.slots.length);
@@ -358,15 +359,17 @@ const byWay = async (keyring, secret, associatedFor) => {
   }
   return tampered();
 };
-const sealKeyring = async ({ accountKey, account, version, generation, previous, slots, body }, random) => {
+const sealKeyring = async ({ accountKey, account, version, generation, previous, slots, body, wrap }, random) => {
   let made = unhex(slots);
   if (slots === "") {
+    require(wrap !== undefined);
     const secret = join(u32(generation), unhex(accountKey));
+    const own = (await keyPair(unhex(wrap))).public;
     for (let place = 0; place < 8; place += 1) {
       const used = body.slots.find(({ slot }) => slot === place);
       made = join(made, used === undefined
         ? await filler(SLOT, random)
-        : await sealTo(base64(used.public), base64(used.associated), secret, random));
+        : await sealTo(used.public === null ? own : base64(used.public), base64(used.associated), secret, random));
     }
   }
   const head = join(Uint8Array.of(2, 4), unhex(account), u64(version), u32(generation), unhex(previous), made);
@@ -382,7 +385,8 @@ const withSlot = async (body, type, secret, associated, random) => {
   const free = [0, 1, 2, 3, 4, 5, 6, 7].filter((place) => !others.some(({ slot }) => slot === place));
   const slot = free[read(random(4)) % free.length];
   const id = toBase64(random(16));
-  const made = { slot, type, id, public: toBase64((await keyPair(secret)).public), associated: toBase64(associated) };
+  const to = type === "password" ? null : toBase64((await keyPair(secret)).public);
+  const made = { slot, type, id, public: to, associated: toBase64(associated) };
   return { ...body, slots: [...others, made].sort((a, b) => a.slot - b.slot) };
 };
 const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => {
@@ -429,7 +433,7 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
     "no recovery": async () => { next.slots = ""; body = withoutRecovery(); body = await setPassword(); },
   };
   await changes[change.do]();
-  return sealKeyring({ ...next, body }, random);
+  return sealKeyring({ ...next, body, wrap: change.wrap }, random);
 };
 
 // Names
@@ -528,6 +532,7 @@ const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText
   const wanted = hex(await short(seenText));
   let lowest = version;
   let parent = parentOf(text);
+  if (text === seenText) return { descent: "follows" };
   if (told(text).generation < told(seenText).generation) return { descent: "forked" };
   while (parent !== wanted) {
     if (parent === "00".repeat(16) || lowest <= seenVersion + 1) return { descent: "forked" };

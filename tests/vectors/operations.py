@@ -263,7 +263,11 @@ def ring_of(given: Given) -> Keyring:
 
 
 def _seal_keyring(given: Given) -> Given:
-    return {"keyring": keyring.seal(ring_of(given), _random(given))[0]}
+    return {"keyring": keyring.seal(ring_of(given), _random(given), password=_wrap(given))[0]}
+
+
+def _wrap(given: Given) -> PasswordKeys | None:
+    return PasswordKeys(auth=b"", wrap=hexed(given["wrap"])) if "wrap" in given else None
 
 
 def _password(given: Given) -> tuple[PasswordKeys, Descriptor]:
@@ -315,7 +319,7 @@ def _change_keyring(given: Given) -> Given:
         case "no recovery":
             version = ring.version + 1
             ring = ring.without_recovery().with_password(*_password(change), random).at(version)
-    return {"keyring": keyring.seal(ring, random)[0]}
+    return {"keyring": keyring.seal(ring, random, password=_wrap(change))[0]}
 
 
 # Names, rows, blobs

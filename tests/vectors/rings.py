@@ -34,6 +34,7 @@ from tests.vectors.operations import Given
 PARTS = {"format": 0, "kind": 1, "account id": 2, "version": 18, "generation": 26, "previous": 30}
 PARTS |= {f"slot {place}": 62 + 148 * place for place in range(8)}
 PARTS |= {"salt": 1246, "commitment": 1278, "ciphertext": 1310}
+_KINDS = ("password", "recovery")
 MAIL_VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f8"
 
 
@@ -60,6 +61,7 @@ class Scene:
                     "generation": 1,
                     "previous": "00" * 32,
                     "slots": "",
+                    "wrap": self.password.wrap.hex(),
                     "body": keyring._to_json(ring),
                 },
             )["keyring"]
@@ -112,8 +114,8 @@ def keyrings() -> Book:
     scene.change("a vault gets another name", do="rename", uid=OTHER_VAULT, name="Arbeit")
     scene.change("a vault's key is rotated", do="rotate vault", uid=VAULT)
     scene.change("a vault is deleted", do="delete vault", uid=OTHER_VAULT)
-    scene.change("all keys are rotated", do="rotate")
-    scene.change("and again", do="rotate")
+    scene.change("all keys are rotated", do="rotate", wrap=scene.password.wrap.hex())
+    scene.change("and again", do="rotate", wrap=scene.password.wrap.hex())
     changed = _spelled(scene.new_password, scene.descriptors[2])
     scene.change("another password", do="password", **changed)
     scene.change("a vault after the rotations", do="add vault", uid=MAIL_VAULT, name="mail", sealed=True)
@@ -175,13 +177,14 @@ def _unknown(book: Book, scene: Scene) -> None:
     body["gone"][0] = {"why": "\u0001", **body["gone"][0]}
     body = {"heads": {"a": [1, 2.5, -3, 9007199254740991]}, "__proto__": "kept", **body}
     body["must"] = ["vaults", "gone", "vaults"]
-    text = book.write("a keyring with members of a later edition", "seal-keyring", _given(ring, body, scene.texts[-1]))
+    unsealed = _given(ring, body, scene.texts[-1], scene.new_password)
+    text = book.write("a keyring with members of a later edition", "seal-keyring", unsealed)
     given = {"accountKey": ring.key.hex(), "keyring": text["keyring"]}
     opened = book.good("a reader of this edition opens it", "reopen-keyring", given)
     assert opened["body"] == body
     for name, change in {
         "changes it": {"do": "made", "uid": MAIL_VAULT},
-        "rotates it": {"do": "rotate"},
+        "rotates it": {"do": "rotate", "wrap": scene.new_password.wrap.hex()},
         "sets a password in it": {"do": "password", **_spelled(scene.password, scene.descriptors[0])},
     }.items():
         written = book.write(f"a reader of this edition {name}", "change-keyring", given | {"change": change})
@@ -218,7 +221,7 @@ def _without_recovery(book: Book, scene: Scene) -> None:
     book.bad("the replaced one does not", "recover-keyring", old)
 
 
-def _given(ring: Keyring, body: Given, before: str) -> Given:
+def _given(ring: Keyring, body: Given, before: str, password: derive.PasswordKeys) -> Given:
     """What a writer is given for a keyring after this one."""
     return {
         "accountKey": ring.key.hex(),
@@ -227,6 +230,7 @@ def _given(ring: Keyring, body: Given, before: str) -> Given:
         "generation": ring.generation,
         "previous": primitives.sha256(before.encode()).hex(),
         "slots": "",
+        "wrap": password.wrap.hex(),
         "body": body,
     }
 
@@ -298,7 +302,7 @@ def _strangers(book: Book, scene: Scene) -> None:
     random = Stream("strangers")
     password, descriptor = scene.owners[-1]
     mine = _spelled(password, descriptor)
-    theirs, _ = keyring.seal(Keyring.new(password, descriptor, random), random)
+    theirs, _ = keyring.seal(Keyring.new(password, descriptor, random), random, password=password)
     text = scene.texts[-1]
     raw, their_raw = encoding.from_base64(text), encoding.from_base64(theirs)
     book.good("another account with the same password has keys of its own", "open-keyring", {**mine, "keyring": theirs})
@@ -403,7 +407,8 @@ def _insider(book: Book, scene: Scene) -> None:
         refuse(f"a body with {name}", _ring(ring, body))
     for generation in (ring.generation - 1, ring.generation + 1):
         payload, random = encoding.generation_bytes(generation) + ring.key, Stream(f"slot {generation}")
-        slots = [public_box.seal(slot.public, payload, slot.associated, random) for slot in ring.slots]
+        own = KeyPair.of(scene.owners[-1][0].wrap).public
+        slots = [public_box.seal(slot.public or own, payload, slot.associated, random) for slot in ring.slots]
         fill = [public_box.filler(148, random) for _ in range(8 - len(slots))]
         changed = msgspec.structs.replace(ring, sealed_slots=b"".join([*slots, *fill]))
         text = _ring(changed, good)
@@ -435,7 +440,7 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
 
         return change
 
-    mine = next(at for at, slot in enumerate(ring.slots) if slot.type == "password")
+    mine, theirs = (next(at for at, slot in enumerate(ring.slots) if slot.type == kind) for kind in _KINDS)
     short, other = encoding.to_base64(bytes(31)), encoding.to_base64(bytes.fromhex(OTHER_ACCOUNT))
     return {
         "another account's id": put("account", to=other),
@@ -454,18 +459,21 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a slot with a short id": put("slots", 0, "id", to=short),
         "a slot with an empty type": put("slots", mine, "type", to=""),
         "a slot with a type that is a number": put("slots", 0, "type", to=1),
-        "a slot with a short public key": put("slots", 0, "public", to=short),
+        "a slot with a short public key": put("slots", theirs, "public", to=short),
+        "a password's slot with its public key": put("slots", mine, "public", to=encoding.to_base64(bytes(32))),
+        "a password's slot without a public key's place": drop("slots", mine, "public"),
+        "a recovery key's slot without its public key": put("slots", theirs, "public", to=None),
+        "a slot of an unknown type without its public key": put("slots", mine, "type", to="passkey"),
         "a slot whose associated data is no base64": put("slots", 0, "associated", to="A"),
         "a slot without an id": drop("slots", 0, "id"),
         "a slot without associated data": drop("slots", 0, "associated"),
         "two slots for passwords": lambda body: (
-            [slot.update(type="password") for slot in body["slots"]] and body.update(recovery=None)
+            [slot.update(type="password", public=None) for slot in body["slots"]] and body.update(recovery=None)
         ),
-        "two slots for recovery keys": lambda body: [slot.update(type="recovery") for slot in body["slots"]],
-        "no slot for its recovery key": lambda body: (
-            [slot.update(type="password") for slot in body["slots"][:1]]
-            and [slot.update(type="other") for slot in body["slots"][1:]]
-        ),
+        "two slots for recovery keys": lambda body: [
+            slot.update(type="recovery", public=encoding.to_base64(bytes(32))) for slot in body["slots"]
+        ],
+        "no slot for its recovery key": put("slots", theirs, "type", to="other"),
         "a slot for a recovery key and no public key of it": put("recovery", to=None),
         "a short recovery key": put("recovery", to=short),
         "a recovery key that is no base64": put("recovery", to="!"),
@@ -566,7 +574,7 @@ def _slots(book: Book, scene: Scene) -> None:
         "a byte more": bytes(4) + ring.key + b"\0",
         "nothing": b"",
     }.items():
-        spoilt = public_box.seal(slot.public, payload, slot.associated, random)
+        spoilt = public_box.seal(KeyPair.of(secret).public, payload, slot.associated, random)
         refuse(f"a key holder sealed {name}", spoilt)
 
 
@@ -630,7 +638,7 @@ def _former(book: Book, scene: Scene, given: Given) -> None:
         forged = msgspec.structs.replace(
             then, key=random(32), generation=generation, identity=tuple(identity), sealed_slots=b"", **follows
         )
-        text, _ = keyring.seal(forged, random)
+        text, _ = keyring.seal(forged, random, password=scene.password)
         book.bad(
             f"keys that were made up for {name} generation",
             "remember-account",

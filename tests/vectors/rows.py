@@ -426,6 +426,8 @@ def lineage() -> Book:
     back = book.write("the document comes back on a tombstone", "seal-document", again)
     trace("the document that came back", [9, back["hmac"]], told["link"], [], "follows")
     trace("a deletion of what was seen", told["link"], links[5], [], "follows")
+    trace("the tombstone of a notice that was seen", told["link"], [7, notice["hmac"]], [], "follows")
+    trace("the same with its history", [8, notice["hmac"]], told["link"], links, "follows")
     trace("a deletion of another past", told["link"], other[3], links, "forked")
     for name, text in {"prose": "x", "of the format before": "sr1." + "A" * 43, "empty": "", "cut": "sr2.AAAA"}.items():
         given = {"of": "document", "newest": [6, text], "seen": links[2], "history": links}

@@ -60,7 +60,7 @@ def remove_recovery(ring: Keyring, email: str, password: str, old: Descriptor, r
 
 def rotate(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system) -> Prepared:
     """New keys of the next generation for the account and every vault; the password stays."""
-    return _prepared(ring.rotated(random), keys, descriptor, random)
+    return _opened(_prepared(ring.rotated(random), keys, descriptor, random))
 
 
 def renew(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
