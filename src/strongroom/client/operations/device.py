@@ -20,7 +20,6 @@ from strongroom.client.operations.rollback import SeenAccount, SeenRow
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.operations.documents import KeyScope
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
@@ -121,17 +120,13 @@ class Device:
         """What was last seen of a document."""
         return self._rows.get(vault, {}).get(uid)
 
-    def live(self, scope: KeyScope) -> dict[str, KnownDocument]:
-        """The documents of a place that were alive when they were last seen."""
-        rows = self._rows.get(scope.vault, {})
-        return {uid: known for uid, known in rows.items() if not known.deleted and scope.holds(known.collection)}
+    def live(self, vault: str) -> dict[str, KnownDocument]:
+        """The documents of a vault that were alive when they were last seen."""
+        return {uid: known for uid, known in self._rows.get(vault, {}).items() if not known.deleted}
 
-    def after(self, scope: KeyScope, timestamp: int) -> dict[str, KnownDocument]:
-        """The documents of a place that were last seen with a later timestamp than this, deleted or not."""
-        rows = self._rows.get(scope.vault, {})
-        return {
-            uid: known for uid, known in rows.items() if known.updated_at > timestamp and scope.holds(known.collection)
-        }
+    def after(self, vault: str, timestamp: int) -> dict[str, KnownDocument]:
+        """The documents of a vault that were last seen with a later timestamp than this, deleted or not."""
+        return {uid: known for uid, known in self._rows.get(vault, {}).items() if known.updated_at > timestamp}
 
     def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
         """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""

@@ -70,8 +70,10 @@ class Listing:
     def _expected_documents(self) -> dict[str, KnownDocument]:
         """The documents that this device has seen, which the list must therefore contain."""
         if self._since is None:
-            return self._core.device.live(self._scope)
-        return self._core.device.after(self._scope, self._since)
+            seen = self._core.device.live(self._scope.vault)
+        else:
+            seen = self._core.device.after(self._scope.vault, self._since)
+        return {uid: known for uid, known in seen.items() if self._scope.holds(known.collection)}
 
     def page(self) -> Effects[list[Document]]:
         """The next documents; `more` says whether there is another page."""
