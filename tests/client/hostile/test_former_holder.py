@@ -19,15 +19,7 @@ from tests.client.hostile.scenario import about, core_of
 def forged(leaked: Keyring, newest: str, version: int) -> str:
     """A keyring with keys of the forger's choice, sealed for every way in that the leaked keyring names."""
     made = msgspec.structs.replace(
-        leaked,
-        key=primitives.random(32),
-        generation=leaked.generation + 2,
-        version=version + 1,
-        previous=primitives.sha256(newest.encode()),
-        sealed_slots=b"",
-        vaults=tuple(
-            keyring._rotated(keyring._rotated(entry, primitives.random), primitives.random) for entry in leaked.vaults
-        ),
+        leaked.rotated().rotated(), version=version + 1, previous=primitives.sha256(newest.encode())
     )
     guess = PasswordKeys(auth=primitives.random(32), wrap=primitives.random(32))
     return keyring.seal(made, password=guess)[0]
