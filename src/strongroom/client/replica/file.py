@@ -234,6 +234,20 @@ class File:
             *msgspec.structs.astuple(vault),
         )
 
+    def put_blob_aside(self, vault: VaultRecord) -> None:
+        """Keep the blob that is here apart: a restored server has gone on with another one."""
+        aside = [*self.blobs_aside(vault.uid), vault]
+        self.set_fact(f"blobs aside {vault.uid}", msgspec.json.encode(aside).decode())
+
+    def blobs_aside(self, uid: str) -> list[VaultRecord]:
+        """The blobs of a vault that were kept apart."""
+        return msgspec.json.decode(self.fact(f"blobs aside {uid}") or "[]", type=list[VaultRecord])
+
+    def drop_blob_aside(self, vault: VaultRecord) -> None:
+        """It was decided about."""
+        aside = [one for one in self.blobs_aside(vault.uid) if one != vault]
+        self.set_fact(f"blobs aside {vault.uid}", msgspec.json.encode(aside).decode())
+
     def advance_clock(self, uid: str, timestamp: int) -> None:
         """Advance the clock of a vault to at least this timestamp."""
         self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", timestamp, uid)
@@ -244,6 +258,7 @@ class File:
             for table in ("documents", "earlier", "outbox", "repeats", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
+            self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blobs aside {uid}")
 
     # Documents, as the server has them
 
