@@ -13,7 +13,7 @@ import pytest
 from strongroom.client import Client, Locked, Tampered
 from strongroom.client.format.encoding import to_base64, to_url
 from strongroom.client.format.primitives import SecretBytes, SecretText
-from strongroom.errors import InvalidCredentials, Refusal
+from strongroom.errors import DocumentNotFound, InvalidCredentials, Refusal
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.devices import Devices
 from tests.client.unreliable_network import world_of
@@ -212,6 +212,14 @@ def test_a_wrong_password_and_a_wrong_token_are_not_shown(devices: Devices) -> N
     with pytest.raises(Refusal) as refused:
         Client.with_token("http://127.0.0.1:1", token[:-1])
     assert_hidden(refused.value, [token[:-1], *secrets_of(devices.there.client)])
+
+
+def test_a_refusal_of_the_server_shows_no_token(devices: Devices) -> None:
+    """Neither the access token that was sent, nor the one that renews it."""
+    notes = devices.here.client.vault("v").collection("notes")
+    with pytest.raises(DocumentNotFound) as raised:
+        notes.get("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")
+    assert_hidden(raised.value, secrets_of(devices.here.client))
 
 
 def test_secrets_have_no_repr() -> None:

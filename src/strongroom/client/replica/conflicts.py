@@ -83,7 +83,7 @@ class Conflict:
 
 
 class BlobConflict:
-    """After a restore the server has gone on with another blob than this device had. The server's is in its place.
+    """After a restore the server has gone on with another blob than this device has. The replica shows `mine`.
 
     To keep `mine`, put it with `client.vault(…).blob.put`; then, or to do without it, `discard`.
     """
@@ -108,7 +108,7 @@ class BlobConflict:
     def discard(self) -> None:
         """Forget this device's blob."""
         with self._local.file.transaction():
-            self._local.file.drop_blob_aside(self._mine)
+            self._local.file.drop_blob_aside(self.vault)
 
 
 def _vault(record: VaultRecord) -> model.Vault:
@@ -120,8 +120,7 @@ def undecided_blobs(local: Local, scopes: Mapping[str, KeyScope]) -> list[BlobCo
     return [
         BlobConflict(local, scope.vault_keys, aside)
         for uid, scope in scopes.items()
-        if scope.vault_keys is not None
-        for aside in local.file.blobs_aside(uid)
+        if scope.vault_keys is not None and (aside := local.file.blob_aside(uid)) is not None
     ]
 
 

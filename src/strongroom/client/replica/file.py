@@ -236,17 +236,17 @@ class File:
 
     def put_blob_aside(self, vault: VaultRecord) -> None:
         """Keep the blob that is here apart: a restored server has gone on with another one."""
-        aside = [*self.blobs_aside(vault.uid), vault]
-        self.set_fact(f"blobs aside {vault.uid}", msgspec.json.encode(aside).decode())
+        if self.blob_aside(vault.uid) is None:  # otherwise what is here was the server's, and undecided
+            self.set_fact(f"blob aside {vault.uid}", msgspec.json.encode(vault).decode())
 
-    def blobs_aside(self, uid: str) -> list[VaultRecord]:
-        """The blobs of a vault that were kept apart."""
-        return msgspec.json.decode(self.fact(f"blobs aside {uid}") or "[]", type=list[VaultRecord])
+    def blob_aside(self, uid: str) -> VaultRecord | None:
+        """The vault with the blob that was kept apart."""
+        kept = self.fact(f"blob aside {uid}")
+        return None if kept is None else msgspec.json.decode(kept, type=VaultRecord)
 
-    def drop_blob_aside(self, vault: VaultRecord) -> None:
-        """It was decided about."""
-        aside = [one for one in self.blobs_aside(vault.uid) if one != vault]
-        self.set_fact(f"blobs aside {vault.uid}", msgspec.json.encode(aside).decode())
+    def drop_blob_aside(self, uid: str) -> None:
+        """It was decided about, or the server has it again."""
+        self._run("DELETE FROM facts WHERE name = ?", f"blob aside {uid}")
 
     def advance_clock(self, uid: str, timestamp: int) -> None:
         """Advance the clock of a vault to at least this timestamp."""
@@ -258,7 +258,7 @@ class File:
             for table in ("documents", "earlier", "outbox", "repeats", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
-            self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blobs aside {uid}")
+            self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blob aside {uid}")
 
     # Documents, as the server has them
 

@@ -284,6 +284,10 @@ class Sync:
             seen = Link(record.version, record.data)
             self.report.gaps += yield from vaults.require_blob_descent(self.core, row, seen)
             return row
+        aside = self.file.blob_aside(row.uid)
+        if aside is not None and aside.data == row.data:  # the server has it again
+            self.file.drop_blob_aside(row.uid)
+            return row
         if row.version > record.version and row.data is not None:
             descent = yield from vaults.blob_descent(self.core, row, Link(record.version, record.data))
             if descent is not Descent.FORKED:
