@@ -198,6 +198,29 @@ def test_a_flipped_bit_of_a_document_shows_no_key(devices: Devices) -> None:
     assert_hidden(raised.value, secrets)
 
 
+def test_a_flipped_bit_of_a_box_shows_no_key(devices: Devices) -> None:
+    """Where no proof stands before the box: a blob, and the notice of a deletion."""
+    vault = devices.here.client.vault("v")
+    vault.blob.put("the blob")
+    notes = vault.collection("notes")
+    gone = notes.delete(notes.create("one"))
+    secrets = secrets_of(devices.here.client)
+
+    def flip(_wanted: Any, told: Any) -> None:
+        raw = bytearray(base64.b64decode(told["data"]))
+        raw[-1] ^= 1
+        told["data"] = base64.b64encode(raw).decode()
+
+    for attempt in (vault.blob.get, lambda: notes.get(gone.uid, deleted=True)):
+        client = devices.login()
+        assert client.vault("v").uid == vault.uid
+        devices.here.client._core.device = client._core.device  # that has seen neither
+        devices.here.world.lie = flip
+        with pytest.raises(Tampered) as raised:
+            attempt()
+        assert_hidden(raised.value, secrets)
+
+
 def test_a_wrong_password_and_a_wrong_token_are_not_shown(devices: Devices) -> None:
     """A mistyped secret is close to the right one."""
     wrong = PASSWORD + "?"
