@@ -127,15 +127,23 @@ def test_a_vault_that_was_never_made_is_not_missed(devices: Devices) -> None:
     assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w"]
 
 
-def test_a_rename_that_was_interrupted_is_finished_by_any_device(devices: Devices) -> None:
+@pytest.mark.parametrize("how", ["sync", "vaults", "vault"])
+def test_a_rename_that_was_interrupted_is_finished_by_any_device(devices: Devices, how: str) -> None:
     """The directory has the new name and the server the old one: a client that meets it sends the right one."""
     devices.here.client.vault("v").blob.put("the blob")
     devices.sync()
     [entry] = devices.here.client._core.keyring().vaults
     rename = accounts.update_keyring(devices.here.client._core, lambda ring: ring.with_entry(entry.uid, name="new"))
     devices.here.client._run(rename)
-    assert devices.there.replica.sync().conflicts == []
-    assert [vault.name for vault in devices.login().vaults()] == ["new"]
+    if how == "sync":
+        assert devices.there.replica.sync().conflicts == []
+    elif how == "vaults":
+        assert [vault.name for vault in devices.there.client.vaults()] == ["new"]
+    else:
+        assert devices.there.client.vault("new").uid == entry.uid
+    bearer = devices.here.client._core.session._access
+    stored = devices.place.ask("GET", f"/vault/{entry.uid}", bearer).body["name"]
+    assert stored == devices.here.client.vault("new")._opened.wire
     found = devices.here.client.vault("new").blob.get()
     assert found is not None
     assert found.value == "the blob"

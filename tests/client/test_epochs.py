@@ -236,3 +236,57 @@ def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     found = devices.login().vault("v").blob.get()
     assert found is not None
     assert found.value == "newest"
+
+
+@pytest.mark.parametrize("after", [1, 3])
+def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, after: int) -> None:
+    """Another device put one without knowing of this device's: the server keeps it, and this device its own."""
+    vault = devices.here.client.vault("v")
+    vault.blob.put("before")
+    devices.sync()
+    devices.place.backup()
+    for value in ("between", "mine"):
+        vault.blob.put(value)
+        devices.here.replica.sync()
+    devices.place.restore()
+    for number in range(after):
+        devices.login().vault("v").blob.put(f"after the restore {number}")
+    newest = f"after the restore {after - 1}"
+    for _ in range(2):
+        [conflict] = devices.here.replica.sync().blob_conflicts
+        assert (conflict.mine, conflict.theirs) == ("mine", newest)
+    assert devices.here.replica.vault("v").blob() == "mine"
+    found = devices.login().vault("v").blob.get()
+    assert found is not None
+    assert found.value == newest
+    devices.here.begin_again(PASSWORD)
+    [conflict] = devices.here.replica.blob_conflicts()
+    devices.login().vault("v").blob.put(conflict.mine)
+    conflict.discard()
+    devices.sync()
+    assert devices.here.replica.blob_conflicts() == []
+    assert devices.there.replica.vault("v").blob() == devices.here.replica.vault("v").blob() == "mine"
+
+
+@pytest.mark.parametrize("blob", [None, "the blob"])
+def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, blob: Any) -> None:
+    """A vault that was renamed since the backup, with its blob, which is bound to the name."""
+    vault = devices.here.client.vault("v")
+    if blob is not None:
+        vault.blob.put(blob)
+    devices.sync()
+    devices.place.backup()
+    vault.rename("another name")
+    devices.sync()
+    bearer, path = devices.here.client._core.session._access, f"/vault/{vault.uid}"
+    mine = devices.place.ask("GET", path, bearer).body
+    devices.place.restore()
+    for device in (devices.there, devices.here, devices.there):
+        report = device.replica.sync()
+        assert (report.conflicts, report.blob_conflicts) == ([], [])
+    stored = devices.place.ask("GET", path, bearer).body
+    assert [stored.get(name) for name in ("name", "data", "salt")] == [
+        mine.get(name) for name in ("name", "data", "salt")
+    ]
+    assert devices.there.replica.vault("another name").blob() == blob
+    assert [one.name for one in devices.login().vaults()] == ["another name"]

@@ -13,7 +13,7 @@ import pytest
 from strongroom.client import Client, Locked, Tampered
 from strongroom.client.format.encoding import to_base64, to_url
 from strongroom.client.format.primitives import SecretBytes, SecretText
-from strongroom.errors import InvalidCredentials, Refusal
+from strongroom.errors import DocumentNotFound, InvalidCredentials, Refusal
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.devices import Devices
 from tests.client.unreliable_network import world_of
@@ -198,6 +198,29 @@ def test_a_flipped_bit_of_a_document_shows_no_key(devices: Devices) -> None:
     assert_hidden(raised.value, secrets)
 
 
+def test_a_flipped_bit_of_a_box_shows_no_key(devices: Devices) -> None:
+    """Where no proof stands before the box: a blob, and the notice of a deletion."""
+    vault = devices.here.client.vault("v")
+    vault.blob.put("the blob")
+    notes = vault.collection("notes")
+    gone = notes.delete(notes.create("one"))
+    secrets = secrets_of(devices.here.client)
+
+    def flip(_wanted: Any, told: Any) -> None:
+        raw = bytearray(base64.b64decode(told["data"]))
+        raw[-1] ^= 1
+        told["data"] = base64.b64encode(raw).decode()
+
+    for attempt in (vault.blob.get, lambda: notes.get(gone.uid, deleted=True)):
+        client = devices.login()
+        assert client.vault("v").uid == vault.uid
+        devices.here.client._core.device = client._core.device  # that has seen neither
+        devices.here.world.lie = flip
+        with pytest.raises(Tampered) as raised:
+            attempt()
+        assert_hidden(raised.value, secrets)
+
+
 def test_a_wrong_password_and_a_wrong_token_are_not_shown(devices: Devices) -> None:
     """A mistyped secret is close to the right one."""
     wrong = PASSWORD + "?"
@@ -212,6 +235,14 @@ def test_a_wrong_password_and_a_wrong_token_are_not_shown(devices: Devices) -> N
     with pytest.raises(Refusal) as refused:
         Client.with_token("http://127.0.0.1:1", token[:-1])
     assert_hidden(refused.value, [token[:-1], *secrets_of(devices.there.client)])
+
+
+def test_a_refusal_of_the_server_shows_no_token(devices: Devices) -> None:
+    """Neither the access token that was sent, nor the one that renews it."""
+    notes = devices.here.client.vault("v").collection("notes")
+    with pytest.raises(DocumentNotFound) as raised:
+        notes.get("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")
+    assert_hidden(raised.value, secrets_of(devices.here.client))
 
 
 def test_secrets_have_no_repr() -> None:

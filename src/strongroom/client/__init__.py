@@ -17,6 +17,7 @@ from strongroom.client.operations.documents import Document
 from strongroom.client.operations.vaults import Blob
 from strongroom.client.replica import (
     AsyncReplica,
+    BlobConflict,
     Conflict,
     Progress,
     Replica,
@@ -36,6 +37,7 @@ __all__ = [
     "AsyncReplica",
     "AsyncVault",
     "Blob",
+    "BlobConflict",
     "Changes",
     "Client",
     "Collection",

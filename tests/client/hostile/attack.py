@@ -156,7 +156,7 @@ def _outcome(met: Any) -> str:
         return type(met).__name__
     if not isinstance(met, Report):
         return GAP if getattr(met, "gap", False) else HARMLESS
-    return CONFLICT if met.conflicts else GAP if met.gaps else HARMLESS
+    return CONFLICT if met.conflicts or met.blob_conflicts else GAP if met.gaps else HARMLESS
 
 
 def _judge_writes(stage: Stage, wanted: Attack, met: Any, texts: set[str]) -> None:

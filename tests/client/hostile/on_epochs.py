@@ -215,9 +215,9 @@ def other_blob(version: Callable[[int], int]) -> Callable[[Stage], Lie]:
 
 epochs(" and an older blob", older_blob, replica=REPEATED)
 epochs(" and no blob", no_blob, replica=REPEATED)
-epochs(" and a blob of another branch", other_blob(lambda version: version), replica=Tampered)
-epochs(" and a lower blob of another branch", other_blob(lambda version: version - 1), replica=Tampered)
-epochs(" and a higher blob of another branch", other_blob(lambda version: version + 1), replica=Tampered)
+epochs(" and a blob of another branch", other_blob(lambda version: version), replica=CONFLICT)
+epochs(" and a lower blob of another branch", other_blob(lambda version: version - 1), replica=CONFLICT)
+epochs(" and a higher blob of another branch", other_blob(lambda version: version + 1), replica=CONFLICT)
 epochs(" and a clock that is set back", lambda stage: about_vault(stage, with_(updatedAt=5)), replica=HARMLESS)
 
 

@@ -90,7 +90,10 @@ def list_vaults(core: Core) -> Effects[list[OpenVault]]:
     if any(entry.made and entry.uid not in shown for entry in core.keyring().vaults):
         raise RolledBack(GONE)
     for vault, row in found:
-        yield from check_vault(core, vault, row, mark)
+        if row.name in vault.wires:
+            yield from check_vault(core, vault, row, mark)
+        else:  # a rename that was interrupted
+            yield from update_wire(core, vault)
     return [vault for vault, _ in found]
 
 
@@ -105,14 +108,7 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
         yield from accounts.reload(core)
         if all(entry.uid in rows for entry in core.keyring().vaults if entry.made):
             break  # otherwise another device may have made or deleted one between the two responses
-    opened = []
-    for entry in core.keyring().vaults:
-        if entry.uid in rows:
-            vault, row = open_entry(core, entry), rows[entry.uid]
-            if row.name not in vault.wires:
-                row = yield from update_wire(core, vault)
-            opened.append((vault, row))
-    return opened
+    return [(open_entry(core, entry), rows[entry.uid]) for entry in core.keyring().vaults if entry.uid in rows]
 
 
 def recreate_vault(core: Core, entry: VaultEntry) -> Effects[tuple[OpenVault, responses.Vault]]:

@@ -13,6 +13,7 @@ async_replica, replica   AsyncReplica and Replica: the public API
 
 from strongroom.client.replica.async_replica import AsyncReplica
 from strongroom.client.replica.conflicts import (
+    BlobConflict,
     Conflict,
     Resolution,
     Resolver,
@@ -27,6 +28,7 @@ from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 
 __all__ = [
     "AsyncReplica",
+    "BlobConflict",
     "Conflict",
     "Progress",
     "Replica",

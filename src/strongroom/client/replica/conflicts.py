@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from strongroom import identifiers
+from strongroom import identifiers, model
 from strongroom.client.format import seal
+from strongroom.client.format.content import to_value
 from strongroom.client.replica.file import PUT, Entry
 from strongroom.errors import DocumentConflict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from strongroom import model
+    from strongroom.client.format.keys import VaultKeys
     from strongroom.client.operations.documents import Document, KeyScope
+    from strongroom.client.replica.file import VaultRecord
     from strongroom.client.replica.local import Local
 
 
@@ -78,6 +80,48 @@ class Conflict:
             if file.entry(self.vault, self.uid) != self._entry or file.row(self.vault, self.uid) != self._row:
                 raise DocumentConflict(self.theirs.version, self.theirs.updated_at)
             _apply(self._local, self._scope, self._entry, self._row, resolution, self)
+
+
+class BlobConflict:
+    """After a restore the server has gone on with another blob than this device has. The replica shows `mine`.
+
+    To keep `mine`, put it with `client.vault(…).blob.put`; then, or to do without it, `discard`.
+    """
+
+    def __init__(self, local: Local, keys: VaultKeys, mine: VaultRecord) -> None:
+        self._local = local
+        self._mine = mine
+        self.mine: Any = to_value(seal.open_blob(keys, _vault(mine)))
+        now = local.file.vault(mine.uid)
+        self.theirs: Any = None
+        if now is not None and now.data is not None:
+            self.theirs = to_value(seal.open_blob(keys, _vault(now)))
+
+    @property
+    def vault(self) -> str:
+        """The uid of the vault."""
+        return self._mine.uid
+
+    def __repr__(self) -> str:
+        return f"BlobConflict(vault={self.vault!r})"
+
+    def discard(self) -> None:
+        """Forget this device's blob."""
+        with self._local.file.transaction():
+            self._local.file.drop_blob_aside(self.vault)
+
+
+def _vault(record: VaultRecord) -> model.Vault:
+    return model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)
+
+
+def undecided_blobs(local: Local, scopes: Mapping[str, KeyScope]) -> list[BlobConflict]:
+    """The blobs that were kept apart."""
+    return [
+        BlobConflict(local, scope.vault_keys, aside)
+        for uid, scope in scopes.items()
+        if scope.vault_keys is not None and (aside := local.file.blob_aside(uid)) is not None
+    ]
 
 
 Resolver: TypeAlias = Callable[[Conflict], Resolution]

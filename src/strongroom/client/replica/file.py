@@ -234,6 +234,20 @@ class File:
             *msgspec.structs.astuple(vault),
         )
 
+    def put_blob_aside(self, vault: VaultRecord) -> None:
+        """Keep the blob that is here apart: a restored server has gone on with another one."""
+        if self.blob_aside(vault.uid) is None:  # otherwise what is here was the server's, and undecided
+            self.set_fact(f"blob aside {vault.uid}", msgspec.json.encode(vault).decode())
+
+    def blob_aside(self, uid: str) -> VaultRecord | None:
+        """The vault with the blob that was kept apart."""
+        kept = self.fact(f"blob aside {uid}")
+        return None if kept is None else msgspec.json.decode(kept, type=VaultRecord)
+
+    def drop_blob_aside(self, uid: str) -> None:
+        """It was decided about, or the server has it again."""
+        self._run("DELETE FROM facts WHERE name = ?", f"blob aside {uid}")
+
     def advance_clock(self, uid: str, timestamp: int) -> None:
         """Advance the clock of a vault to at least this timestamp."""
         self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", timestamp, uid)
@@ -244,6 +258,7 @@ class File:
             for table in ("documents", "earlier", "outbox", "repeats", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
+            self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blob aside {uid}")
 
     # Documents, as the server has them
 

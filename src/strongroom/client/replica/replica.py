@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from strongroom.client.net import effects
 from strongroom.client.replica import unlock
-from strongroom.client.replica.conflicts import Conflict, Resolver, undecided_conflicts
+from strongroom.client.replica.conflicts import BlobConflict, Conflict, Resolver, undecided_blobs, undecided_conflicts
 from strongroom.client.replica.sync import Progress, Report, Sync
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.watch import Watch
@@ -69,6 +69,10 @@ class Replica:
     def conflicts(self) -> list[Conflict]:
         """The unresolved conflicts."""
         return undecided_conflicts(self._local, unlock.scopes(self._local))
+
+    def blob_conflicts(self) -> list[BlobConflict]:
+        """The blobs of this device that a restored server has gone on without."""
+        return undecided_blobs(self._local, unlock.scopes(self._local))
 
     @property
     def pending(self) -> int:

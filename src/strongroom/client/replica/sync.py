@@ -18,7 +18,14 @@ from strongroom.client.operations import accounts, documents, listing, rollback,
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.replica import incoming, outgoing, unlock
 from strongroom.client.replica.after_restore import RestoreReconciliation
-from strongroom.client.replica.conflicts import Conflict, Resolver, recreate_entry, undecided_conflicts
+from strongroom.client.replica.conflicts import (
+    BlobConflict,
+    Conflict,
+    Resolver,
+    recreate_entry,
+    undecided_blobs,
+    undecided_conflicts,
+)
 from strongroom.client.replica.file import VaultRecord
 from strongroom.client.replica.outgoing import PushResult
 from strongroom.errors import DocumentNotFound
@@ -40,9 +47,6 @@ _UNSAID: Final = (
 )
 _OLDER: Final = "The server shows a vault as it was before this device saw it last."
 _MISSING: Final = "The server counts other documents in a vault than it shows."
-_BLOBS: Final = (
-    "After a restore the server has a blob that neither follows on the one of this device nor came before it."
-)
 _STUCK: Final = "The server refuses a change as out of date, and shows nothing newer."
 
 
@@ -64,12 +68,13 @@ class Report(Struct, kw_only=True):
     pushed: int = 0
     gaps: int = 0
     conflicts: list[Conflict] = msgspec.field(default_factory=list)
+    blob_conflicts: list[BlobConflict] = msgspec.field(default_factory=list)
     refused: list[tuple[Entry, Refusal]] = msgspec.field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         """Whether the sync changed anything."""
-        return bool(self.pulled or self.pushed or self.conflicts)
+        return bool(self.pulled or self.pushed or self.conflicts or self.blob_conflicts)
 
 
 class Sync:
@@ -104,6 +109,7 @@ class Sync:
                 raise Tampered(_STUCK)
             stuck = pushed.stale
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
+        self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
         return self.report
 
     # Pulling
@@ -138,7 +144,12 @@ class Sync:
             opened = yield from vaults.list_with_rows(self.core)
         yield from unlock.update_keys(self.core, self.file)
         self._scopes = {vault.uid: documents.key_scope(vault.keys) for vault, _ in opened}
-        found = {row.uid: row for _, row in opened}
+        found = {}
+        for vault, row in opened:
+            found[row.uid] = row
+            record = self.file.vault(row.uid)
+            if row.name not in vault.wires and (record is None or record.epoch == row.epoch):
+                found[row.uid] = yield from vaults.update_wire(self.core, vault)  # a rename that was interrupted
         yield from self._check_missing(found)
         return found
 
@@ -273,12 +284,17 @@ class Sync:
             seen = Link(record.version, record.data)
             self.report.gaps += yield from vaults.require_blob_descent(self.core, row, seen)
             return row
+        aside = self.file.blob_aside(row.uid)
+        if aside is not None and aside.data == row.data:  # the server has it again
+            self.file.drop_blob_aside(row.uid)
+            return row
         if row.version > record.version and row.data is not None:
             descent = yield from vaults.blob_descent(self.core, row, Link(record.version, record.data))
             if descent is not Descent.FORKED:
                 return row
-        if row.data is not None and not self._is_past_blob(record, row.data):
-            raise Tampered(_BLOBS)
+        if row.version >= record.version or (row.data is not None and not self._is_past_blob(record, row.data)):
+            self.file.put_blob_aside(record)
+            return row
         sealed = seal.SealedBlob(record.data, record.salt or "")
         call = requests.put_vault(row.uid, record.wire, sealed, row.version, record.version)
         again = yield from self.core.session.send(call)

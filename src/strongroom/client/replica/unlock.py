@@ -198,7 +198,7 @@ def scopes(local: Local) -> dict[str, KeyScope]:
 
 def blob(local: Local, opened: OpenVault) -> Any:
     """The blob of a vault, as last received."""
-    record = local.file.vault(opened.uid)
+    record = local.file.blob_aside(opened.uid) or local.file.vault(opened.uid)
     if record is None or record.data is None:
         return None
     row = model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)
