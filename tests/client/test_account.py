@@ -261,6 +261,8 @@ def test_a_slot_for_another_key_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> 
         lambda: account.register(EMAIL, PASSWORD),
         lambda: account.change_password(MADE.keyring, EMAIL, OTHER, MADE.descriptor),
         lambda: account.set_recovery(MADE.keyring, EMAIL, PASSWORD, MADE.descriptor),
+        lambda: account.rotate(MADE.keyring, MADE.password, MADE.descriptor),
+        lambda: account.renew(MADE.keyring, EMAIL, OTHER, MADE.descriptor),
     ):
         spoilt[:] = [True]
         with pytest.raises(Tampered):
