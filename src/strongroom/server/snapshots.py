@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots
-from strongroom.server.authentication import require_still
+from strongroom.server.authentication import recheck_credentials
 from strongroom.server.response import BrokenOff
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Snapshot:
         self, begin: Callable[..., Awaitable[AsyncGenerator[Any, None]]], *args: Any
     ) -> AsyncGenerator[Any, None]:
         """Open a new one, to continue in; refused if the caller has lost the right to read meanwhile."""
-        await require_still(self._call)
+        await recheck_credentials(self._call)
         return await self.read(begin, *args)
 
     async def pause(self, _size: int) -> None:
@@ -174,7 +174,7 @@ class ExportSnapshot(Snapshot):
             raise BrokenOff("The export was read too slowly.")
         if self._loop.time() >= self._look_at:
             self._look_at = self._loop.time() + self.seconds
-            await require_still(self._call)
+            await recheck_credentials(self._call)
 
     def gives_way(self) -> bool:
         """Whether it is too slow to go on while others wait."""

@@ -217,7 +217,7 @@ def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, mig
     """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
     log = to_stderr(settings.log_level, settings.log_format)
     server = open_server(settings, log=log, migrate=migrate, wait=settings.db_wait_seconds)
-    data = server.data_lies_in
+    data = server.data_location
     asyncio.run(server.release())
     listeners.tls(settings)  # a certificate that cannot be read is a sentence too
     opened = listeners.open_listeners(settings)

@@ -7,7 +7,7 @@ from typing import Final
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
-from strongroom.server.authentication import proven
+from strongroom.server.authentication import verify_password
 from strongroom.server.request import Access, Endpoint, Request, integer
 from strongroom.server.response import Response, json_response
 
@@ -56,7 +56,7 @@ async def me(request: Request) -> Response:
 async def change_password(request: Request) -> Response:
     """Change the password, and what is wrapped under it; every other session ends."""
     wanted = await request.read_body(wire.requests.ChangePassword)
-    async with proven(request, wanted.current_password) as checked:
+    async with verify_password(request, wanted.current_password) as checked:
         new_hash = await request.context.hash_password(wanted.new_password)
         await request.write(accounts.change_password, request.actor, checked, new_hash, request.origin, wanted)
     return json_response(wire.responses.Done())
@@ -65,7 +65,7 @@ async def change_password(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete the account and everything of it, at once and for good."""
     given = await request.read_body(wire.requests.DeleteAccount)
-    async with proven(request, given.password) as checked:
+    async with verify_password(request, given.password) as checked:
         await request.write_long(accounts.delete, request.actor, checked)
     await request.truncate_log()
     return json_response(wire.responses.Done())

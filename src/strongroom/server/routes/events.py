@@ -10,7 +10,7 @@ from strongroom.actions import change_feed
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant
 from strongroom.rules import MAX_INTEGER
-from strongroom.server.authentication import is_signed
+from strongroom.server.authentication import has_valid_signature
 from strongroom.server.live import headers_only
 from strongroom.server.request import Endpoint, Request, integer
 from strongroom.server.response import Response
@@ -36,7 +36,7 @@ async def vault(request: Request) -> Response:
     if request.method == "HEAD":
         await request.read(change_feed.open_vault, request.actor, uid)
         return headers_only()
-    return await request.context.live.vault(request.actor, partial(is_signed, request), uid, since)
+    return await request.context.live.vault(request.actor, partial(has_valid_signature, request), uid, since)
 
 
 async def account(request: Request) -> Response:
@@ -45,7 +45,9 @@ async def account(request: Request) -> Response:
     if request.method == "HEAD":
         return headers_only()
     documents = request.context.variant.has_documents
-    return await request.context.live.account(request.actor, partial(is_signed, request), since, documents=documents)
+    return await request.context.live.account(
+        request.actor, partial(has_valid_signature, request), since, documents=documents
+    )
 
 
 _QUERY: Final = (("since", "integer", "Go on after this moment: the id of the last event that you have"),)

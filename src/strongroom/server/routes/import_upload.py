@@ -29,7 +29,7 @@ from strongroom.export_rows import (
     ExportRow,
 )
 from strongroom.rules import DAY
-from strongroom.server.authentication import is_signed
+from strongroom.server.authentication import has_valid_signature
 from strongroom.server.request import BODY_RATE, BODY_SECONDS
 from strongroom.server.timeouts import timeout
 from strongroom.store.queries.imports import ImportProgress
@@ -206,7 +206,7 @@ class ImportUpload:
     async def _store(self) -> None:
         """Store what waits, and with it the progress up to here."""
         context, file, batch = self._call.context, self._file, self._batch()
-        if not is_signed(self._call):
+        if not has_valid_signature(self._call):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
         await self._call.write_long(imports.store_batch, self._call.actor, context.limits, file.header.id, batch)

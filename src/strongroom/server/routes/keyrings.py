@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import keyrings, login_throttle
 from strongroom.errors import Invalid
-from strongroom.server.authentication import proven
+from strongroom.server.authentication import verify_password
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
@@ -48,7 +48,7 @@ async def put(request: Request) -> Response:
     async with AsyncExitStack() as stack:
         checked = None
         if wanted.kdf is not None:
-            checked = await stack.enter_async_context(proven(request, wanted.current_password or ""))
+            checked = await stack.enter_async_context(verify_password(request, wanted.current_password or ""))
         keyring = await request.write(keyrings.put, request.actor, wanted, expected, checked, request.origin)
     return _response(request, keyring)
 

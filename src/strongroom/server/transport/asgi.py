@@ -75,7 +75,7 @@ async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
             status = response.status
             size = await _send(response, send, receive)
     finally:
-        app.note(request, status, size, None if response is None else response.ended)
+        app.log_request(request, status, size, None if response is None else response.ended)
 
 
 async def _send(response: Response, send: Send, receive: Receive) -> int:

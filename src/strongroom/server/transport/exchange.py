@@ -303,9 +303,9 @@ class Exchange:
         """Note what became of it."""
         request, response, self._response = self.request, self._response, None  # which may be large, and is out
         if response is None:
-            self._app.note(request, 499, 0)
+            self._app.log_request(request, 499, 0)
         else:
-            self._app.note(request, response.status, self._sent, response.ended)
+            self._app.log_request(request, response.status, self._sent, response.ended)
         request.body = NOTHING  # the two would hold each other until somebody collects them
         self._end()
 
