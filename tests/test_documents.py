@@ -337,7 +337,7 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path.partition("?")[0].rstrip("."))
 
 
-KNOWN = {(endpoint.method, shape(path)) for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.also)}
+KNOWN = {(endpoint.method, shape(path)) for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.aliases)}
 REFERENCE = sections(text_of("docs/api.md"), 3)
 
 
@@ -405,10 +405,10 @@ def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     told = points(REFERENCE[heading(endpoint)])
     assert told.keys() <= {"Called by", "Body", "Query", "Headers", "Response", "Errors"}
     assert told["Called by"].partition(";")[0] == callers(endpoint)
-    assert ("Body" in told) == (endpoint.takes is not None)
-    assert set(coded(told.get("Body", ""))) == fields_of(endpoint.takes)
+    assert ("Body" in told) == (endpoint.request_type is not None)
+    assert set(coded(told.get("Body", ""))) == fields_of(endpoint.request_type)
     assert coded(told.get("Query", "")) == [name for name, _, _ in endpoint.query]
-    assert tuple(coded(told.get("Headers", ""))) == endpoint.conditional
+    assert tuple(coded(told.get("Headers", ""))) == endpoint.request_headers
     codes = {kind.code for kind in STATUS}
     assert [name for name in coded(told["Errors"]) if name in codes] == [kind.code for kind in endpoint.refusals]
     assert told["Response"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")

@@ -29,7 +29,7 @@ def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -
         operation = api["paths"][endpoint.path.replace("*}", "}")][endpoint.method.lower()]
         assert operation["summary"]
         assert "500" in operation["responses"]
-        if endpoint.takes is not None:
+        if endpoint.request_type is not None:
             assert "example" in operation["requestBody"]["content"]["application/json"]
 
 

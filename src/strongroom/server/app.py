@@ -104,7 +104,7 @@ class App:
     async def handle(self, request: Request) -> Response | None:
         """Handle a request: its response, whatever happens, or None if the client disconnected."""
         try:
-            endpoint, request.parts = self._router.find(request.method, request.path)
+            endpoint, request.path_params = self._router.find(request.method, request.path)
             request.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
                 now = self.context.clock()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots
 from strongroom.server.authentication import recheck_credentials
-from strongroom.server.response import BrokenOff
+from strongroom.server.response import StreamAborted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -171,7 +171,7 @@ class ExportSnapshot(Snapshot):
         self._taken = self._sent
         await super().resume()
         if self.released:
-            raise BrokenOff("The export was read too slowly.")
+            raise StreamAborted("The export was read too slowly.")
         if self._loop.time() >= self._look_at:
             self._look_at = self._loop.time() + self.seconds
             await recheck_credentials(self._call)

@@ -46,7 +46,7 @@ class ApiDescription:
         kinds = [
             kind
             for endpoint in self._endpoints
-            for kind in (endpoint.takes, endpoint.response_type, *endpoint.streams)
+            for kind in (endpoint.request_type, endpoint.response_type, *endpoint.event_types)
             if kind is not None
         ]
         _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.responses.Failure], ref_template=_REF)
@@ -93,9 +93,9 @@ def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
     found: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
         found += [errors.RateLimited, errors.Unauthorized, errors.AccountDisabled, errors.InsufficientScope]
-    if endpoint.takes is not None or endpoint.reads:
+    if endpoint.request_type is not None or endpoint.request_media_type:
         found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
-    if endpoint.takes is not None or endpoint.reads or endpoint.query or endpoint.conditional:
+    if endpoint.request_type is not None or endpoint.request_media_type or endpoint.query or endpoint.request_headers:
         found += [errors.Invalid]
     found += endpoint.refusals
     if endpoint.method != "GET":
@@ -124,17 +124,17 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     ]
     parameters += [
         {"name": name, "in": "header", "required": False, "description": _HEADERS[name], "schema": {"type": "string"}}
-        for name in endpoint.conditional
+        for name in endpoint.request_headers
     ]
     if parameters:
         operation["parameters"] = parameters
-    if endpoint.takes is not None:
+    if endpoint.request_type is not None:
         operation["requestBody"] = {
-            "required": any(field.required for field in msgspec.structs.fields(endpoint.takes)),
-            "content": _json(endpoint.takes, variant),
+            "required": any(field.required for field in msgspec.structs.fields(endpoint.request_type)),
+            "content": _json(endpoint.request_type, variant),
         }
-    if endpoint.reads:
-        operation["requestBody"] = {"required": True, "content": {endpoint.reads: _TEXT}}
+    if endpoint.request_media_type:
+        operation["requestBody"] = {"required": True, "content": {endpoint.request_media_type: _TEXT}}
     return operation
 
 
@@ -142,19 +142,23 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     success: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.response_type is not None:
         success["content"] = _json(endpoint.response_type, variant)
-    elif endpoint.streams:
+    elif endpoint.event_types:
         success["content"] = _events(endpoint)
-    if endpoint.gives:
-        success["content"] = {endpoint.gives: _TEXT}
+    if endpoint.response_media_type:
+        success["content"] = {endpoint.response_media_type: _TEXT}
     responses = {str(302 if endpoint.path == "/" else endpoint.status): success}
-    if endpoint.status == 201 and endpoint.takes is not None and "uid" in endpoint.takes.__struct_fields__:
+    if (
+        endpoint.status == 201
+        and endpoint.request_type is not None
+        and "uid" in endpoint.request_type.__struct_fields__
+    ):
         responses["200"] = {**success, "description": "The same request again: what it created the first time"}
-    if "If-None-Match" in endpoint.conditional:
+    if "If-None-Match" in endpoint.request_headers:
         responses["304"] = {"description": "Not changed"}
     grouped: dict[int, list[type[Refusal]]] = {}
     for refusal in refusals_of(endpoint):
         grouped.setdefault(STATUS[refusal], []).append(refusal)
-        if issubclass(refusal, errors.Conflict) and "If-Match" in endpoint.conditional:
+        if issubclass(refusal, errors.Conflict) and "If-Match" in endpoint.request_headers:
             grouped.setdefault(412, []).append(refusal)
     for status, kinds in sorted(grouped.items()):
         responses[str(status)] = {
@@ -178,7 +182,7 @@ def _json(kind: type[Any], variant: Variant) -> dict[str, Any]:
 
 def _events(endpoint: Endpoint) -> dict[str, Any]:
     """A stream: what the data of each kind of event is, and how it begins."""
-    shapes = [{"$ref": _REF.format(name=kind.__name__)} for kind in endpoint.streams]
+    shapes = [{"$ref": _REF.format(name=kind.__name__)} for kind in endpoint.event_types]
     return {
         "text/event-stream": {
             "schema": {

@@ -8,7 +8,7 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
 from strongroom.server.authentication import verify_password
-from strongroom.server.request import Access, Endpoint, Request, integer
+from strongroom.server.request import Access, Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
 
 MOST_EVENTS: Final = 1_000  # in one answer
@@ -74,7 +74,7 @@ async def delete(request: Request) -> Response:
 async def log(request: Request) -> Response:
     """The account's log: registration, logins, failed ones, changes of password, keys and sessions."""
     query = request.query()
-    limit = integer(query.get("limit", "100"), 1)
+    limit = parse_integer(query.get("limit", "100"), 1)
     if limit is None:
         raise Invalid({"limit": "must be an integer from 1"})
     before = query.get("before", "g")  # after every id, in whatever order a database sorts
@@ -91,8 +91,8 @@ ENDPOINTS: Final = (
         handler=register,
         summary="Register with an email and a password",
         access=Access.PUBLIC,
-        takes=wire.requests.Register,
-        body_bytes=512 * 1024,  # it carries a keyring
+        request_type=wire.requests.Register,
+        max_body_bytes=512 * 1024,  # it carries a keyring
         response_type=wire.responses.SignedIn,
         status=201,
         refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
@@ -110,7 +110,7 @@ ENDPOINTS: Final = (
         handler=delete,
         summary="Delete the account and everything of it",
         access=Access.USER,
-        takes=wire.requests.DeleteAccount,
+        request_type=wire.requests.DeleteAccount,
         response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
@@ -120,7 +120,7 @@ ENDPOINTS: Final = (
         handler=change_password,
         summary="Change the password; every other session ends",
         access=Access.USER,
-        takes=wire.requests.ChangePassword,
+        request_type=wire.requests.ChangePassword,
         response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
     ),

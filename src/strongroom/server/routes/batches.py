@@ -28,10 +28,10 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path="/vaults/{vaultUid}/batch",
-        also=("/vault/{vaultUid}/batch",),
+        aliases=("/vault/{vaultUid}/batch",),
         handler=run,
         summary="Create, replace and delete many documents, all or nothing",
-        takes=wire.requests.Batch,
+        request_type=wire.requests.Batch,
         response_type=wire.responses.Results,
         refusals=(errors.VaultNotFound, errors.BatchConflict, errors.QuotaExceeded),
     ),

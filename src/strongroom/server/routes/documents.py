@@ -11,8 +11,8 @@ from strongroom.actions import documents
 from strongroom.actions.documents import ListQuery
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.request import ClientDisconnected, Endpoint, Request, integer
-from strongroom.server.response import CHUNK, Response, items, json_response, streamed
+from strongroom.server.request import ClientDisconnected, Endpoint, Request, parse_integer
+from strongroom.server.response import CHUNK, Response, json_items, json_response, streaming_response
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def _response(
     request: Request, document: Document, status: int = 200, sent: wire.requests.Body | None = None
 ) -> Response:
     etag = str(document.version)
-    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+    if request.method in {"GET", "HEAD"} and request.not_modified(etag):
         return Response(status=304, etag=etag)
     return json_response(rules.visible_to(request.actor, document, sent), status, etag=etag)
 
@@ -103,7 +103,7 @@ async def _wait(request: Request, wanted: ListQuery) -> None:
 
     if await look():
         return
-    gone = asyncio.ensure_future(request.body.left())
+    gone = asyncio.ensure_future(request.body.wait_disconnected())
     try:
         await request.context.live.wait(request.actor, uid, wanted.wait, look, gone)
         if gone.done():
@@ -122,7 +122,7 @@ async def _list(request: Request, wanted: ListQuery, *, synced: bool = False) ->
         documents.is_up_to_date, request.actor, request.uid("vaultUid"), wanted
     ):
         return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
-    return await streamed(_listed(request, wanted, synced=synced))
+    return await streaming_response(_listed(request, wanted, synced=synced))
 
 
 def _wanted(request: Request, since: int | None = None) -> ListQuery:
@@ -136,11 +136,11 @@ def _wanted(request: Request, since: int | None = None) -> ListQuery:
     elif trash and "includeDeleted" in query:
         bad["deleted"] = "contradicts includeDeleted"
     if "since" in query:
-        since = integer(query["since"], 0)
+        since = parse_integer(query["since"], 0)
         if since is None:
             bad["since"] = "must be an integer from 0: Unix milliseconds"
     if "limit" in query:
-        limit = integer(query["limit"], 1)
+        limit = parse_integer(query["limit"], 1)
         if limit is None:
             bad["limit"] = "must be an integer from 1"
     if "collection" in query:
@@ -151,7 +151,7 @@ def _wanted(request: Request, since: int | None = None) -> ListQuery:
         tombstones = {"true": True, "false": False}.get(query["includeDeleted"])
         if tombstones is None:
             bad["includeDeleted"] = "must be true or false"
-    wait = integer(query.get("wait", "0"), 0)
+    wait = parse_integer(query.get("wait", "0"), 0)
     if wait is None or wait > MOST_WAIT:
         bad["wait"] = f"must be an integer from 0 to {MOST_WAIT}: seconds"
     elif "wait" in query and since is None and "since" not in bad:
@@ -176,7 +176,7 @@ async def _listed(request: Request, wanted: ListQuery, *, synced: bool = False) 
         while (page := await anext(pages, None)) is not None:
             first = not found.count
             if page := found.take(page):
-                out += items(page, first=first)
+                out += json_items(page, first=first)
                 size += len(out[-1])
             if size > CHUNK:
                 await snapshot.pause(size)
@@ -190,7 +190,7 @@ async def _listed(request: Request, wanted: ListQuery, *, synced: bool = False) 
 
 
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
-_ALSO: Final = "/vault/{vaultUid}/documents"
+_ALIAS: Final = "/vault/{vaultUid}/documents"
 _QUERY: Final = (
     ("since", "integer", "Only documents that changed after this moment (Unix milliseconds), tombstones included"),
     ("limit", "integer", "At most this many documents; all of them if absent"),
@@ -205,7 +205,7 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS,
-        also=(_ALSO,),
+        aliases=(_ALIAS,),
         handler=list_,
         summary="List documents in the order of their changes",
         permission=Permission.READ,
@@ -216,11 +216,11 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path=_DOCUMENTS,
-        also=(_ALSO,),
+        aliases=(_ALIAS,),
         handler=create,
         summary="Add a document",
         permission=Permission.WRITE,
-        takes=wire.requests.CreateDocument,
+        request_type=wire.requests.CreateDocument,
         response_type=Document,
         status=201,
         refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
@@ -228,7 +228,7 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/sync",
-        also=(_ALSO + "/sync",),
+        aliases=(_ALIAS + "/sync",),
         handler=sync,
         summary="The list with since (0 when absent)",
         permission=Permission.READ,
@@ -239,36 +239,36 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
+        aliases=(_ALIAS + "/{uid}",),
         handler=get,
         summary="One document, deleted or not",
         permission=Permission.READ,
         response_type=Document,
         refusals=_MISSING,
-        conditional=("If-None-Match",),
+        request_headers=("If-None-Match",),
     ),
     Endpoint(
         method="PUT",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
+        aliases=(_ALIAS + "/{uid}",),
         handler=put,
         summary="Replace a document at the version you last saw",
         permission=Permission.WRITE,
-        takes=wire.requests.PutDocument,
+        request_type=wire.requests.PutDocument,
         response_type=Document,
         refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
     Endpoint(
         method="DELETE",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
+        aliases=(_ALIAS + "/{uid}",),
         handler=delete,
         summary="Delete a document; a tombstone stays",
         permission=Permission.DELETE,
-        takes=wire.requests.DeleteDocument,
+        request_type=wire.requests.DeleteDocument,
         response_type=wire.responses.Deleted,
         refusals=(*_MISSING, errors.DocumentConflict),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
 )

@@ -12,7 +12,7 @@ from strongroom.model import Permission, Variant
 from strongroom.rules import MAX_INTEGER
 from strongroom.server.authentication import has_valid_signature
 from strongroom.server.live import headers_only
-from strongroom.server.request import Endpoint, Request, integer
+from strongroom.server.request import Endpoint, Request, parse_integer
 from strongroom.server.response import Response
 
 _SAYS: Final = "must be an integer from 0: the id of the last event that you have"
@@ -22,7 +22,7 @@ def _since(request: Request) -> int | None:
     """Where to go on; None is now. A client that comes back by itself sends the header, and that is the later one."""
     query, header = request.query(), request.header(b"last-event-id")
     given = {"since": query.get("since"), "Last-Event-ID": header}
-    values = {name: integer(text, 0) for name, text in given.items() if text is not None}
+    values = {name: parse_integer(text, 0) for name, text in given.items() if text is not None}
     bad = {name: _SAYS for name, value in values.items() if value is None}
     if bad:
         raise Invalid(bad)
@@ -62,22 +62,22 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
         handler=account,
         summary="Follow all vaults: an event for each change",
         permission=Permission.READ,
-        streams=(wire.events.Ready, wire.events.DocumentChanged, wire.events.VaultChanged, wire.events.Ended),
+        event_types=(wire.events.Ready, wire.events.DocumentChanged, wire.events.VaultChanged, wire.events.Ended),
         query=_QUERY,
-        conditional=_HEADERS,
+        request_headers=_HEADERS,
     )
     if not variant.has_documents:
         return (of_account,)
     of_vault = Endpoint(
         method="GET",
         path="/vaults/{vaultUid}/events",
-        also=("/vault/{vaultUid}/events",),
+        aliases=("/vault/{vaultUid}/events",),
         handler=vault,
         summary="Follow a vault: an event for each change of a document",
         permission=Permission.READ,
-        streams=(wire.events.Ready, wire.events.DocumentChanged, wire.events.Ended),
+        event_types=(wire.events.Ready, wire.events.DocumentChanged, wire.events.Ended),
         query=_QUERY,
-        conditional=_HEADERS,
+        request_headers=_HEADERS,
         refusals=(errors.VaultNotFound,),
     )
     return of_account, of_vault

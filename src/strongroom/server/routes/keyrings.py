@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def _response(request: Request, keyring: StoredKeyring) -> Response:
     etag = str(keyring.version)
-    if request.method != "PUT" and request.unchanged(etag):
+    if request.method != "PUT" and request.not_modified(etag):
         return Response(status=304, etag=etag)
     kdf = None if keyring.kdf is None else descriptors.parse(keyring.kdf)
     return json_response(wire.responses.Keyring(keyring.keyring, keyring.version, keyring.updated_at, kdf), etag=etag)
@@ -60,7 +60,7 @@ ENDPOINTS: Final = (
         handler=prelogin,
         summary="How the password of an email is derived",
         access=Access.PUBLIC,
-        takes=wire.requests.Prelogin,
+        request_type=wire.requests.Prelogin,
         response_type=wire.responses.Derivation,
         refusals=(errors.RateLimited,),
     ),
@@ -72,7 +72,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         response_type=wire.responses.Keyring,
         refusals=(errors.KeyringNotFound,),
-        conditional=("If-None-Match",),
+        request_headers=("If-None-Match",),
     ),
     Endpoint(
         method="PUT",
@@ -80,9 +80,9 @@ ENDPOINTS: Final = (
         handler=put,
         summary="Replace the wrapped keys at the version you last saw",
         access=Access.USER,
-        takes=wire.requests.PutKeyring,
+        request_type=wire.requests.PutKeyring,
         response_type=wire.responses.Keyring,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
 )

@@ -11,7 +11,7 @@ from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion, ExportRow
 from strongroom.server.request import Access, Endpoint, Request
-from strongroom.server.response import CHUNK, Response, json_response, streamed
+from strongroom.server.response import CHUNK, Response, json_response, streaming_response
 from strongroom.server.routes.import_upload import LINES, ImportUpload
 from strongroom.server.snapshots import ExportSnapshot
 
@@ -29,7 +29,7 @@ async def export(request: Request) -> Response:
         return Response(headers=headers, content_type=LINES.encode())
     with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
         await request.write(exports.record, request.actor, request.origin)
-    return await streamed(_exported(request), headers=headers, content_type=LINES.encode())
+    return await streaming_response(_exported(request), headers=headers, content_type=LINES.encode())
 
 
 async def _exported(request: Request) -> Chunks:
@@ -95,7 +95,7 @@ ENDPOINTS: Final = (
         handler=export,
         summary="Everything of the account as one file",
         access=Access.USER,
-        gives=LINES,
+        response_media_type=LINES,
     ),
     Endpoint(
         method="POST",
@@ -103,7 +103,7 @@ ENDPOINTS: Final = (
         handler=import_,
         summary="Take in such a file, into an account without vaults",
         access=Access.USER,
-        reads=LINES,
+        request_media_type=LINES,
         response_type=wire.responses.Imported,
         refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
     ),

@@ -9,7 +9,7 @@ from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.request import Endpoint, Request
-from strongroom.server.response import CHUNK, Response, items, json_response, streamed
+from strongroom.server.response import CHUNK, Response, json_items, json_response, streaming_response
 from strongroom.server.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _PUT: dict[Variant, type[wire.requests.PutVault | wire.requests.RenameVault | wi
 def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requests.Body | None = None) -> Response:
     """A vault, with its ETag: it covers the vault's own version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
-    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+    if request.method in {"GET", "HEAD"} and request.not_modified(etag):
         return Response(status=304, etag=etag)
     return json_response(_shown(request, vault, sent), status, etag=etag)
 
@@ -57,7 +57,7 @@ def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = No
 
 async def list_(request: Request) -> Response:
     """The vaults within reach."""
-    return await streamed(_listed(request))
+    return await streaming_response(_listed(request))
 
 
 async def _listed(request: Request) -> Chunks:
@@ -72,7 +72,7 @@ async def _listed(request: Request) -> Chunks:
         pages = await snapshot.read(read)
         while (page := await anext(pages, None)) is not None:
             if page:
-                out += items([_shown(request, vault) for vault in page], first=not last)
+                out += json_items([_shown(request, vault) for vault in page], first=not last)
                 last = page[-1].uid
                 size += len(out[-1])
             if size > CHUNK:
@@ -100,7 +100,7 @@ async def get(request: Request) -> Response:
 
 async def by_name(request: Request) -> Response:
     """The vault of a name."""
-    return _response(request, await request.read(vaults.by_name, request.actor, request.parts["name"]))
+    return _response(request, await request.read(vaults.by_name, request.actor, request.path_params["name"]))
 
 
 async def put(request: Request) -> Response:
@@ -140,7 +140,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary="Create a vault",
             permission=Permission.WRITE,
             whole_account=True,
-            takes=_CREATE[variant],
+            request_type=_CREATE[variant],
             response_type=wire.responses.Vault,
             status=201,
             refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
@@ -153,7 +153,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
-            conditional=("If-None-Match",),
+            request_headers=("If-None-Match",),
         ),
         Endpoint(
             method="GET",
@@ -163,7 +163,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
-            conditional=("If-None-Match",),
+            request_headers=("If-None-Match",),
         ),
         Endpoint(
             method="PUT",
@@ -171,10 +171,10 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=put,
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
-            takes=_PUT[variant],
+            request_type=_PUT[variant],
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
-            conditional=("If-Match",),
+            request_headers=("If-Match",),
         ),
         Endpoint(
             method="DELETE",
@@ -185,7 +185,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             whole_account=True,
             response_type=wire.responses.Done,
             refusals=(errors.VaultNotFound, errors.VaultConflict),
-            conditional=("If-Match",),
+            request_headers=("If-Match",),
         ),
     )
 

@@ -7,13 +7,13 @@ from typing import Final
 from strongroom import errors, rules, wire
 from strongroom.actions import versions
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.request import Endpoint, Request, integer
+from strongroom.server.request import Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
 
 
 def _version(request: Request) -> int:
     """The version that the path names; what is no number becomes one that nothing has."""
-    number = integer(request.parts["version"], 1) or 0
+    number = parse_integer(request.path_params["version"], 1) or 0
     return number if number <= rules.MAX_INTEGER else 0
 
 
@@ -42,7 +42,7 @@ async def blob(request: Request) -> Response:
 
 
 _DOCUMENT: Final = "/vaults/{vaultUid}/documents/{uid}/versions"
-_ALSO: Final = "/vault/{vaultUid}/documents/{uid}/versions"
+_ALIAS: Final = "/vault/{vaultUid}/documents/{uid}/versions"
 _BLOB: Final = "/vault/{uid}/versions"
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
@@ -50,7 +50,7 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT,
-        also=(_ALSO,),
+        aliases=(_ALIAS,),
         handler=of_document,
         summary="List the replaced versions of a document",
         permission=Permission.READ,
@@ -60,7 +60,7 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT + "/{version}",
-        also=(_ALSO + "/{version}",),
+        aliases=(_ALIAS + "/{version}",),
         handler=document,
         summary="A document as it was at a version",
         permission=Permission.READ,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server.request import ClientDisconnected, Request, joined
+from strongroom.server.request import ClientDisconnected, Request, merge_headers
 from strongroom.server.response import Chunk, Response, size_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Body:
             raise ClientDisconnected
         return message.get("body", b""), message.get("more_body", False)
 
-    async def left(self) -> None:
+    async def wait_disconnected(self) -> None:
         """Return once the client has gone."""
         await _disconnected(self._receive)
 
@@ -64,7 +64,7 @@ async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
         scope["method"],
         _raw_path(scope),
         scope.get("query_string", b""),
-        joined(scope["headers"]),
+        merge_headers(scope["headers"]),
         client[0] if client else None,
     )
     request.body = _Body(receive)

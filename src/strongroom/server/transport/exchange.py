@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.errors import Invalid, Refusal
-from strongroom.server.request import NOTHING, ClientDisconnected, Request
-from strongroom.server.response import BrokenOff, Response, size_of
+from strongroom.server.request import EMPTY_BODY, ClientDisconnected, Request
+from strongroom.server.response import Response, StreamAborted, size_of
 from strongroom.server.timeouts import become_task
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Exchange:
         piece, self._body = self._body, b""
         return piece, self.more_body
 
-    async def left(self) -> None:
+    async def wait_disconnected(self) -> None:
         """Return once the client has gone."""
         while not self.disconnected:
             self._waiter = asyncio.get_running_loop().create_future()
@@ -270,7 +270,7 @@ class Exchange:
                 self._pieces = self._whole(response)
             else:
                 await self._stream(response)
-        except (BrokenOff, Refusal) as reason:  # only a cut tells the client that a stream is not whole
+        except (StreamAborted, Refusal) as reason:  # only a cut tells the client that a stream is not whole
             if self._response is not None:
                 self._response.ended = getattr(reason, "code", "cut")
         except Exception as error:  # noqa: BLE001 - a stream that broke off
@@ -306,7 +306,7 @@ class Exchange:
             self._app.log_request(request, 499, 0)
         else:
             self._app.log_request(request, response.status, self._sent, response.ended)
-        request.body = NOTHING  # the two would hold each other until somebody collects them
+        request.body = EMPTY_BODY  # the two would hold each other until somebody collects them
         self._end()
 
     def _end(self) -> None:
