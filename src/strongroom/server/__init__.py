@@ -112,7 +112,7 @@ def open_server(
     if wait:
         given: dict[str, Any] = {"clock": clock, "metrics_slot": metrics_slot, "examine": examine, "migrate": migrate}
         return opening.retry(partial(open_server, settings, log=log, **given), wait, log)
-    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate, recover=True)
+    db = open_database(settings.database, clock, pool=settings.db_pool, migrate=migrate, recover=True)
     if db.notice is not None:
         print(f"strongroom: {db.notice}", file=sys.stderr, flush=True)  # noqa: T201
         (log or Silent()).say("error", db.notice)

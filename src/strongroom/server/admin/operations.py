@@ -170,7 +170,7 @@ def vacuum(settings: Settings) -> tuple[int, int]:
 
 def location(settings: Settings) -> str:
     """Which service it is: the path of the file, or PostgreSQL's host and database. The database is not opened."""
-    return location_of(settings.where)
+    return location_of(settings.database)
 
 
 def described(settings: Settings) -> str:
@@ -222,7 +222,7 @@ def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: C
 def backup(settings: Settings, sink: Sink, watcher: Watcher, *, exclusive: bool = False) -> tuple[Manifest, str]:
     """Write one moment of the service as an archive; what it says of itself, and its checksum."""
     now = _clock()
-    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, exclusive=exclusive))
+    return asyncio.run(backups.backup(settings.database, sink, __version__, now, watcher, exclusive=exclusive))
 
 
 def look_before_restore(settings: Settings, *, new: bool) -> Path:
@@ -233,14 +233,14 @@ def look_before_restore(settings: Settings, *, new: bool) -> Path:
 def restore(settings: Settings, archive: Reader, watcher: Watcher, *, new: bool = False) -> Restored:
     """Put what an archive holds in the place of what is there, as a new lineage."""
     now = _clock()
-    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher, new=new))
+    return asyncio.run(restores.restore(settings.database, archive, identifiers.new_uid(now), now, watcher, new=new))
 
 
 def begin_new_epoch(settings: Settings) -> tuple[str, str, str]:
     """Give the database another epoch, so that clients notice that it went back; where, the old one, the new one."""
     now = _clock()
     epoch = identifiers.new_uid(now)
-    where, before = asyncio.run(restores.begin_epoch(settings.where, epoch, now))
+    where, before = asyncio.run(restores.begin_epoch(settings.database, epoch, now))
     return where, before, epoch
 
 

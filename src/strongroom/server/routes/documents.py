@@ -184,7 +184,7 @@ async def _listed(request: Request, wanted: ListQuery, *, synced: bool = False) 
                 await snapshot.resume()
                 out, size = [], 0
                 if snapshot.released:
-                    pages = await snapshot.read_on(found.read)
+                    pages = await snapshot.reopen(found.read)
     out.append(_tail(found.last, more=found.more, synced=synced))
     yield out
 

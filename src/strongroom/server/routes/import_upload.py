@@ -152,7 +152,7 @@ class ImportUpload:
     """One attempt to bring a file in. What earlier attempts with the same file brought is skipped."""
 
     def __init__(self, request: Request) -> None:
-        self._call = request
+        self._request = request
         self._file = ImportFile(request.context.clock())
         self._known = ImportProgress(0, "", ExportCounts())  # how far earlier attempts came
         self._done = False  # to the end, even
@@ -163,7 +163,7 @@ class ImportUpload:
 
     async def run(self) -> Import:
         """Read and store all of it; what came of it."""
-        request, file = self._call, self._file
+        request, file = self._request, self._file
         _admit(request)
         await request.read(imports.require_empty_account, request.actor)
         async with aclosing(_lines(request)) as lines:
@@ -189,7 +189,7 @@ class ImportUpload:
             self._trailer = True
             return
         if isinstance(line, wire.export_lines.Header):
-            self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.progress)
+            self._known, self._done = await self._request.write(imports.begin, self._request.actor, line, file.progress)
             self._stored = self._known
         elif file.number > self._known.lines:
             if self._done:
@@ -205,11 +205,11 @@ class ImportUpload:
 
     async def _store(self) -> None:
         """Store what waits, and with it the progress up to here."""
-        context, file, batch = self._call.context, self._file, self._batch()
-        if not has_valid_signature(self._call):
+        context, file, batch = self._request.context, self._file, self._batch()
+        if not has_valid_signature(self._request):
             raise Unauthorized
         assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await self._call.write_long(imports.store_batch, self._call.actor, context.limits, file.header.id, batch)
+        await self._request.write_long(imports.store_batch, self._request.actor, context.limits, file.header.id, batch)
         self._stored = batch.progress
         self._waiting, self._size, file.reached = [], 0, {}
 

@@ -33,7 +33,7 @@ async def ready(request: Request) -> Response:
     return json_response(wire.responses.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
 
 
-async def front(_call: Request) -> Response:
+async def front(_request: Request) -> Response:
     """Where to go from here."""
     return Response(status=302, headers=[(b"location", b"/docs")])
 
@@ -62,16 +62,16 @@ ENDPOINTS: Final = (
 def documentation_endpoints(description: ApiDescription) -> tuple[Endpoint, ...]:
     """The endpoints that show a description of the API."""
 
-    async def api(_call: Request) -> Response:
+    async def api(_request: Request) -> Response:
         """The API in OpenAPI 3.1."""
         return Response(await asyncio.to_thread(description.as_json))  # made once, which takes long
 
-    async def page(_call: Request) -> Response:
+    async def page(_request: Request) -> Response:
         """The API as a page to read."""
         made = await asyncio.to_thread(html.documentation, description)
         return Response(made, content_type=b"text/html; charset=utf-8")
 
-    async def stylesheet(_call: Request) -> Response:
+    async def stylesheet(_request: Request) -> Response:
         """How the page looks."""
         return Response(html.stylesheet(), content_type=b"text/css; charset=utf-8")
 

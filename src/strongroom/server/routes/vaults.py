@@ -81,7 +81,7 @@ async def _listed(request: Request) -> Chunks:
                 await snapshot.resume()
                 out, size = [], 0
                 if snapshot.released:
-                    pages = await snapshot.read_on(read)
+                    pages = await snapshot.reopen(read)
     out.append(b"]}")
     yield out
 
