@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.server.backup_schedule import name_at
+from strongroom.server.backup_schedule import backup_name
 from tests.conftest import Clock
 from tests.support.command_line import strongroom
 from tests.support.populated_database import live_in
@@ -24,7 +24,7 @@ def home(tmp_path: Path, clock: Clock) -> Path:
     (tmp_path / ".env").write_text("DB_PATH=vault.db\nBACKUP_DIR=kept\n")
     (tmp_path / "kept").mkdir()
     now = time.time_ns() // 1_000_000
-    old, new, ahead = (tmp_path / "kept" / name_at(now + days * DAY) for days in (-9, -1, 100))
+    old, new, ahead = (tmp_path / "kept" / backup_name(now + days * DAY) for days in (-9, -1, 100))
     assert strongroom(tmp_path, "backup", str(new)).returncode == 0
     shutil.copy(new, old)
     ahead.write_text("not an archive")

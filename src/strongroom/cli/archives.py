@@ -46,7 +46,7 @@ class _Out:
 
     def __init__(self, path: Path, *, for_service: bool) -> None:
         descriptor = locks.create_unfinished(path, for_service=for_service)
-        self._held = os.dup(descriptor)  # the lock stays until the file has its name, or is gone
+        self._held = os.dup(descriptor)  # the lock is held until the file is renamed or removed
         self._file = os.fdopen(descriptor, "wb", buffering=64 * 1024)
         self._digest = hashlib.sha256()
         self._since = 0

@@ -212,7 +212,7 @@ def _latest(settings: Settings) -> Path:
         raise terminal.Stop(f"Cannot read BACKUP_DIR {folder}: {error.strerror}.") from None
     newest = backup_schedule.newest(folder, _clock())
     if newest is None:
-        ahead = len(backup_schedule.backups_in(folder))
+        ahead = len(backup_schedule.list_backups(folder))
         but = f", but for {ahead:,} dated later than now, which 'strongroom doctor' names" if ahead else ""
         raise terminal.Stop(f"There is no backup in BACKUP_DIR {folder}{but}.")
     return newest.path
@@ -298,7 +298,7 @@ def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | N
     from strongroom.server import backup_schedule
     from strongroom.store.maintenance.backup import Busy
 
-    path = folder / backup_schedule.free_name(folder, now)
+    path = folder / backup_schedule.unused_name(folder, now)
     try:
         manifest, _, size, left_out = _make(path, settings, exclusive=True)
     except Busy:
@@ -306,7 +306,7 @@ def _make_scheduled(folder: Path, settings: Settings, now: int) -> list[str] | N
     seconds = (_clock() - now) / 1000
     terminal.say(f"backup {path.name}: {manifest.rows:,} rows, {size:,} bytes, verified, in {seconds:.1f} s")
     try:
-        for old in backup_schedule.expired(backup_schedule.backups_in(folder), settings.backup_keep, _clock(), path):
+        for old in backup_schedule.expired(backup_schedule.list_backups(folder), settings.backup_keep, _clock(), path):
             old.path.unlink(missing_ok=True)
     except OSError as error:
         raise terminal.Stop(f"Cannot delete old backups in BACKUP_DIR {folder}: {error.strerror}.") from None
@@ -326,7 +326,7 @@ def _send(path: Path, settings: Settings) -> None:
     except destinations.CannotSend as error:
         raise terminal.Stop(f"{path.name} is made, and cannot be sent: {error}") from None
     if sent:
-        terminal.say(f"backup {path.name}: sent to {to.named}, checked there, in {(_clock() - began) / 1000:.1f} s")
+        terminal.say(f"backup {path.name}: sent to {to.label}, checked there, in {(_clock() - began) / 1000:.1f} s")
 
 
 def _clock() -> int:
@@ -342,7 +342,7 @@ def restore(options: argparse.Namespace) -> int:
     settings = configuration.settings_of(options)
     name = _archive_named(options, settings)
     with _in_sentences(_Progress()):
-        near = operations.look_before_restore(settings, new=options.new)
+        near = operations.check_restore_target(settings, new=options.new)
     with archives.opened_file(name, near, _fetcher(name, settings)) as file:
         asks = not settings.backup_passphrase and archives.asks_for_a_passphrase(file)
         passphrase = archives.ask_passphrase(name) if asks else settings.backup_passphrase

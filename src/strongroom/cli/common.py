@@ -36,14 +36,14 @@ def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
 def settings_of(options: argparse.Namespace) -> Iterator[Settings]:
     """The settings of a command; whatever goes wrong with them is one sentence."""
     from strongroom.errors import Refusal
-    from strongroom.server.admin.operations import NoSuch
+    from strongroom.server.admin.operations import DoesNotExist
     from strongroom.store import CannotOpen
 
     try:
         yield configuration.settings_of(options)
     except CannotOpen as error:
         raise terminal.Stop(str(error)) from None
-    except NoSuch as error:
+    except DoesNotExist as error:
         raise terminal.Stop(str(error), NOT_THERE) from None
     except Refusal as refusal:
         fields = (refusal.details or {}).get("fields", {})

@@ -34,8 +34,8 @@ def list_(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = None if options.who is None else operations.user(settings, options.who)
-        found = operations.keys(settings, account)
+        account = None if options.who is None else operations.find_user(settings, options.who)
+        found = operations.list_keys(settings, account)
     if options.json:
         terminal.show_json({"keys": found})
         return 0
@@ -59,8 +59,8 @@ def revoke(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
-        key = next((key for key in operations.keys(settings, account) if key.uid == options.uid.lower()), None)
+        account = operations.find_user(settings, options.who)
+        key = next((key for key in operations.list_keys(settings, account) if key.uid == options.uid.lower()), None)
         if key is None:
             raise terminal.Stop(f"{account.email} has no API key {options.uid}.", common.NOT_THERE)
         terminal.confirm(f"Revoke the API key {key.name!r} ({key.uid}) of {account.email}?", yes=options.yes)

@@ -64,7 +64,7 @@ def vacuum(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        where = operations.described(settings)
+        where = operations.existing_location(settings)
         terminal.confirm(f"Vacuum {where}? Writes to a file wait meanwhile.", yes=options.yes)
         try:
             before, after = operations.vacuum(settings)

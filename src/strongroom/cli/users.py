@@ -55,7 +55,7 @@ def list_(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        found = operations.users(settings)
+        found = operations.list_users(settings)
     if options.json:
         terminal.show_json({"accounts": found})
         return 0
@@ -93,7 +93,7 @@ def disable(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         terminal.confirm(f"Disable the account {account.email} ({account.id})?", yes=options.yes)
         done = operations.disable(settings, account)
     said = "is disabled; its sessions and keys are refused" if done else "was disabled already"
@@ -105,7 +105,7 @@ def enable(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         done = operations.enable(settings, account)
     said = "is enabled; its sessions and keys are as they were" if done else "was not disabled"
     return changed(
@@ -118,7 +118,7 @@ def delete(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         holds = f"{plural(account.vaults, 'vault')}, {plural(account.documents, 'document')}, {size(account.bytes)}"
         terminal.confirm(
             f"Delete the account {account.email} ({account.id}) with {holds}? This cannot be undone.",
@@ -136,7 +136,7 @@ def sign_out(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         open_ = plural(account.sessions, "session")
         terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
         ended = operations.sign_out(settings, account)

@@ -19,7 +19,7 @@ from strongroom.errors import (
 )
 from strongroom.server import memory, routes
 from strongroom.server.authentication import authenticate, finish_session_check, from_cached_token
-from strongroom.server.backup_schedule import Schedule
+from strongroom.server.backup_schedule import BackupSchedule
 from strongroom.server.cors import Cors
 from strongroom.server.monitoring import tracing
 from strongroom.server.request import ANONYMOUS, Access, ClientDisconnected, Endpoint, Request
@@ -60,7 +60,7 @@ class App:
         if self.context.metrics_slot is not None:
             self._tasks.append(asyncio.create_task(self._publish_metrics(self.context.metrics_slot)))
         if self.context.settings.backup_dir:
-            schedule = Schedule(
+            schedule = BackupSchedule(
                 self.context.settings, self.context.clock, self.context.log, self.context.metrics.backup_failed
             )
             self._tasks.append(asyncio.create_task(schedule.run()))
