@@ -446,7 +446,7 @@ async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
 
     monkeypatch.setattr(snapshots.Snapshot, "resume", resume)
     async with house(db_pool=2) as h:
-        monkeypatch.setattr(context_of(h.server).lists, "_places", 1)
+        monkeypatch.setattr(context_of(h.server).lists, "_slots", 1)
         person, path, made = await filled(h, 30)
         found = documents_of((await person("GET", path)).content)
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]

@@ -1,4 +1,4 @@
-"""What clients keep here for themselves: how a password is derived, and the keys that are wrapped under it."""
+"""Keyrings: the key derivation of a password, and the keys that a client wrapped under it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _response(request: Request, keyring: StoredKeyring) -> Response:
 
 
 async def prelogin(request: Request) -> Response:
-    """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
+    """The key derivation of an email's password. An unknown email costs the same work, and gets a decoy."""
     context, address = request.context, request.counted_address
     await request.read(login_throttle.check_address, address)
     email = rules.normalise_email((await request.read_body(wire.requests.Prelogin)).email)
@@ -35,21 +35,21 @@ async def prelogin(request: Request) -> Response:
 
 
 async def get(request: Request) -> Response:
-    """The wrapped keys."""
+    """The account's wrapped keys."""
     return _response(request, await request.read(keyrings.get, request.actor))
 
 
 async def put(request: Request) -> Response:
-    """Replace the wrapped keys at the version that the client saw; with the password as proof, its descriptor too."""
+    """Replace the wrapped keys at the version that the client last saw; with the password, the key derivation too."""
     wanted = await request.read_body(wire.requests.PutKeyring)
     expected = request.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
     async with AsyncExitStack() as stack:
-        checked = None
+        password_hash = None
         if wanted.kdf is not None:
-            checked = await stack.enter_async_context(verify_password(request, wanted.current_password or ""))
-        keyring = await request.write(keyrings.put, request.actor, wanted, expected, checked, request.origin)
+            password_hash = await stack.enter_async_context(verify_password(request, wanted.current_password or ""))
+        keyring = await request.write(keyrings.put, request.actor, wanted, expected, password_hash, request.origin)
     return _response(request, keyring)
 
 
@@ -58,7 +58,7 @@ ENDPOINTS: Final = (
         method="POST",
         path="/auth/email/prelogin",
         handler=prelogin,
-        summary="How the password of an email is derived",
+        summary="The key derivation of an email's password",
         access=Access.PUBLIC,
         request_type=wire.requests.Prelogin,
         response_type=wire.responses.Derivation,

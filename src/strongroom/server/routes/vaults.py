@@ -1,4 +1,4 @@
-"""Vaults. The variant decides what a request may carry and what an answer shows; below, there is one kind of vault."""
+"""Vaults. The variant decides which fields requests and responses have; below the routes there is one kind of vault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PUT: dict[Variant, type[wire.requests.PutVault | wire.requests.RenameVault | wi
 
 
 def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requests.Body | None = None) -> Response:
-    """A vault, with its ETag: it covers the vault's own version and its clock."""
+    """A vault, with an ETag of its version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
     if request.method in {"GET", "HEAD"} and request.not_modified(etag):
         return Response(status=304, etag=etag)
@@ -39,7 +39,7 @@ def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requ
 
 
 def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = None) -> wire.responses.Vault:
-    """A vault as the caller may see it, who sent this with the request."""
+    """A vault as the caller may see it; `sent` is the body of the request."""
     vault = rules.visible_to(request.actor, stored, sent)
     blob = request.context.variant.has_blobs
     return wire.responses.Vault(
@@ -56,12 +56,12 @@ def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = No
 
 
 async def list_(request: Request) -> Response:
-    """The vaults within reach."""
-    return await streaming_response(_listed(request))
+    """The vaults that the caller may read."""
+    return await streaming_response(_stream_list(request))
 
 
-async def _listed(request: Request) -> Chunks:
-    """The list as JSON, a chunk at a time; where its client is slow, it goes on beyond the last uid."""
+async def _stream_list(request: Request) -> Chunks:
+    """Stream the list as JSON; for a slow client, it continues after the last uid in a new snapshot."""
     out: Pieces = [b'{"vaults":[']
     last, size = "", 0
 
@@ -87,19 +87,19 @@ async def _listed(request: Request) -> Chunks:
 
 
 async def create(request: Request) -> Response:
-    """Make a vault."""
+    """Create a vault."""
     wanted = await request.read_body(_CREATE[request.context.variant])
     vault, new = await request.write(vaults.create, request.actor, request.context.limits, wanted)
     return _response(request, vault, 201 if new else 200, wanted)
 
 
 async def get(request: Request) -> Response:
-    """One vault."""
+    """A vault."""
     return _response(request, await request.read(vaults.get, request.actor, request.uid("uid")))
 
 
 async def by_name(request: Request) -> Response:
-    """The vault of a name."""
+    """The vault with a name."""
     return _response(request, await request.read(vaults.by_name, request.actor, request.path_params["name"]))
 
 
@@ -123,7 +123,7 @@ async def delete(request: Request) -> Response:
 
 
 def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
-    """The vault routes, with the bodies that this variant takes."""
+    """The vault routes, with the request bodies of this variant."""
     return (
         Endpoint(
             method="GET",
@@ -149,7 +149,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             method="GET",
             path="/vault/by-name/{name*}",
             handler=by_name,
-            summary="The vault of a name; any percent-encoded name",
+            summary="The vault with a name; any percent-encoded name",
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
@@ -159,7 +159,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             method="GET",
             path="/vault/{uid}",
             handler=get,
-            summary="One vault",
+            summary="A vault",
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),

@@ -1,4 +1,4 @@
-"""The history of documents and of blobs."""
+"""Versions: the history of documents and of blobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from strongroom.server.response import Response, json_response
 
 
 def _version(request: Request) -> int:
-    """The version that the path names; what is no number becomes one that nothing has."""
+    """The version in the path, or 0 (matches no row) if malformed."""
     number = parse_integer(request.path_params["version"], 1) or 0
     return number if number <= rules.MAX_INTEGER else 0
 

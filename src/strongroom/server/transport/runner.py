@@ -136,7 +136,7 @@ class Runner:
             )
         ]
         if self._listeners.metrics is not None:
-            watching = protocol(App(self._context, routes.watching()), most + _SPARE)
+            watching = protocol(App(self._context, routes.monitoring_router()), most + _SPARE)
             servers.append(await loop.create_server(lambda: watching(server_state=state), sock=self._listeners.metrics))
         return servers
 
