@@ -61,7 +61,7 @@ def test_a_backup_from_the_future_does_not_stop_the_schedule(tmp_path: Path) -> 
     found = msgspec.json.decode(told.stdout)["findings"]
     [named] = [one for one in found if wrong.name in one["says"]]
     assert named["verdict"] == "warning"
-    assert "later than now" in named["says"]
+    assert "dated in the future" in named["says"]
     assert "delete" in named["todo"]
     [age] = [one["says"] for one in found if one["check"] == "backup" and " old." in one["says"]]
     assert re.fullmatch(r"The only backup is \d+ seconds? old\.", age), "the other one does not count"

@@ -182,7 +182,11 @@ def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tm
     server.settings.pop("DATABASE_URL", None)
     server.start()
     try:
-        until(lambda: "backup failed: " in server.log() and "is made, and cannot be sent" in server.log(), "a line", 60)
+        until(
+            lambda: "backup failed: " in server.log() and "was written, but cannot be sent" in server.log(),
+            "a line",
+            60,
+        )
         (tmp_path / "unmounted").mkdir()
         until(lambda: list((tmp_path / "unmounted").glob("*.backup")), "a second try", 60)
     finally:

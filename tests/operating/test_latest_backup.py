@@ -41,7 +41,7 @@ def test_the_newest_that_can_be_believed_is_taken(home: Path, command: tuple[str
     done = strongroom(home, *command, "--latest")
     assert (done.returncode, done.stderr) == (0, "")
     assert newest_name(home) in done.stdout
-    assert time.strftime("made %Y-%m-%d ", time.gmtime()) in done.stdout
+    assert time.strftime("created %Y-%m-%d ", time.gmtime()) in done.stdout
 
 
 @pytest.mark.parametrize("command", [("backup", "--verify"), ("restore",)])
@@ -61,7 +61,7 @@ def test_without_one_nothing_is_done(home: Path, command: tuple[str, ...]) -> No
     min((home / "kept").iterdir()).unlink()
     done = strongroom(home, *command, "--latest")
     assert done.returncode == 2
-    assert "dated later than now" in done.stderr
+    assert "dated in the future" in done.stderr
     both = strongroom(home, *command, "--latest", "one")
     assert both.returncode == 2
     assert "not both" in both.stderr

@@ -136,8 +136,10 @@ class Runner:
             )
         ]
         if self._listeners.metrics is not None:
-            watching = protocol(App(self._context, routes.monitoring_router()), most + _SPARE)
-            servers.append(await loop.create_server(lambda: watching(server_state=state), sock=self._listeners.metrics))
+            monitoring = protocol(App(self._context, routes.monitoring_router()), most + _SPARE)
+            servers.append(
+                await loop.create_server(lambda: monitoring(server_state=state), sock=self._listeners.metrics)
+            )
         return servers
 
     async def _beat_regularly(self) -> None:
