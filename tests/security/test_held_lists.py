@@ -30,7 +30,6 @@ from tests.support.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 JSON = {"content-type": "application/json"}
-ROUTES = "strongroom.server.routes"
 
 
 class Running:
@@ -264,8 +263,8 @@ async def slowly(h: House, person: Person, path: str, query: str = "") -> AsyncI
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots that live shortly, and lists of small chunks."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.05)
-    for route in ("documents", "vaults", "transfer"):
-        monkeypatch.setattr(f"{ROUTES}.{route}.CHUNK", 4_000)
+    for module in ("snapshots", "routes.transfer"):
+        monkeypatch.setattr(f"strongroom.server.{module}.CHUNK", 4_000)
     monkeypatch.setattr("strongroom.store.sqlite.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})

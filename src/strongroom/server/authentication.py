@@ -14,6 +14,7 @@ from strongroom.rules import MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from strongroom.server.request import Request
 
@@ -109,15 +110,21 @@ async def _touch(request: Request, touch: Callable[..., Awaitable[None]], *args:
         request.context.log.fault(error, request.request_id)
 
 
+def password_attempt(request: Request, account: str) -> AbstractAsyncContextManager[None]:
+    """One attempt at the password of an account, once the limits of the address and the account admit it."""
+    address = request.counted_address
+    return request.context.attempts.attempt(
+        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
+    )
+
+
 @asynccontextmanager
 async def verify_password(request: Request, password: str) -> AsyncIterator[str]:
     """Verify the caller's own password, under the throttle of logins; yields the hash that it matched."""
     address = request.counted_address
     login = await request.read(accounts.for_reauthentication, request.actor)
     account = login_throttle.account_label(login.email)
-    async with request.context.attempts.attempt(
-        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
-    ):
+    async with password_attempt(request, account):
         if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):
             # In a transaction of its own: it locks the address, which must not happen under the lock of the account.
             await request.context.db.write(

@@ -319,7 +319,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     refusals: tuple[type[Refusal], ...] = ()
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
     request_headers: tuple[str, ...] = ()  # that change the response
-    aliases: tuple[str, ...] = ()  # of the path
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other paths of this endpoint: whatever is below /vaults is below /vault too."""
+        return (self.path.replace("/vaults/", "/vault/", 1),) if self.path.startswith("/vaults/") else ()
 
     @property
     def body_limit(self) -> int | None:

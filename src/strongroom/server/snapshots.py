@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots
 from strongroom.server.authentication import recheck_credentials
-from strongroom.server.response import StreamAborted
+from strongroom.server.response import CHUNK, StreamAborted, json_items
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
     from strongroom.server.request import Request
+    from strongroom.server.response import Chunks, Pieces
     from strongroom.server.snapshot_slots import SnapshotSlots
     from strongroom.store import Tx
 
@@ -143,6 +144,36 @@ class Snapshot:
                 await opened.__aexit__(None, None, None)
         finally:
             self._slots.release(self)
+
+
+async def stream_list(
+    request: Request,
+    head: bytes,
+    read: Callable[[Tx], Awaitable[AsyncGenerator[list[Any], None]]],
+    shown: Callable[[list[Any]], list[Any]],
+    tail: Callable[[], bytes],
+) -> Chunks:
+    """Stream a list as JSON with only one page of it in memory; for a slow client, it continues in a new snapshot.
+
+    `read` opens the pages after the cursor; `shown` moves the cursor past a page, and returns the items to show.
+    """
+    out: Pieces = [head]
+    size, first = 0, True
+    async with Snapshot(request) as snapshot:
+        pages = await snapshot.read(read)
+        while (page := await anext(pages, None)) is not None:
+            if items := shown(page):
+                out += json_items(items, first=first)
+                size, first = size + len(out[-1]), False
+            if size > CHUNK:
+                await snapshot.pause(size)
+                yield out
+                await snapshot.resume()
+                out, size = [], 0
+                if snapshot.released:
+                    pages = await snapshot.reopen(read)
+    out.append(tail())
+    yield out
 
 
 class ExportSnapshot(Snapshot):

@@ -28,7 +28,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path="/vaults/{vaultUid}/batch",
-        aliases=("/vault/{vaultUid}/batch",),
         handler=run,
         summary="Create, replace and delete many documents, all or nothing",
         request_type=wire.requests.Batch,

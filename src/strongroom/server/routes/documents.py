@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from strongroom import errors, rules, wire
 from strongroom.actions import documents
@@ -12,11 +12,8 @@ from strongroom.actions.documents import ListQuery
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
 from strongroom.server.request import ClientDisconnected, Endpoint, Request, parse_integer
-from strongroom.server.response import CHUNK, Response, json_items, json_response, streaming_response
-from strongroom.server.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from strongroom.server.response import Chunks, Pieces
+from strongroom.server.response import Response, json_response, streaming_response
+from strongroom.server.snapshots import stream_list
 
 _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
@@ -120,7 +117,16 @@ async def _list(request: Request, wanted: ListQuery, *, synced: bool = False) ->
         documents.is_up_to_date, request.actor, request.uid("vaultUid"), wanted
     ):
         return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
-    return await streaming_response(_stream_list(request, wanted, synced=synced))
+    listing = documents.DocumentList(request.actor, request.uid("vaultUid"), wanted)
+    return await streaming_response(
+        stream_list(
+            request,
+            _HEAD,
+            listing.read,
+            listing.take,
+            lambda: _tail(listing.last, more=listing.more, synced=synced),
+        )
+    )
 
 
 def _list_query(request: Request, since: int | None = None) -> ListQuery:
@@ -164,31 +170,7 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _stream_list(request: Request, wanted: ListQuery, *, synced: bool = False) -> Chunks:
-    """Stream the list as JSON, with only one page of it in memory."""
-    listing = documents.DocumentList(request.actor, request.uid("vaultUid"), wanted)
-    out: Pieces = [_HEAD]
-    size = 0
-    async with Snapshot(request) as snapshot:
-        pages = await snapshot.read(listing.read)
-        while (page := await anext(pages, None)) is not None:
-            first = not listing.count
-            if page := listing.take(page):
-                out += json_items(page, first=first)
-                size += len(out[-1])
-            if size > CHUNK:
-                await snapshot.pause(size)
-                yield out
-                await snapshot.resume()
-                out, size = [], 0
-                if snapshot.released:
-                    pages = await snapshot.reopen(listing.read)
-    out.append(_tail(listing.last, more=listing.more, synced=synced))
-    yield out
-
-
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
-_ALIAS: Final = "/vault/{vaultUid}/documents"
 _QUERY: Final = (
     ("since", "integer", "Only documents that changed after this time (Unix milliseconds), tombstones included"),
     ("limit", "integer", "At most this many documents; all of them if absent"),
@@ -203,7 +185,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS,
-        aliases=(_ALIAS,),
         handler=list_,
         summary="List documents in the order of their changes",
         permission=Permission.READ,
@@ -214,7 +195,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path=_DOCUMENTS,
-        aliases=(_ALIAS,),
         handler=create,
         summary="Create a document",
         permission=Permission.WRITE,
@@ -226,7 +206,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/sync",
-        aliases=(_ALIAS + "/sync",),
         handler=sync,
         summary="The list with since (0 when absent)",
         permission=Permission.READ,
@@ -237,7 +216,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/{uid}",
-        aliases=(_ALIAS + "/{uid}",),
         handler=get,
         summary="A document, deleted or not",
         permission=Permission.READ,
@@ -248,7 +226,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="PUT",
         path=_DOCUMENTS + "/{uid}",
-        aliases=(_ALIAS + "/{uid}",),
         handler=put,
         summary="Replace a document at the version you last saw",
         permission=Permission.WRITE,
@@ -260,7 +237,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="DELETE",
         path=_DOCUMENTS + "/{uid}",
-        aliases=(_ALIAS + "/{uid}",),
         handler=delete,
         summary="Delete a document; a tombstone stays",
         permission=Permission.DELETE,

@@ -69,7 +69,6 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
     of_vault = Endpoint(
         method="GET",
         path="/vaults/{vaultUid}/events",
-        aliases=("/vault/{vaultUid}/events",),
         handler=vault,
         summary="Follow a vault: an event for each change of a document",
         permission=Permission.READ,

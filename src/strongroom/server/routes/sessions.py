@@ -8,7 +8,7 @@ from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.authentication import finish_session_check
+from strongroom.server.authentication import finish_session_check, password_attempt
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
@@ -20,9 +20,7 @@ async def log_in(request: Request) -> Response:
     given = await request.read_body(wire.requests.LogIn)
     email = rules.normalise_email(given.email)
     account = login_throttle.account_label(email)
-    async with context.attempts.attempt(
-        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
-    ):
+    async with password_attempt(request, account):
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await context.password_matches(given.password, phc) or login is None or phc is None:

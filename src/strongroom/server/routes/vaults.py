@@ -9,13 +9,12 @@ from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.request import Endpoint, Request
-from strongroom.server.response import CHUNK, Response, json_items, json_response, streaming_response
-from strongroom.server.snapshots import Snapshot
+from strongroom.server.response import Response, json_response, streaming_response
+from strongroom.server.snapshots import stream_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.server.response import Chunks, Pieces
     from strongroom.store import Tx
 
 _CREATE: dict[Variant, type[wire.requests.CreateVault | wire.requests.CreateContainer | wire.requests.CreateBlob]] = {
@@ -57,33 +56,17 @@ def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = No
 
 async def list_(request: Request) -> Response:
     """The vaults that the caller may read."""
-    return await streaming_response(_stream_list(request))
-
-
-async def _stream_list(request: Request) -> Chunks:
-    """Stream the list as JSON; for a slow client, it continues after the last uid in a new snapshot."""
-    out: Pieces = [b'{"vaults":[']
-    last, size = "", 0
+    last = ""
 
     async def read(tx: Tx) -> AsyncGenerator[list[Vault], None]:
         return vaults.list_(tx, request.actor, last, blobs=request.context.variant.has_blobs)
 
-    async with Snapshot(request) as snapshot:
-        pages = await snapshot.read(read)
-        while (page := await anext(pages, None)) is not None:
-            if page:
-                out += json_items([_shown(request, vault) for vault in page], first=not last)
-                last = page[-1].uid
-                size += len(out[-1])
-            if size > CHUNK:
-                await snapshot.pause(size)
-                yield out
-                await snapshot.resume()
-                out, size = [], 0
-                if snapshot.released:
-                    pages = await snapshot.reopen(read)
-    out.append(b"]}")
-    yield out
+    def shown(page: list[Vault]) -> list[wire.responses.Vault]:
+        nonlocal last
+        last = page[-1].uid if page else last
+        return [_shown(request, vault) for vault in page]
+
+    return await streaming_response(stream_list(request, b'{"vaults":[', read, shown, lambda: b"]}"))
 
 
 async def create(request: Request) -> Response:

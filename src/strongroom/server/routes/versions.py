@@ -42,7 +42,6 @@ async def blob(request: Request) -> Response:
 
 
 _DOCUMENT: Final = "/vaults/{vaultUid}/documents/{uid}/versions"
-_ALIAS: Final = "/vault/{vaultUid}/documents/{uid}/versions"
 _BLOB: Final = "/vault/{uid}/versions"
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
@@ -50,7 +49,6 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT,
-        aliases=(_ALIAS,),
         handler=of_document,
         summary="List the replaced versions of a document",
         permission=Permission.READ,
@@ -60,7 +58,6 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT + "/{version}",
-        aliases=(_ALIAS + "/{version}",),
         handler=document,
         summary="A document as it was at a version",
         permission=Permission.READ,
