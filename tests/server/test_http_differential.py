@@ -216,11 +216,11 @@ def _close_goes_on(kind: type[Any]) -> type[Any]:
 
 def _bodies_are_forgotten(kind: type[Any]) -> type[Any]:
     class Planted(kind):  # type: ignore[misc]
-        def answered(self, exchange: Any) -> None:
+        def response_sent(self, exchange: Any) -> None:
             if exchange.more_body and exchange.keep_alive:
                 self._parser = transport._parser(self)
                 self._head, self._body_left = 0, -1
-            super().answered(exchange)
+            super().response_sent(exchange)
 
     return Planted
 

@@ -213,7 +213,7 @@ def test_a_process_that_takes_anothers_place_counts_on() -> None:
     MetricsSlot(shared, 0).write(first)
     assert MetricsSlot(shared, 1).others() == [first]
     metrics = Metrics()
-    metrics.go_on_from(MetricsSlot(shared, 0).before())
+    metrics.continue_from(MetricsSlot(shared, 0).before())
     assert metrics._before == {"strongroom_requests_total": {"{a}": 5.0}}
     shared._memory[10] ^= 1
     assert MetricsSlot(shared, 1).others() == [first]

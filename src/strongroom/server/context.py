@@ -67,7 +67,7 @@ class AppContext:
         self.metrics_slot = metrics_slot  # shares this process's metrics with the other workers
         self.metrics = Metrics()
         if metrics_slot is not None:
-            self.metrics.go_on_from(metrics_slot.before())
+            self.metrics.continue_from(metrics_slot.before())
         self.buffers = BufferBudget(max(settings.buffer_bytes, MIN_BODIES * settings.max_body_bytes))
         self.attempts = AttemptGate()
         self.rate_limit = RateLimit(settings.rate_limit)
