@@ -182,7 +182,7 @@ class _ArchiveFiller:
 
 
 def _archive_name(options: argparse.Namespace, settings: Settings) -> str:
-    """The name of the archive to read: the one that was given, or the newest backup in BACKUP_DIR, which is told."""
+    """The name of the archive to read: the one that was given, or the newest backup in BACKUP_DIR, which is printed."""
     if options.latest and options.file is not None:
         raise terminal.CommandFailed("Name a FILE, or say --latest, and not both.")
     if options.latest:

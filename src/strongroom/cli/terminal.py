@@ -149,7 +149,7 @@ def read_text(path: str) -> str:
         return Path(path).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise CommandFailed(f"Cannot read {path}: {reason}.") from None
+        raise CommandFailed(f"Cannot read the file {path}: {reason}.") from None
 
 
 def _has_a_terminal() -> bool:
