@@ -28,6 +28,7 @@ from strongroom.server import routes
 from strongroom.server.request import Access, Endpoint
 from strongroom.server.response import STATUS
 from tests.support import processes
+from tests.support.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "strongroom"
@@ -292,7 +293,7 @@ def python(home: Path, *words: str) -> str:
 # Tables, routes, trees
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_nothing_is_told_twice(page: Path) -> None:
     """A page has each heading once: of two, a reader would find either, and the tests below only the last."""
     for level in (2, 3):
@@ -399,7 +400,7 @@ def callers(endpoint: Endpoint) -> str:
     )
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=heading)
+@each_row("endpoint", ENDPOINTS, ids=heading)
 def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     """Who may call, the body, the headers, the query, the answer and the refusals are those of the code."""
     told = points(REFERENCE[heading(endpoint)])

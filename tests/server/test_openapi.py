@@ -14,6 +14,7 @@ from strongroom.server.api_docs import examples, html
 from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.response import STATUS
 from tests.conftest import Open, runs
+from tests.support.rows import each_row
 
 
 def described(variant: Variant) -> ApiDescription:
@@ -40,7 +41,7 @@ def test_every_error_code_is_described() -> None:
     assert {kind.code for kind in STATUS if f'"{kind.code}"' not in text} <= unroutable
 
 
-@pytest.mark.parametrize("kind", examples.OF, ids=lambda kind: kind.__name__)
+@each_row("kind", examples.OF, ids=lambda kind: kind.__name__)
 def test_examples_are_what_they_are_examples_of(kind: type) -> None:
     """Requests go through the very reader that serves; answers through their struct."""
     example = msgspec.json.encode(examples.OF[kind])
