@@ -16,9 +16,10 @@ import pytest
 
 from strongroom.server import destinations
 from strongroom.server.backup_schedule import backup_name
-from strongroom.server.destinations.protocol import EDGE
+from strongroom.server.destinations.folder import Folder
+from strongroom.server.destinations.protocol import EDGE, CannotSend
 from strongroom.server.settings import BadSetting, resolve
-from tests.conftest import SECRET, Clock
+from tests.conftest import SECRET, Clock, runs
 from tests.contract.harness import Server
 from tests.store.test_restore import without_lineage
 from tests.support.command_line import strongroom
@@ -304,3 +305,16 @@ def test_an_address_with_a_password_or_of_another_kind_is_refused(text: str) -> 
     assert "hunter2" not in str(refused.value)
     with pytest.raises(BadSetting, match="BACKUP_DIR is not"):
         resolve({"JWT_SECRET": SECRET, "BACKUP_TO": "/srv"})
+
+
+@runs
+async def test_a_folder_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
+    """Not a traceback: the folder went away after it was checked, or a file is in the way."""
+    there = tmp_path / "there"
+    there.mkdir()
+    (tmp_path / "backup").write_bytes(b"x")
+    async with Folder(there) as folder:
+        there.rmdir()
+        for call in (folder.sizes(), folder.put(tmp_path / "backup"), folder.has(tmp_path / "backup")):
+            with pytest.raises(CannotSend, match="fails: No such file or directory"):
+                await call
