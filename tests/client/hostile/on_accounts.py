@@ -202,8 +202,8 @@ attack(
 def decoy(stage: Stage) -> Lie:
     """What a server shows for an email that it does not know; and it takes whatever is then sent."""
     opened = stage.people.ada._core.session
-    tokens = {"accessToken": str(opened._access), "refreshToken": str(opened._refresh)}
-    user = {"id": "x", "email": stage.people.email, "createdAt": 1}
+    tokens = {"accessToken": str(opened._access), "refreshToken": str(opened._refresh), "token": ""}
+    user = {"id": "x", "email": stage.people.email}
 
     def lie(talk: Talk) -> None:
         if (talk.method, talk.path) == PRELOGIN:

@@ -332,6 +332,18 @@ attack(
 )
 
 
+def before_a_rename(stage: Stage) -> Lie:
+    """The vault under the name of before it was renamed, with the blob of that time."""
+    then = stage.raw_vault()
+    stage.owner.vault(stage.vault.name).rename(f"{stage.vault.name} renamed")
+    stage.vault = stage.owner.vault(f"{stage.vault.name} renamed")
+    stage.replica.sync()
+    return about_vault(stage, lambda _row: then)
+
+
+attack("a vault of before it was renamed", before_a_rename, sync=before_a_rename, replica=RolledBack)
+
+
 # Keyrings
 
 

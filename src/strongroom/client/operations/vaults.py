@@ -132,8 +132,11 @@ def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
     return renamed
 
 
-def update_wire(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
-    """Seal the vault's name and blob anew where they are of another name or generation; the vault's row."""
+def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effects[responses.Vault]:
+    """Seal the vault's name and blob anew where they are of another name or generation; the vault's row.
+
+    Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is sealed here.
+    """
     for _ in range(10):
         mark = core.device.mark()
         row = yield from core.session.send(requests.get_vault(vault.uid))
@@ -141,6 +144,8 @@ def update_wire(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
         newest = vault.keys.newest.generation
         blob_is_old = row.data is not None and seal.blob_generation(row.data) != newest
         if row.name == vault.wire and not blob_is_old:
+            return row
+        if seen is not None and (row.version < seen.version or row.data not in {None, seen.text}):
             return row
         blob = None
         if row.data is not None:

@@ -149,7 +149,8 @@ class Sync:
             found[row.uid] = row
             record = self.file.vault(row.uid)
             if row.name not in vault.wires and (record is None or record.epoch == row.epoch):
-                found[row.uid] = yield from vaults.update_wire(self.core, vault)  # a rename that was interrupted
+                seen = None if record is None else Link(record.version, record.data or "")
+                found[row.uid] = yield from vaults.update_wire(self.core, vault, seen)  # an interrupted rename
         yield from self._check_missing(found)
         return found
 
