@@ -36,7 +36,7 @@ def stated(row: str) -> int:
 
 def limit(connections: int, streams: int) -> int:
     """What the table allows a process to grow by, with these many connections."""
-    parts = ("caches of the database", "passwords that are being checked", "requests that are being carried out")
+    parts = ("caches of the database", "passwords that are being checked", "requests that are being processed")
     return sum(map(stated, parts)) + BUFFERS + connections * stated("each open connection") + streams * 256 * 1024
 
 
