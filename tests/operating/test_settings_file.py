@@ -359,7 +359,7 @@ def test_commands_that_sign_nothing_need_no_secret(tmp_path: Path) -> None:
         strongroom(tmp_path, "db", "migrate", JWT_SECRET_FILE="nowhere", METRICS_TOKEN_FILE="nowhere").returncode == 0
     )
     assert strongroom(tmp_path, "users", "list", JWT_SECRET_FILE="nowhere").returncode == 0
-    assert "no answer" in strongroom(tmp_path, "ready", PORT="1", DATABASE_URL_FILE="nowhere").stderr
+    assert "no response" in strongroom(tmp_path, "ready", PORT="1", DATABASE_URL_FILE="nowhere").stderr
 
 
 def test_the_files_of_the_certificate_are_not_secrets_in_files(tmp_path: Path) -> None:
