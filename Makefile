@@ -28,8 +28,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 # pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
-# Twice the cores that it aims at: many tests wait for something.
-PARALLEL ?= 4
+# Three times the cores that it aims at: many tests wait for something.
+PARALLEL ?= 6
 # The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
 unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
@@ -59,11 +59,16 @@ serve: .venv/.serve
 	@test -f .env || $(BIN)/strongroom init
 	@exec $(BIN)/strongroom serve
 
-test: .venv/.dev
+# Compiles the test modules once, two processes at a time: otherwise each process of `make test` would compile them all.
+.venv/.compiled: .venv/.dev $(wildcard tests/*.py tests/*/*.py tests/*/*/*.py)
+	@ls -d tests/*/ tests/test_*.py | xargs -n 8 -P 2 $(BIN)/python -m pytest --collect-only -qq >/dev/null || true
+	@touch $@
+
+test: .venv/.dev .venv/.compiled
 	$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
-coverage: .venv/.dev
+coverage: .venv/.dev .venv/.compiled
 	$(IN_MEMORY) $(BIN)/python -m tests.coverage --numprocesses $(PARALLEL) --dist worksteal $(PYTEST)
 
 .venv/coverage/data:

@@ -41,6 +41,32 @@ def pytest_report_header() -> str:
     return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
 
 
+# The slowest tests, most of which wait: they begin first, so that no process works on one of them alone at the end.
+SLOW = (
+    "tests/operating/test_foreign_locks.py",
+    "tests/security/test_timing.py",
+    "tests/operating/test_unfinished_backups.py",
+    "tests/operating/test_systemd_unit.py",
+    "tests/security/test_memory_budget.py",
+    "tests/operating/test_operating_guide_as_user.py",
+    "tests/security/test_matrix.py",
+    "tests/cli/test_backup.py::test_memory_is_flat",
+    "tests/operating/test_postgres_away.py",
+    "tests/faults/test_kill.py",
+    "tests/faults/test_retention.py",
+    "tests/security/test_write_only_keys.py",
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the slow tests first, spread over the workers, which get equal shares of the list."""
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
+    slow = [item for name in SLOW for item in items if item.nodeid.startswith(name)]
+    rest = [item for item in items if not item.nodeid.startswith(SLOW)]
+    share = -(-len(rest) // workers)
+    items[:] = [item for at in range(workers) for item in slow[at::workers] + rest[at * share : (at + 1) * share]]
+
+
 # Every client of httpx2 reads the certificates that the machine trusts, which takes longer than most tests: once is
 # enough.
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)

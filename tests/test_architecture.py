@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.rows import each_row
+
 SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
 
 # Which rooms a room may look into. A room is the first part of a module's name below the package.
@@ -122,7 +124,7 @@ def faults_in(room: str, source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@each_row("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_inward(path: Path) -> None:
     """No module looks into a room that its own may not look into."""
     assert faults_in(room_of(path), path.read_text()) == []
@@ -207,7 +209,7 @@ def needs_a_task(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", IN_A_REQUEST, ids=lambda path: str(path.relative_to(SOURCE)))
+@each_row("path", IN_A_REQUEST, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_request_uses_nothing_that_needs_a_task(path: Path) -> None:
     """A request is not always a task: timeouts come from `server/timeouts.py`, which makes one first."""
     assert needs_a_task(path.read_text()) == set()
@@ -235,7 +237,7 @@ def test_a_planted_need_of_a_task_is_caught(planted: str) -> None:
     assert needs_a_task(planted)
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@each_row("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_the_store_speaks_sql(path: Path) -> None:
     """A statement outside store/ is a second way to the data. A replica is the client's own data, in one file."""
     if room_of(path) == "store" or path == SOURCE / "client" / "replica" / "file.py":

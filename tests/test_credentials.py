@@ -11,6 +11,7 @@ import pytest
 
 from strongroom import credentials
 from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
+from tests.support.rows import each_row
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_731_600_000_000
@@ -94,7 +95,7 @@ REFUSED["expiry as text"] = _raw({**GOOD, "exp": str(GOOD["exp"])})
 REFUSED["claims that are a list"] = _raw([GOOD])
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each_row("name", REFUSED)
 def test_forged_and_malformed_tokens_are_refused(name: str) -> None:
     """None is good, whatever the way it is bad."""
     token = REFUSED[name]
@@ -180,7 +181,7 @@ def test_a_token_counts_from_its_beginning_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("name", ["iat", "exp", "nbf"])
-@pytest.mark.parametrize("value", [2**63, 2**63 // 1000 + 1, 1e308, 1e16, -1, -0.5, 10**400, True, None, "1"])
+@each_row("value", [2**63, 2**63 // 1000 + 1, 1e308, 1e16, -1, -0.5, 10**400, True, None, "1"])
 def test_no_clock_holds_such_a_moment(name: str, value: Any) -> None:
     """What cannot be a moment is no claim."""
     assert tokens().claims(signed({**GOOD, name: value}), "access", NOW) is None

@@ -28,6 +28,7 @@ from strongroom.server import routes
 from strongroom.server.request import Access, Endpoint
 from strongroom.server.response import STATUS
 from tests.support import processes
+from tests.support.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "strongroom"
@@ -292,7 +293,7 @@ def python(home: Path, *words: str) -> str:
 # Tables, routes, trees
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES, ids=name_of)
 def test_nothing_is_told_twice(page: Path) -> None:
     """A page has each heading once: of two, a reader would find either, and the tests below only the last."""
     for level in (2, 3):
@@ -337,7 +338,7 @@ def shape(path: str) -> str:
     return re.sub(r"\{[^}]*\}", "{}", path.partition("?")[0].rstrip("."))
 
 
-KNOWN = {(endpoint.method, shape(path)) for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.also)}
+KNOWN = {(endpoint.method, shape(path)) for endpoint in ENDPOINTS for path in (endpoint.path, *endpoint.aliases)}
 REFERENCE = sections(text_of("docs/api.md"), 3)
 
 
@@ -399,16 +400,16 @@ def callers(endpoint: Endpoint) -> str:
     )
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=heading)
+@each_row("endpoint", ENDPOINTS, ids=heading)
 def test_the_reference_is_right_about_a_route(endpoint: Endpoint) -> None:
     """Who may call, the body, the headers, the query, the answer and the refusals are those of the code."""
     told = points(REFERENCE[heading(endpoint)])
     assert told.keys() <= {"Called by", "Body", "Query", "Headers", "Response", "Errors"}
     assert told["Called by"].partition(";")[0] == callers(endpoint)
-    assert ("Body" in told) == (endpoint.takes is not None)
-    assert set(coded(told.get("Body", ""))) == fields_of(endpoint.takes)
+    assert ("Body" in told) == (endpoint.request_type is not None)
+    assert set(coded(told.get("Body", ""))) == fields_of(endpoint.request_type)
     assert coded(told.get("Query", "")) == [name for name, _, _ in endpoint.query]
-    assert tuple(coded(told.get("Headers", ""))) == endpoint.conditional
+    assert tuple(coded(told.get("Headers", ""))) == endpoint.request_headers
     codes = {kind.code for kind in STATUS}
     assert [name for name in coded(told["Errors"]) if name in codes] == [kind.code for kind in endpoint.refusals]
     assert told["Response"].startswith(f"{302 if endpoint.path == '/' else endpoint.status}")

@@ -93,7 +93,7 @@ async def test_caches_are_released_only_while_there_is_little_to_do(
     used = itertools.count(step=load * 0.01)
     trims: list[int] = []
     releases: list[int] = []
-    monkeypatch.setattr(memory, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(memory, "_CHECK_SECONDS", 0.01)
     monkeypatch.setattr(memory, "_function", lambda _name: trims.append)
     monkeypatch.setattr(memory, "resident", lambda: next(sizes))
     monkeypatch.setattr(time, "process_time", lambda: next(used))

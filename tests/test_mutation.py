@@ -8,6 +8,7 @@ import pytest
 
 from tests.coverage.__main__ import ROOT, measure, table
 from tests.mutation import sql
+from tests.mutation.__main__ import SOURCE, stale_reasons
 from tests.mutation.mutants import Mutant, mutants_of
 from tests.mutation.runner import Overlay
 from tests.mutation.selection import Choice
@@ -144,3 +145,12 @@ def test_tests_are_chosen_by_what_they_ran(tmp_path: Path) -> None:
     }
     assert chosen("store/queries/documents.py", "sql condition dropped", "user_id") == set()
     assert "| wire |" in table(tmp_path, ROOT / "src" / "strongroom" / "wire")
+
+
+def test_a_reason_that_names_no_mutant_is_told(tmp_path: Path) -> None:
+    """After a file was renamed or a line changed, its mutants have other ids."""
+    path = SOURCE / "strongroom" / "actions" / "imports.py"
+    known = mutants_of(path, SOURCE)[0].id
+    reasons = tmp_path / "reasons.txt"
+    reasons.write_text(f"# a comment\n{known} there is one\n00000000 there is none\n")
+    assert stale_reasons(reasons) == ["00000000 there is none"]

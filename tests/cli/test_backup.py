@@ -65,7 +65,7 @@ def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFi
     there = asyncio.run(copied_rows_of("vault.db"))
     for name, rows in there.items():
         assert re.search(rf"^{name} +{len(rows)}$", said.out, re.MULTILINE), name
-    assert "read back and found whole" in said.out
+    assert "bytes, verified." in said.out
     assert stat.S_IMODE((home / "one").stat().st_mode) == 0o600
     assert [file.name for file in home.iterdir() if "half" in file.name] == []
     assert main(["backup", "--verify", "one"]) == 0
@@ -86,18 +86,18 @@ def test_a_file_that_reads_back_otherwise_gets_no_name(
 ) -> None:
     """A disk that loses a bit is noticed at once, and nothing is left that looks like a backup."""
     sealed_as(kind, home, monkeypatch)
-    real = archives._Out.write
+    real = archives._ArchiveFile.write
 
-    def lose(self: archives._Out, data: bytes) -> None:
+    def lose(self: archives._ArchiveFile, data: bytes) -> None:
         real(self, data)
         if len(data) > 1_000:
             self._file.flush()
             there = Path(f"/proc/self/fd/{self._file.fileno()}")
             self._file.flush()
             os.pwrite(self._file.fileno(), bytes([there.read_bytes()[600] ^ 1]), 600)
-            monkeypatch.setattr(archives._Out, "write", real)
+            monkeypatch.setattr(archives._ArchiveFile, "write", real)
 
-    monkeypatch.setattr(archives._Out, "write", lose)
+    monkeypatch.setattr(archives._ArchiveFile, "write", lose)
     assert main(["backup", "one"]) == 2
     assert "does not read back" in capsys.readouterr().err
     assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
@@ -152,13 +152,13 @@ def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.M
     )
     monkeypatch.setattr(backup, "time", slow)
     written: list[int] = []
-    real = archives._Out.close
+    real = archives._ArchiveFile.close
 
-    def close(out: archives._Out) -> str:
+    def close(out: archives._ArchiveFile) -> str:
         written.append(len(rests))
         return real(out)
 
-    monkeypatch.setattr(archives._Out, "close", close)
+    monkeypatch.setattr(archives._ArchiveFile, "close", close)
     assert main(["backup", "one"]) == 0
     assert nice == [10]
     assert {round(rest, 6) for rest in rests} == {0.0, 0.006, 1.0}
@@ -202,10 +202,10 @@ def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["restore", "one"]) == 0
     said = capsys.readouterr().out
-    kept = re.search(r"what was there is kept: (\S+)", said)
+    kept = re.search(r"the previous database is kept: (\S+)", said)
     assert kept is not None
     assert Path(kept[1]).is_file()
-    assert "epoch is a new one" in said
+    assert "has a new epoch" in said
     assert "JWT_SECRET" in said
 
 

@@ -41,7 +41,7 @@ def test_init_writes_a_secret_for_its_owner_only_and_never_twice(tmp_path: Path)
     assert len(first.removeprefix("JWT_SECRET=").strip()) == 64
     done = run("init", cwd=tmp_path)
     assert done.returncode == 0
-    assert "left as it is" in done.stdout
+    assert "nothing was changed" in done.stdout
     assert file.read_text() == first
     assert first.removeprefix("JWT_SECRET=").strip() not in done.stdout
 

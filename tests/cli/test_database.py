@@ -229,7 +229,7 @@ def test_an_interrupt_is_no_traceback(tmp_path: Path, clock: Clock, target_engin
     source = filled(tmp_path / "old.db", clock, 1_000, 20_000)
     target = postgres().fresh() if target_engine == "postgres" else str(tmp_path / "new.db")
     code, said = stop_at(1, source, target, tmp_path, signal.SIGINT)
-    assert (code, said) == (2, "strongroom: Interrupted; run the same command again to go on.\n")
+    assert (code, said) == (2, "strongroom: Interrupted; run the same command again to continue.\n")
     assert 0 < copied(target) < 1_000
     assert copy(source, target, tmp_path).returncode == 0
     assert same(source, target)

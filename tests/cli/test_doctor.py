@@ -15,7 +15,7 @@ import pytest
 
 from strongroom.cli import main
 from strongroom.options import TABLE
-from strongroom.server.backup_schedule import name_at
+from strongroom.server.backup_schedule import backup_name
 from strongroom.store import open_database
 from strongroom.store.locks import lock_of
 from tests.server.test_listeners import certificate
@@ -60,7 +60,7 @@ def home(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         place = where
     asyncio.run(open_database(place, now).close())
     (tmp_path / "kept").mkdir(mode=0o700)
-    put_backup(tmp_path / "kept" / name_at(now()))
+    put_backup(tmp_path / "kept" / backup_name(now()))
     return place
 
 
@@ -165,7 +165,7 @@ def test_an_old_backup_is_a_fault(ask: Callable[..., Told], tmp_path: Path) -> N
     """Older than twice the time between two."""
     for file in (tmp_path / "kept").iterdir():
         file.unlink()
-    put_backup(tmp_path / "kept" / name_at(now() - 49 * 3_600_000))
+    put_backup(tmp_path / "kept" / backup_name(now() - 49 * 3_600_000))
     assert ask().verdict("backup") == "fault"
     assert ask("--backup-every", "25h").verdict("backup") == "ok"
 

@@ -86,5 +86,5 @@ def test_the_command_makes_a_database_where_there_is_none(run: Run) -> None:
     """All steps at once; and then it is there."""
     done = run("db", "migrate")
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"took {len(KNOWN)} steps, up to {KNOWN[-1].number}." in done.stdout
+    assert f"ran {len(KNOWN)} migrations, up to {KNOWN[-1].number}." in done.stdout
     assert json.loads(run("db", "migrate", "--json").stdout)["steps"] == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom.client.format import primitives
+from tests.support.rows import each_row
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "wycheproof"
 
@@ -34,7 +35,7 @@ def test_all_of_them_are_here() -> None:
     assert {case["result"] for case in [*GCM, *HKDF, *HMAC]} == {"valid", "invalid"}
 
 
-@pytest.mark.parametrize("case", GCM, ids=lambda case: str(case["tcId"]))
+@each_row("case", GCM, ids=lambda case: str(case["tcId"]))
 def test_aes_gcm(case: dict[str, Any]) -> None:
     """AES-256-GCM decrypts what is valid, encrypts it to the same, and refuses the rest."""
     key, nonce, associated, message = (bytes.fromhex(case[name]) for name in ("key", "iv", "aad", "msg"))
@@ -44,7 +45,7 @@ def test_aes_gcm(case: dict[str, Any]) -> None:
     assert (primitives.encrypt(key, message, associated, nonce) == sealed) is valid
 
 
-@pytest.mark.parametrize("case", HKDF, ids=lambda case: str(case["tcId"]))
+@each_row("case", HKDF, ids=lambda case: str(case["tcId"]))
 def test_hkdf(case: dict[str, Any]) -> None:
     """HKDF-SHA-256 gives the same bytes, and refuses to give more than there are."""
     key, salt, info = (bytes.fromhex(case[name]) for name in ("ikm", "salt", "info"))
@@ -55,7 +56,7 @@ def test_hkdf(case: dict[str, Any]) -> None:
             primitives.hkdf(key, salt, info, case["size"])
 
 
-@pytest.mark.parametrize("case", HMAC, ids=lambda case: str(case["tcId"]))
+@each_row("case", HMAC, ids=lambda case: str(case["tcId"]))
 def test_hmac(case: dict[str, Any]) -> None:
     """HMAC-SHA-256 gives the same bytes, and others where a tag was altered."""
     tag = bytes.fromhex(case["tag"])

@@ -5,6 +5,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import BLOB, VAULT_FIELDS, Json, good, refused, refused_fields, refused_stale
 from .people import Person, at_once
 
@@ -33,7 +35,7 @@ def test_blob_is_answered(keeper: Person) -> None:
     assert vault in good(keeper.http.get("/vault"))["vaults"]
 
 
-@pytest.mark.parametrize("data", ["x", '{"json": true}', "ключ 🗝", " ", "line\nbreak\ttab"], ids=ascii)
+@each_row("data", ["x", '{"json": true}', "ключ 🗝", " ", "line\nbreak\ttab"], ids=ascii)
 def test_blob_is_any_text(keeper: Person, data: str) -> None:
     """A blob is kept letter for letter, whatever text it is."""
     vault = keeper.vault(data=data, salt="")

@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import Json, clean, docs, good, refused, refused_fields, refused_stale
 from .people import Person
 
@@ -82,7 +84,7 @@ def test_version_out_of_reach(ann: Person, vault: Json, document: Json, version:
     assert ann.read(vault, document) == document
 
 
-@pytest.mark.parametrize(
+@each_row(
     "match",
     ['"02"', f'"{2**63}"', f'"{"9" * 5000}"', '"-1"', "nonsense", '"', '"no such tag"', "W/", '"\\"', ",,,"],
     ids=lambda tag: ascii(tag)[:30],

@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import UNKNOWN, Json, docs, refused
 from .harness import Server
 from .people import Person
@@ -38,7 +40,7 @@ def preflight(http: httpx2.Client, method: str, path: str, origin: str) -> httpx
     return http.options(path, headers=headers)
 
 
-@pytest.mark.parametrize(("method", "path"), PREFLIGHTS, ids=[f"{m} {p}" for m, p in PREFLIGHTS])
+@each_row(("method", "path"), PREFLIGHTS, ids=[f"{m} {p}" for m, p in PREFLIGHTS])
 def test_preflight(stranger: httpx2.Client, method: str, path: str) -> None:
     """A browser at any origin may send each method with the headers it needs, and asks without a token."""
     answer = preflight(stranger, method, path, ORIGIN)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import UNKNOWN, Json, docs, refused
 from .harness import Server, fresh_address
 from .people import PASSWORD, Person
@@ -105,7 +107,7 @@ def places(tess: Person) -> dict[str, str]:
     return {"documents": docs(vault), "document": docs(vault, tess.document(vault, collection="closed"))}
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+@each_row("case", CASES.values(), ids=CASES.keys())
 def test_order(callers: dict[str, httpx2.Client], places: dict[str, str], case: Case) -> None:
     """Of two refusals that apply, the first in the contract's order is given."""
     method, path = case.request.format(**places).split(" ")

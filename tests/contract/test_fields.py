@@ -1,9 +1,12 @@
 """The rule of each field, at its borders."""
 
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
 import pytest
+
+from tests.support.rows import each_row
 
 from .checks import Json, docs, good, made, refused_fields
 from .harness import Server
@@ -125,9 +128,9 @@ SECRET: dict[str, tuple[Any, bool]] = {
 }
 
 
-def rows(table: dict[str, tuple[Any, bool]]) -> pytest.MarkDecorator:
-    """A table of values as one test each."""
-    return pytest.mark.parametrize(("value", "fits"), table.values(), ids=table.keys())
+def rows(table: dict[str, tuple[Any, bool]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A table of values within one test."""
+    return each_row(("value", "fits"), table.values(), ids=table.keys())
 
 
 def judged(answer: httpx2.Response, field: str, value: object, *, fits: bool) -> None:

@@ -7,6 +7,8 @@ from functools import partial
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import UNKNOWN, Json, good, refused
 from .harness import Server, fresh_address
 from .jwt import HEADER, claims, resigned, seal, signed, spell, stripped
@@ -90,7 +92,7 @@ def test_the_forger_can_sign(victim: Person, both: Server) -> None:
     good(both.connect().post("/auth/refresh", json={"refreshToken": resigned(victim.refresh)}))
 
 
-@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+@each_row("forge", FORGED.values(), ids=FORGED.keys())
 def test_forged_access_token(victim: Person, both: Server, forge: Callable[[str], str]) -> None:
     """A forged access token gets a 401, and the honest one stays good."""
     http = both.connect(forge(victim.access), fresh_address())
@@ -98,7 +100,7 @@ def test_forged_access_token(victim: Person, both: Server, forge: Callable[[str]
     assert victim.http.get("/auth/me").status_code == 200
 
 
-@pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED.keys())
+@each_row("forge", FORGED.values(), ids=FORGED.keys())
 def test_forged_refresh_token(victim: Person, stranger: httpx2.Client, forge: Callable[[str], str]) -> None:
     """A forged refresh token gets a 401, and the honest one stays good."""
     body = {"refreshToken": forge(victim.refresh)}
@@ -130,7 +132,7 @@ HEADERS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("value", HEADERS.values(), ids=HEADERS.keys())
+@each_row("value", HEADERS.values(), ids=HEADERS.keys())
 def test_malformed_header(stranger: httpx2.Client, value: bytes) -> None:
     """An Authorization header that carries no token is as good as none."""
     refused(stranger.get("/vault", headers=[(b"Authorization", value)]), 401, "unauthorized")

@@ -6,6 +6,8 @@ import uuid
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import BLOB, Json, clean, docs, good, made, refused
 from .harness import Server, fresh_address
 from .people import Person
@@ -140,7 +142,7 @@ LIMITS = {"register": 524_288, "login": 65_536, "refresh": 65_536}  # bytes, whe
 ROADS = ["register", "login", "refresh", "vault", "rename", "blob", "document", "update", "key"]
 
 
-@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+@each_row("body", MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed(target: Person, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
     """What is not a JSON object is a 400 on every road that reads a body."""
     http = target.server.connect(target.access, fresh_address())
@@ -151,7 +153,7 @@ def test_malformed(target: Person, roads: dict[str, tuple[str, str, Json]], body
         refused(http.request(method, path, content=body, headers=HEADERS), *wanted)
 
 
-@pytest.mark.parametrize("body", ODD.values(), ids=ODD.keys())
+@each_row("body", ODD.values(), ids=ODD.keys())
 def test_odd(target: Person, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
     """What is a JSON object, though an odd one without any field that is wanted, is answered cleanly."""
     http = target.server.connect(target.access, fresh_address())
@@ -162,7 +164,7 @@ def test_odd(target: Person, roads: dict[str, tuple[str, str, Json]], body: byte
         refused(http.request(method, path, content=body, headers=HEADERS), *wanted)
 
 
-@pytest.mark.parametrize("road", ROADS)
+@each_row("road", ROADS)
 def test_nasty_values(target: Person, roads: dict[str, tuple[str, str, Json]], road: str) -> None:
     """Whatever value a single field has, the answer is clean."""
     method, path, wanted = roads[road]

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support.rows import each_row
 from tests.support.waiting import until
 
 from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
@@ -223,7 +224,7 @@ BAD: dict[str, Json] = {
 }
 
 
-@pytest.mark.parametrize("scopes", BAD.values(), ids=BAD.keys())
+@each_row("scopes", BAD.values(), ids=BAD.keys())
 def test_bad_scope(ann: Person, scopes: Json) -> None:
     """A scope or expiry that makes no sense is a bad field."""
     answer = ann.http.post("/auth/api-keys", json={"name": "bad"} | scopes)

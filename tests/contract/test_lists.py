@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import DOCUMENT_FIELDS, Json, clean, docs, good, refused, refused_fields
 from .harness import Server
 from .people import Person, at_once
@@ -129,7 +131,7 @@ def test_collection(writer: Person, shelf: Json) -> None:
     assert uids(listed(writer, shelf, "?collection=nothing")) == []
 
 
-@pytest.mark.parametrize("name", ["a/b", "ключ", "a b", "a+b", "50%", "a&b=c", "'; --", "🗝" * 255], ids=ascii)
+@each_row("name", ["a/b", "ключ", "a b", "a+b", "50%", "a&b=c", "'; --", "🗝" * 255], ids=ascii)
 def test_any_collection(ann: Person, vault: Json, name: str) -> None:
     """A collection is found under its own name, whatever that is."""
     document = ann.document(vault, collection=name)
@@ -146,7 +148,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("road", ["", "/sync"], ids=["list", "sync"])
-@pytest.mark.parametrize("query", BAD)
+@each_row("query", BAD)
 def test_bad_parameter(ann: Person, vault: Json, query: str, road: str) -> None:
     """A parameter that makes no sense is a 400 that names it."""
     refused_fields(ann.http.get(f"{docs(vault)}{road}?{query}"), query.partition("=")[0])
@@ -181,7 +183,7 @@ ODD = ["collection=%00", "collection=%FF", "collection=", "%FF=1", "since", "&&&
 ODD += ["since=%D9%A1", "since=%2B1", "limit=%201", "limit=%00"]
 
 
-@pytest.mark.parametrize("query", ODD)
+@each_row("query", ODD)
 def test_odd_query(ann: Person, vault: Json, query: str) -> None:
     """An odd query is answered cleanly."""
     clean(ann.http.get(f"{docs(vault)}?{query}"))

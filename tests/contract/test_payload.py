@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import UNKNOWN, Json, clean, docs, made, refused
 from .harness import Server, fresh_address
 from .people import Person
@@ -145,7 +147,7 @@ def test_compressed(tess: Person, shelf: Json) -> None:
         "nonsense",
     ],
 )
-@pytest.mark.parametrize("path", ["/vault", "/auth/email/login", "/auth/refresh"])
+@each_row("path", ["/vault", "/auth/email/login", "/auth/refresh"])
 def test_not_json(tess: Person, path: str, kind: str) -> None:
     """What does not claim to be JSON is not read, good as it may be."""
     http: httpx2.Client = tess.server.connect(tess.access, fresh_address())

@@ -5,6 +5,8 @@ import uuid
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import Json, good, refused, refused_fields, refused_stale
 from .people import Person, at_once
 
@@ -69,7 +71,7 @@ def test_old_name_is_free(keeper: Person) -> None:
     assert keeper.vault(name=vault["name"])["uid"] != vault["uid"]
 
 
-@pytest.mark.parametrize("version", ["1", 1.5, True, None, [1]], ids=str)
+@each_row("version", ["1", 1.5, True, None, [1]], ids=str)
 def test_version_is_an_integer(keeper: Person, version: object) -> None:
     """A version of the wrong type is no version."""
     refused_fields(rename(keeper, keeper.vault(), name="new", version=version), "version")

@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import BLOB, UNKNOWN, clean, good, now, refused
 from .people import PASSWORD, Person, unique_email
 
@@ -41,7 +43,7 @@ def test_unknown_route(stranger: httpx2.Client, path: str) -> None:
     refused(stranger.post(path, json={}), 404)
 
 
-@pytest.mark.parametrize("path", ALLOWED)
+@each_row("path", ALLOWED)
 def test_wrong_method(stranger: httpx2.Client, path: str) -> None:
     """A method that a road does not know is a JSON 405, and Allow names those it knows."""
     answer = stranger.patch(path, json={})
@@ -49,7 +51,7 @@ def test_wrong_method(stranger: httpx2.Client, path: str) -> None:
     assert ALLOWED[path] <= {method.strip() for method in answer.headers["allow"].split(",")}
 
 
-@pytest.mark.parametrize("path", ALLOWED)
+@each_row("path", ALLOWED)
 def test_every_road_exists(ann: Person, path: str) -> None:
     """Each road of the contract leads somewhere: its 404 is about an object, never about the route."""
     for method in ALLOWED[path] - {"POST"}:
@@ -118,7 +120,7 @@ def test_odd_incoming_id(ann: Person, name: bytes) -> None:
     refused(ann.http.get(f"/vault/{UNKNOWN}", headers=[(b"X-Request-Id", name)]), 404, "vault_not_found")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "uid",
     ["not-a-uuid", "%00", "%F0%9F%92%A5", "x" * 3000, "%FF", "0", "null", "%20", "..%2F..%2Fetc"],
     ids=["word", "nul", "emoji", "long", "no utf-8", "zero", "null", "space", "dots"],

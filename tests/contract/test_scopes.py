@@ -5,6 +5,8 @@ import uuid
 import httpx2
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import Json, docs, good, made, refused
 from .harness import Server
 from .people import Person
@@ -44,7 +46,7 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "method", "path", "body"), ROADS, ids=[f"{m} {p}" for _, m, p, _ in ROADS])
+@each_row(("wanted", "method", "path", "body"), ROADS, ids=[f"{m} {p}" for _, m, p, _ in ROADS])
 def test_permission(
     owner: Person, keys: dict[str, httpx2.Client], wanted: str, method: str, path: str, body: Json | None
 ) -> None:

@@ -2,7 +2,7 @@
 
 import uuid
 
-import pytest
+from tests.support.rows import each_row
 
 from .checks import BLOB, UNKNOWN, VAULT_FIELDS, good, made, refused, refused_fields
 from .harness import Server
@@ -23,7 +23,7 @@ VARIANT_A_ONLY = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path"), VARIANT_A_ONLY, ids=lambda part: part)
+@each_row(("method", "path"), VARIANT_A_ONLY, ids=lambda part: part)
 def test_blob_server_has_no_documents_and_no_keys(bill: Person, blob: Server, method: str, path: str) -> None:
     """On a server of Variant B these roads do not exist, with or without a token."""
     path = path.format(bill.vault(**BLOB)["uid"])

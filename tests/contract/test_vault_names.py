@@ -4,6 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.rows import each_row
+
 from .checks import BLOB, good, refused
 from .people import Person
 
@@ -41,7 +43,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES, ids=lambda name: ascii(name)[:40])
+@each_row("name", NAMES, ids=lambda name: ascii(name)[:40])
 def test_any_name_is_found(ann: Person, name: str) -> None:
     """A vault is found under its own name, percent-encoded, and under no other."""
     vault = ann.vault(name=name)

@@ -2,7 +2,7 @@
 
 import uuid
 
-import pytest
+from tests.support.rows import each_row
 
 from .checks import (
     BLOB,
@@ -102,7 +102,7 @@ METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "path", "body"), METHODS, ids=[f"{m} {p}" for m, p, _ in METHODS])
+@each_row(("method", "path", "body"), METHODS, ids=[f"{m} {p}" for m, p, _ in METHODS])
 def test_foreign_vault(ann: Person, bob: Person, method: str, path: str, body: object) -> None:
     """Another user's vault cannot be told from one that does not exist."""
     vault = ann.vault()

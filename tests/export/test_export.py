@@ -203,7 +203,7 @@ async def test_vaults_of_several_pages_come_once_each(house: Open, monkeypatch: 
 async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: Any) -> None:
     """Who asks for another one meanwhile is told to wait; lists are read all the same."""
     monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
-    monkeypatch.setattr("strongroom.server.snapshot_slots.PATIENCE", 0.05)
+    monkeypatch.setattr("strongroom.server.snapshot_slots.WAIT_SECONDS", 0.05)
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})

@@ -181,7 +181,7 @@ async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
         assert len(file) > 20 * 1_900
         assert (await imported(bob, file)).status_code == 200
         header, *rest = lines(file)[:-1]
-        long = {**rest[-1], "data": "A" * (2_048 + import_upload.ENVELOPE)}
+        long = {**rest[-1], "data": "A" * (2_048 + import_upload.LINE_OVERHEAD)}
         carol = await h.person()
         error = refused(await imported(carol, sealed([header, *rest[:-1], long])), 400, "validation_error")
         assert (error["details"]["line"], list(error["details"]["fields"])) == (22, ["line"])

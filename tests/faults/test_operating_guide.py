@@ -16,7 +16,7 @@ import pytest
 
 from strongroom.client import Client
 from strongroom.errors import InvalidCredentials
-from strongroom.server.backup_schedule import backups_in, name_at
+from strongroom.server.backup_schedule import backup_name, list_backups
 from tests.contract.harness import Server
 from tests.support import processes
 from tests.support.populated_database import damage
@@ -126,7 +126,7 @@ class Place(Server):
         token: str = self.login().json()["accessToken"]
         assert self.connect(token).post("/vault", json={"name": "first"}).status_code == 201
         self.type('mkdir -p -m 0700 "$BACKUPS"')
-        self.type(f'strongroom backup "$BACKUPS/{name_at(time.time_ns() // 1_000_000)}"')
+        self.type(f'strongroom backup "$BACKUPS/{backup_name(time.time_ns() // 1_000_000)}"')
         self.write_env(BACKUP_DIR=self.named["BACKUPS"])
         return token
 
@@ -205,7 +205,7 @@ def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
             client.login(ADA, PASSWORD)
     token = place.login().json()["accessToken"]
     assert place.connect(token).post("/vault", json={"name": "first"}).status_code == 201
-    until(lambda: backups_in(place.backups), "the first backup", 60)
+    until(lambda: list_backups(place.backups), "the first backup", 60)
     place.type(look)
     place.type(by_hand)
     assert (place.backups / "before-the-change.backup").is_file()
@@ -330,7 +330,7 @@ def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     assert old.end() == 0
     new = begin({"sqlite": "postgres", "postgres": "sqlite"}[engine], "another")
     new.take_over(old)
-    new.type(script.replace("vault.backup", new.receive(backups_in(old.backups)[-1].path)))
+    new.type(script.replace("vault.backup", new.receive(list_backups(old.backups)[-1].path)))
     assert new.vaults(token) == ["first"]
 
 

@@ -29,6 +29,10 @@ REASONS = Path(__file__).with_name("reasons.txt")  # mutants that no test can or
 def main() -> int:
     """Run a sample and print what became of it."""
     options = _options()
+    if options.reasons:
+        stale = stale_reasons(REASONS)
+        _say("\n".join(stale) or "Every reason names a mutant.")
+        return int(bool(stale))
     mutants = sample(options)
     if options.list:
         _say("\n".join(map(str, mutants)))
@@ -60,7 +64,7 @@ def main() -> int:
 
 def sample(options: argparse.Namespace) -> list[Mutant]:
     """The mutants of this run: so many of each folder, drawn by the seed, without those that have a written reason."""
-    excused = {line.split()[0] for line in REASONS.read_text().splitlines() if line and not line.startswith("#")}
+    excused = {line.split()[0] for line in _lines(REASONS)}
     drawn: list[Mutant] = []
     for folder in options.folder or FOLDERS:
         found = [
@@ -75,6 +79,17 @@ def sample(options: argparse.Namespace) -> list[Mutant]:
         ]
         drawn += random.Random(options.seed).sample(found, min(options.count, len(found)))  # noqa: S311 (no secret)
     return drawn
+
+
+def stale_reasons(reasons: Path) -> list[str]:
+    """The lines with an id that no mutant of today's sources has: a renamed file or another text gives another id."""
+    sources = [path for folder in FOLDERS for path in (SOURCE / "strongroom" / folder).rglob("*.py")]
+    ids = {mutant.id for path in sources for mutant in mutants_of(path, SOURCE)}
+    return [line for line in _lines(reasons) if line.split()[0] not in ids]
+
+
+def _lines(reasons: Path) -> list[str]:
+    return [line for line in reasons.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def score(outcomes: Iterable[Outcome]) -> float:
@@ -115,6 +130,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--run", action="append", help="this test and none by choice, file or id; may be repeated")
     parser.add_argument("--minutes", type=float, default=600, help="begin no mutant after so long")
     parser.add_argument("--at-least", type=float, default=0, help="fail below this score, of a hundred")
+    parser.add_argument("--reasons", action="store_true", help="print written reasons that name no mutant; run nothing")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     return parser.parse_args()
 

@@ -24,5 +24,5 @@ def test_what_a_restore_says_of_sessions(tmp_path: Path) -> None:
     made = strongroom(tmp_path, "restore", "--new", "kept.backup", DB_PATH="new.db")
     assert made.returncode == 0, made.stderr
     last = made.stdout.splitlines()[-1]
-    assert "with the JWT_SECRET that the service had people stay logged in" in last
+    assert "with the JWT_SECRET that the service had, users stay logged in" in last
     assert "a new JWT_SECRET" not in last

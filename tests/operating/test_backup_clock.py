@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from strongroom import create_server
-from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at, newest
+from strongroom.server.backup_schedule import BackupFile, backup_name, expired, is_due, list_backups, newest
 from strongroom.server.settings import BackupRetention
 from strongroom.store import open_database
 from tests.conftest import SECRET
@@ -32,7 +32,7 @@ def now() -> int:
 def put(folder: Path, made_at: int) -> Path:
     """A file with the name of a backup of that time."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    path = folder / name_at(made_at)
+    path = folder / backup_name(made_at)
     path.write_bytes(b"strongroom archive 1\n")
     path.chmod(0o600)
     return path
@@ -50,7 +50,7 @@ def test_a_backup_from_the_future_does_not_stop_the_schedule(tmp_path: Path) -> 
     server.settings.pop("DATABASE_URL", None)
     server.start()
     try:
-        until(lambda: len(backups_in(folder)) == 2, "a backup beside it")
+        until(lambda: len(list_backups(folder)) == 2, "a backup beside it")
         figures = server.connect("a-token-of-the-tests").get("/metrics").text
         [age] = [line for line in figures.splitlines() if line.startswith("strongroom_backup_age_seconds ")]
         assert 0 <= float(age.split()[1]) < 600
@@ -61,7 +61,7 @@ def test_a_backup_from_the_future_does_not_stop_the_schedule(tmp_path: Path) -> 
     found = msgspec.json.decode(told.stdout)["findings"]
     [named] = [one for one in found if wrong.name in one["says"]]
     assert named["verdict"] == "warning"
-    assert "later than now" in named["says"]
+    assert "dated in the future" in named["says"]
     assert "delete" in named["todo"]
     [age] = [one["says"] for one in found if one["check"] == "backup" and " old." in one["says"]]
     assert re.fullmatch(r"The only backup is \d+ seconds? old\.", age), "the other one does not count"
@@ -95,7 +95,7 @@ def test_a_clock_that_jumps_back_goes_on(tmp_path: Path) -> None:
     back = today - 10 * DAY
     assert is_due(tmp_path, DAY, back)
     fresh = put(tmp_path, back)
-    gone = expired(backups_in(tmp_path), BackupRetention(1, 0, 0), back, fresh)
+    gone = expired(list_backups(tmp_path), BackupRetention(1, 0, 0), back, fresh)
     assert gone == []
     assert not is_due(tmp_path, DAY, back + DAY // 2)
     assert is_due(tmp_path, DAY, back + DAY)
@@ -106,8 +106,8 @@ def test_a_clock_that_began_in_1970_deletes_nothing_that_is_newer(tmp_path: Path
     """Nor does one that is set right while the backup is made delete what was just made under the old name."""
     there = [put(tmp_path, now() - n * DAY) for n in range(10)]
     fresh = put(tmp_path, HOUR)
-    assert expired(backups_in(tmp_path), BackupRetention(1, 0, 0), 2 * HOUR, fresh) == []
-    gone = [one.path for one in expired(backups_in(tmp_path), BackupRetention(2, 0, 0), now(), fresh)]
+    assert expired(list_backups(tmp_path), BackupRetention(1, 0, 0), 2 * HOUR, fresh) == []
+    gone = [one.path for one in expired(list_backups(tmp_path), BackupRetention(2, 0, 0), now(), fresh)]
     assert fresh not in gone
     assert sorted(gone) == sorted(there[2:])
 
@@ -115,11 +115,11 @@ def test_a_clock_that_began_in_1970_deletes_nothing_that_is_newer(tmp_path: Path
 def test_what_is_no_file_of_ours_is_no_backup(tmp_path: Path) -> None:
     """A folder, an empty file or a link of the right name is neither counted nor deleted."""
     old = put(tmp_path, now() - 5 * DAY)
-    (tmp_path / name_at(now())).mkdir()
-    (tmp_path / name_at(now() - HOUR)).touch()
-    (tmp_path / name_at(now() - 2 * HOUR)).symlink_to(old)
-    (tmp_path / name_at(now() - 3 * HOUR)).symlink_to(tmp_path / "nowhere")
-    assert [one.path for one in backups_in(tmp_path)] == [old]
+    (tmp_path / backup_name(now())).mkdir()
+    (tmp_path / backup_name(now() - HOUR)).touch()
+    (tmp_path / backup_name(now() - 2 * HOUR)).symlink_to(old)
+    (tmp_path / backup_name(now() - 3 * HOUR)).symlink_to(tmp_path / "nowhere")
+    assert [one.path for one in list_backups(tmp_path)] == [old]
     assert is_due(tmp_path, DAY, now())
     put_a_database(str(tmp_path / "vault.db"))
     settings = {"DB_PATH": str(tmp_path / "vault.db"), "BACKUP_DIR": str(tmp_path), "BACKUP_KEEP": "1d"}
@@ -135,16 +135,16 @@ def test_two_in_one_second_have_two_names(tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     folder.mkdir()
     for second in range(30):
-        (folder / name_at(now() + second * 1000)).touch()
+        (folder / backup_name(now() + second * 1000)).touch()
     done = strongroom(tmp_path, "backup", "--scheduled", DB_PATH=str(tmp_path / "vault.db"), BACKUP_DIR=str(folder))
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(backups_in(folder)) == 1
+    assert len(list_backups(folder)) == 1
 
 
 @pytest.mark.parametrize("wrong", [YEAR, -50 * YEAR])
 def test_retention_by_a_wrong_clock_keeps_the_last_good_one(tmp_path: Path, wrong: int) -> None:
     """Whatever it says: of those that there are, the newest by name and the one just made stay."""
-    made = sorted(Kept(now() + n * HOUR, tmp_path / str(n)) for n in range(-100, 3))
+    made = sorted(BackupFile(now() + n * HOUR, tmp_path / str(n)) for n in range(-100, 3))
     gone = expired(made, BackupRetention(1, 0, 0), now() + wrong, made[50].path)
     assert made[50] not in gone
     assert made[-1] not in gone

@@ -117,7 +117,7 @@ def test_how_old_the_backups_are(home: Path, ages: list[int], says: str) -> None
     """In a unit that fits; those that are dated later than now do not count."""
     (home / "kept").mkdir(mode=0o700)
     for age in ages:
-        path = home / "kept" / backup_schedule.name_at(1000 * (int(time.time()) - age))
+        path = home / "kept" / backup_schedule.backup_name(1000 * (int(time.time()) - age))
         path.write_bytes(b"x")
     told = strongroom(home, "doctor", "--json", **settings_of(home, home / "kept"))
     said = [one["says"] for one in findings(told, "backup") if " old." in one["says"]]
@@ -154,11 +154,11 @@ def test_every_failed_attempt_is_told_once_and_the_next_waits_longer(
 
     monkeypatch.setattr("strongroom.server.backup_schedule.asyncio.sleep", sleep)
     monkeypatch.setattr(
-        backup_schedule.Schedule, "_environment", lambda _: clean_environment(**settings_of(home, home / "file"))
+        backup_schedule.BackupSchedule, "_environment", lambda _: clean_environment(**settings_of(home, home / "file"))
     )
 
     async def run() -> None:
-        await backup_schedule.Schedule(settings, now, log).run()
+        await backup_schedule.BackupSchedule(settings, now, log).run()
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())
@@ -175,7 +175,7 @@ def test_a_backup_that_cannot_be_started_is_told_and_the_schedule_goes_on(
     """The machine has no process left: that is a failed attempt, and not the end of all backups."""
     log: Any = Log()
     monkeypatch.setattr(sys, "executable", str(home / "nowhere"))
-    made = backup_schedule.Schedule(resolve(settings_of(home, home / "kept")), now, log)
-    assert asyncio.run(made._one()) is False
+    made = backup_schedule.BackupSchedule(resolve(settings_of(home, home / "kept")), now, log)
+    assert asyncio.run(made._run_backup()) is False
     [line] = log.lines
     assert line.startswith("error: backup failed: it cannot be started: No such file or directory. ")

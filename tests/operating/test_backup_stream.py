@@ -155,7 +155,7 @@ def test_a_reader_that_goes_away_is_a_code_and_one_line(tmp_path: Path, clock: C
     assert done.returncode == 141, done.stderr
     assert len(done.stdout) == 10
     assert done.stderr.count(b"\n") == 1, done.stderr
-    assert b"has gone" in done.stderr
+    assert b"closed its end" in done.stderr
 
 
 def test_no_archive_on_a_terminal(tmp_path: Path, clock: Clock) -> None:

@@ -48,7 +48,7 @@ def test_an_account_that_exists_is_not_added_again(tmp_path: Path) -> None:
     assert strongroom(tmp_path, *add, DB_PATH="vault.db", input="correct horse\n").returncode == 0
     again = strongroom(tmp_path, *add, DB_PATH="vault.db", input="another horse\n")
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr == "strongroom: There is an account ada@example.com already; nothing was changed.\n"
+    assert again.stderr == "strongroom: There is already an account ada@example.com; nothing was changed.\n"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_is_no_address_has_no_failures(tmp_path: Path, address: str, code: 
     made(tmp_path / "vault.db")
     done = strongroom(tmp_path, "users", "reset-throttle", "--address", address, DB_PATH="vault.db")
     assert done.returncode == code, done
-    assert code == 0 or "--address must be an address of IP like 203.0.113.7" in done.stderr
+    assert code == 0 or "--address must be an IP address like 203.0.113.7" in done.stderr
 
 
 def test_ready_says_so_in_a_sentence(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_ready_says_so_in_a_sentence(tmp_path: Path) -> None:
     settings = {"PORT": str(free_port()), "HOST": "127.0.0.1"}
     nobody = strongroom(tmp_path, "ready", **settings)
     assert nobody.returncode == 1
-    assert f"no answer from a server at port {settings['PORT']}: Connection refused." in nobody.stderr
-    for free, told in (("1000", "The server is ready.\n"), (str(10**15 - 1), "not well: disk.")):
+    assert f"no response from a server at port {settings['PORT']}: Connection refused." in nobody.stderr
+    for free, told in (("1000", "The server is ready.\n"), (str(10**15 - 1), "failed: disk.")):
         server = Server(tmp_path / free, READY_FREE_BYTES=free, **settings)
         server.settings.pop("DATABASE_URL", None)
         server.start()
@@ -95,7 +95,7 @@ def test_vacuum_on_a_full_disk_is_a_sentence(small_disk: Path) -> None:
     done = strongroom(small_disk, "vacuum", "--yes", DB_PATH=str(path))
     assert done.returncode == 2, done
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "not enough room on the disk" in done.stderr
+    assert "not enough free space on the disk" in done.stderr
     assert path.read_bytes() == before
     assert strongroom(small_disk, "stats", DB_PATH=str(path)).returncode == 0
     left = {one.name: one.stat().st_size for one in small_disk.iterdir() if one != path}

@@ -15,10 +15,11 @@ import obstore
 import pytest
 
 from strongroom.server import destinations
-from strongroom.server.backup_schedule import name_at
-from strongroom.server.destinations.protocol import EDGE
+from strongroom.server.backup_schedule import backup_name
+from strongroom.server.destinations.folder import Folder
+from strongroom.server.destinations.protocol import EDGE, CannotSend
 from strongroom.server.settings import BadSetting, resolve
-from tests.conftest import SECRET, Clock
+from tests.conftest import SECRET, Clock, runs
 from tests.contract.harness import Server
 from tests.store.test_restore import without_lineage
 from tests.support.command_line import strongroom
@@ -130,14 +131,14 @@ def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None
     assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
     [made] = (home / "kept").glob("*.backup")
     [first] = names(place)
-    future, yesterday, old = name_at(now() + 400 * DAY), name_at(now() - DAY), name_at(now() - 9 * DAY)
-    left, fresh = f".{name_at(now() - 3 * DAY)}.half", f".{name_at(now() - DAY // 24)}.half"
+    future, yesterday, old = backup_name(now() + 400 * DAY), backup_name(now() - DAY), backup_name(now() - 9 * DAY)
+    left, fresh = f".{backup_name(now() - 3 * DAY)}.half", f".{backup_name(now() - DAY // 24)}.half"
     others = ["notes.txt", "my.backup", "strongroom-x.backup"]
     for name in (future, yesterday, old, left, fresh, *others):
         _put(place, name)
     for path in (home / "kept").glob("*.backup"):
-        path.rename(path.with_name(name_at(now() - 2 * DAY)))
-    until(lambda: name_at(now()) > made.name, "another second, and so another name")
+        path.rename(path.with_name(backup_name(now() - 2 * DAY)))
+    until(lambda: backup_name(now()) > made.name, "another second, and so another name")
     assert strongroom(home, "backup", "--scheduled", **settings).returncode == 0
     newest = max(path.name for path in (home / "kept").glob("*.backup"))
     days = {name[11:19]: name for name in sorted([first, newest, yesterday])}
@@ -182,7 +183,11 @@ def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tm
     server.settings.pop("DATABASE_URL", None)
     server.start()
     try:
-        until(lambda: "backup failed: " in server.log() and "is made, and cannot be sent" in server.log(), "a line", 60)
+        until(
+            lambda: "backup failed: " in server.log() and "was written, but cannot be sent" in server.log(),
+            "a line",
+            60,
+        )
         (tmp_path / "unmounted").mkdir()
         until(lambda: list((tmp_path / "unmounted").glob("*.backup")), "a second try", 60)
     finally:
@@ -224,7 +229,7 @@ def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place
         assert done.returncode == 0, "the whole of it is not fetched each time"
         return
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
-    assert "another file of the name" in done.stderr
+    assert "has a different file named" in done.stderr
     if not place.where.startswith("s3"):
         assert (place.files / made.name).read_bytes() == content
         (place.files / made.name).unlink()
@@ -240,13 +245,13 @@ def test_a_key_that_is_not_let_in_is_named(home: Path, tmp_path: Path) -> None:
         nowhere = Place("s3://attic/in/side", settings, tmp_path / "nowhere")
         missing = strongroom(home, "backup", "--scheduled", **settings_of(home, nowhere))
     assert (done.returncode, missing.returncode) == (2, 2)
-    assert "does not let this key in; see AWS_ACCESS_KEY_ID" in done.stderr
+    assert "denies access with this key; check AWS_ACCESS_KEY_ID" in done.stderr
     assert "hunter2" not in done.stderr
     assert "s3://attic/in/side has no such bucket" in missing.stderr
 
 
 def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> None:
-    """Another one, or none: nothing is sent, and the sentence says what to do. Nor is a strange key let in."""
+    """Another one, or none: nothing is sent, and the sentence says what to do. An unknown key is denied access."""
     with sftp_server(tmp_path / "sftp") as port:
         ssh = tmp_path / "sftp"
         place = Place(f"sftp://ada@127.0.0.1:{port}/x", {"BACKUP_SSH_KEY": str(ssh / "client_key")}, ssh / "files")
@@ -263,7 +268,7 @@ def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> 
         settings = settings_of(home, place, BACKUP_SSH_HOSTS=str(ssh / "known_hosts"), HOME=str(tmp_path))
         settings["BACKUP_SSH_KEY"] = str(ssh / "host_key")
         done = strongroom(home, "backup", "--scheduled", **settings)
-        assert "does not let this user in" in done.stderr
+        assert "denies access to this user" in done.stderr
         settings["BACKUP_SSH_KEY"] = str(ssh / "nowhere")
         done = strongroom(home, "backup", "--scheduled", **settings)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -272,7 +277,7 @@ def test_a_host_key_that_is_not_known_is_refused(home: Path, tmp_path: Path) -> 
 def test_what_does_not_read_back_gets_no_name(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that loses a bit on the other side is noticed."""
     (tmp_path / "elsewhere").mkdir()
-    path = home / name_at(now())
+    path = home / backup_name(now())
     path.write_bytes(os.urandom(100_000))
     real = shutil.copyfileobj
 
@@ -300,3 +305,16 @@ def test_an_address_with_a_password_or_of_another_kind_is_refused(text: str) -> 
     assert "hunter2" not in str(refused.value)
     with pytest.raises(BadSetting, match="BACKUP_DIR is not"):
         resolve({"JWT_SECRET": SECRET, "BACKUP_TO": "/srv"})
+
+
+@runs
+async def test_a_folder_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
+    """Not a traceback: the folder went away after it was checked, or a file is in the way."""
+    there = tmp_path / "there"
+    there.mkdir()
+    (tmp_path / "backup").write_bytes(b"x")
+    async with Folder(there) as folder:
+        there.rmdir()
+        for call in (folder.sizes(), folder.put(tmp_path / "backup"), folder.has(tmp_path / "backup")):
+            with pytest.raises(CannotSend, match="fails: No such file or directory"):
+                await call

@@ -53,7 +53,7 @@ def test_before_the_first_start_the_folder_of_the_backups_is_no_fault(state: Pat
     home = state / "service"
     [told] = findings(as_user(state, NOBODY, "doctor", "--json", **settings_of(home)), "backup")
     assert told["verdict"] == "warning"
-    assert "systemd makes it at the first start" in told["todo"]
+    assert "systemd creates it at the first start" in told["todo"]
     assert f"install -d -m 0700 -o nobody {home / 'backups'}" in told["todo"]
     assert "chown" not in told["todo"]
 

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from strongroom.cli import archives
-from strongroom.cli.terminal import Stop
+from strongroom.cli.terminal import CommandFailed
 from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.server.test_listeners import certificate, running
@@ -123,7 +123,7 @@ def test_a_file_that_appears_while_a_backup_is_made_stays(tmp_path: Path) -> Non
         target.write_text("of somebody else")
         return "sum"
 
-    with pytest.raises(Stop, match="nothing is ever written over"):
+    with pytest.raises(CommandFailed, match="nothing was overwritten"):
         archives.write(target, archives.Key(), fill, lambda _: "sum", lambda: None)
     assert target.read_text() == "of somebody else"
     assert [path.name for path in tmp_path.iterdir()] == ["vault.backup"]
@@ -184,7 +184,7 @@ def test_a_secret_is_added_to_a_settings_file_that_has_none(tmp_path: Path) -> N
     assert strongroom(tmp_path, "init").returncode == 0
     first = (tmp_path / ".env").read_text()
     assert first.startswith("PORT=0\nJWT_SECRET=")
-    assert "left as it is" in strongroom(tmp_path, "init").stdout
+    assert "nothing was changed" in strongroom(tmp_path, "init").stdout
     assert (tmp_path / ".env").read_text() == first
 
 

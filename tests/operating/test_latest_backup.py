@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.server.backup_schedule import name_at
+from strongroom.server.backup_schedule import backup_name
 from tests.conftest import Clock
 from tests.support.command_line import strongroom
 from tests.support.populated_database import live_in
@@ -24,7 +24,7 @@ def home(tmp_path: Path, clock: Clock) -> Path:
     (tmp_path / ".env").write_text("DB_PATH=vault.db\nBACKUP_DIR=kept\n")
     (tmp_path / "kept").mkdir()
     now = time.time_ns() // 1_000_000
-    old, new, ahead = (tmp_path / "kept" / name_at(now + days * DAY) for days in (-9, -1, 100))
+    old, new, ahead = (tmp_path / "kept" / backup_name(now + days * DAY) for days in (-9, -1, 100))
     assert strongroom(tmp_path, "backup", str(new)).returncode == 0
     shutil.copy(new, old)
     ahead.write_text("not an archive")
@@ -41,7 +41,7 @@ def test_the_newest_that_can_be_believed_is_taken(home: Path, command: tuple[str
     done = strongroom(home, *command, "--latest")
     assert (done.returncode, done.stderr) == (0, "")
     assert newest_name(home) in done.stdout
-    assert time.strftime("made %Y-%m-%d ", time.gmtime()) in done.stdout
+    assert time.strftime("created %Y-%m-%d ", time.gmtime()) in done.stdout
 
 
 @pytest.mark.parametrize("command", [("backup", "--verify"), ("restore",)])
@@ -61,7 +61,7 @@ def test_without_one_nothing_is_done(home: Path, command: tuple[str, ...]) -> No
     min((home / "kept").iterdir()).unlink()
     done = strongroom(home, *command, "--latest")
     assert done.returncode == 2
-    assert "dated later than now" in done.stderr
+    assert "dated in the future" in done.stderr
     both = strongroom(home, *command, "--latest", "one")
     assert both.returncode == 2
     assert "not both" in both.stderr

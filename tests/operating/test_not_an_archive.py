@@ -93,13 +93,13 @@ def test_the_ways_to_give_it(home: Path, reader: tuple[str, ...]) -> None:
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"\n", "is not an archive of strongroom."),
-        (b"root:x:0:0:root:/root:/bin/bash\n", "is not an archive of strongroom."),
-        (b"strong", "is not an archive of strongroom."),
-        (b"SQLite format 3\0" + bytes(4080), "a database of SQLite"),
+        (b"\n", "is not a strongroom archive."),
+        (b"root:x:0:0:root:/root:/bin/bash\n", "is not a strongroom archive."),
+        (b"strong", "is not a strongroom archive."),
+        (b"SQLite format 3\0" + bytes(4080), "a SQLite database"),
         (gzip.compress(b"strongroom archive 1\n"), "compressed with gzip"),
         (b'{"vaults": []}', "JSON"),
-        (os.urandom(4) + bytes(1000), "is not an archive of strongroom."),
+        (os.urandom(4) + bytes(1000), "is not a strongroom archive."),
     ],
     ids=["empty", "newline", "text", "short", "database", "gzip", "json", "bytes"],
 )

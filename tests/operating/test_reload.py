@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from strongroom.options import TABLE
-from strongroom.server.reloading import TAKEN
+from strongroom.server.reloading import RELOADABLE
 from tests.server.test_listeners import PASSWORD, anew, certificate, running
 from tests.support.waiting import until
 
@@ -128,6 +128,6 @@ def answered(url: str, bearer: str) -> int:
 
 def test_what_is_taken_are_secrets() -> None:
     """The database's address and the passphrase of backups are not: the pool and the schedule have them already."""
-    assert set(TAKEN) == {option.variable for option in TABLE if option.is_secret} - {
+    assert set(RELOADABLE) == {option.variable for option in TABLE if option.is_secret} - {
         "DATABASE_URL", "BACKUP_PASSPHRASE"
     }  # fmt: skip

@@ -52,7 +52,7 @@ def test_new_refuses_what_is_there(where: str, archive: str, tmp_path: Path, clo
     assert asyncio.run(copied_rows_of(where)) == before
     done = strongroom(tmp_path, "restore", archive, **place_of(where))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "what was there is kept" in done.stdout
+    assert "the previous database is kept" in done.stdout
     named = where if "://" not in where else where.rpartition("/")[2].partition("?")[0]
     assert f"into {named}" in done.stdout or f"/{named}" in done.stdout
 
@@ -62,7 +62,7 @@ def test_new_takes_a_database_without_accounts_for_none(where: str, archive: str
     asyncio.run(open_database(where, clock).close())
     done = strongroom(tmp_path, "restore", archive, "--new", **place_of(where))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "what was there is kept" in done.stdout
+    assert "the previous database is kept" in done.stdout
     assert (
         asyncio.run(copied_rows_of(where))["users"] == asyncio.run(copied_rows_of(str(tmp_path / "source.db")))["users"]
     )
@@ -109,7 +109,7 @@ def test_two_restores_within_a_second_keep_two(
         capsys.readouterr()
         assert main(["restore", archive]) == 0
         said = capsys.readouterr().out.splitlines()
-        [line] = [line for line in said if line.startswith("what was there is kept: ")]
+        [line] = [line for line in said if line.startswith("the previous database is kept: ")]
         kept.append(line.rpartition(" ")[2])
     assert len(set(kept)) == 3
     if "://" not in where:

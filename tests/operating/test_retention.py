@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.server.backup_schedule import Kept, expired, is_misdated, name_at, time_of
+from strongroom.server.backup_schedule import BackupFile, backup_name, expired, is_from_the_future, timestamp_of
 from strongroom.server.settings import BackupRetention
 
 NOW = 1_800_000_000_000
@@ -26,22 +26,24 @@ counts = st.integers(0, 5)
 keeps = st.builds(BackupRetention, counts, counts, counts, counts, counts, counts)
 
 
-def period(form: str, one: Kept) -> str:
+def period(form: str, one: BackupFile) -> str:
     return time.strftime(form, time.gmtime(one.made_at / 1000))
 
 
 @given(moments, keeps, st.randoms(use_true_random=False))
 def test_what_is_asked_for_is_kept(made_at: list[int], keep: BackupRetention, random: object) -> None:
     """The newest stays; no fewer than asked where they exist; the same in any order; none from the future goes."""
-    made = sorted(Kept(moment, Path(name_at(moment))) for moment in made_at)
+    made = sorted(BackupFile(moment, Path(backup_name(moment))) for moment in made_at)
     gone = expired(made, keep, NOW)
     shuffled = list(made)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     assert sorted(expired(shuffled, keep, NOW)) == gone
     left = [one for one in made if one not in gone]
-    counted = [one for one in left if not is_misdated(one, NOW)]
-    there = [one for one in made if not is_misdated(one, NOW)]
-    assert [one for one in left if is_misdated(one, NOW)] == [one for one in made if is_misdated(one, NOW)]
+    counted = [one for one in left if not is_from_the_future(one, NOW)]
+    there = [one for one in made if not is_from_the_future(one, NOW)]
+    assert [one for one in left if is_from_the_future(one, NOW)] == [
+        one for one in made if is_from_the_future(one, NOW)
+    ]
     assert counted[-1:] == there[-1:]
     assert counted[len(counted) - min(keep.last, len(there)) :] == there[len(there) - min(keep.last, len(there)) :]
     for name, form in FORMS.items():
@@ -60,7 +62,7 @@ def test_what_is_asked_for_is_kept(made_at: list[int], keep: BackupRetention, ra
 def test_the_one_just_made_is_never_deleted(made_at: list[int], keep: BackupRetention, data: st.DataObject) -> None:
     """Whatever its name says."""
     if made_at:
-        made = sorted(Kept(moment, Path(name_at(moment))) for moment in made_at)
+        made = sorted(BackupFile(moment, Path(backup_name(moment))) for moment in made_at)
         fresh = data.draw(st.sampled_from(made))
         assert fresh not in expired(made, keep, NOW, fresh.path)
 
@@ -68,5 +70,5 @@ def test_the_one_just_made_is_never_deleted(made_at: list[int], keep: BackupRete
 @pytest.mark.parametrize("name", ["strongroom-20260230T000000Z.backup", "strongroom-20260101T250000Z.backup", "x"])
 def test_a_name_that_is_no_time_is_no_backup(name: str) -> None:
     """The thirtieth of February has none."""
-    assert time_of(name) is None
-    assert time_of(name_at(NOW)) == NOW
+    assert timestamp_of(name) is None
+    assert timestamp_of(backup_name(NOW)) == NOW

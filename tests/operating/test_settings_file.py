@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from strongroom.options import TABLE
-from strongroom.server.backup_schedule import backups_in
+from strongroom.server.backup_schedule import list_backups
 from tests.support import processes
 from tests.support.command_line import clean_environment, strongroom
 from tests.support.mount_namespace import UID
@@ -124,8 +124,8 @@ def test_a_server_and_the_commands_read_the_same_file(service: Service) -> None:
         until(lambda: service.run("ready", **named).returncode == 0, "a server that is ready", 60)
         assert service.run("ready", "--settings", str(service.file)).returncode == 0
         assert service.shown in (service.etc / "log").read_text()
-        until(lambda: backups_in(service.etc / "kept"), "a backup", 60)
-        [made] = backups_in(service.etc / "kept")
+        until(lambda: list_backups(service.etc / "kept"), "a backup", 60)
+        [made] = list_backups(service.etc / "kept")
         assert made.path.read_bytes().startswith(b"strongroom sealed")
         assert service.run("backup", "--verify", str(made.path), **named).returncode == 0
     finally:
@@ -359,7 +359,7 @@ def test_commands_that_sign_nothing_need_no_secret(tmp_path: Path) -> None:
         strongroom(tmp_path, "db", "migrate", JWT_SECRET_FILE="nowhere", METRICS_TOKEN_FILE="nowhere").returncode == 0
     )
     assert strongroom(tmp_path, "users", "list", JWT_SECRET_FILE="nowhere").returncode == 0
-    assert "no answer" in strongroom(tmp_path, "ready", PORT="1", DATABASE_URL_FILE="nowhere").stderr
+    assert "no response" in strongroom(tmp_path, "ready", PORT="1", DATABASE_URL_FILE="nowhere").stderr
 
 
 def test_the_files_of_the_certificate_are_not_secrets_in_files(tmp_path: Path) -> None:

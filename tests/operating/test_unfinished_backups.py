@@ -53,7 +53,7 @@ def test_the_half_of_a_killed_backup_is_cleared(tmp_path: Path, clock: Clock) ->
 def test_a_half_that_is_being_written_is_nobodys_to_clear(tmp_path: Path) -> None:
     """Until it is let go, also after its last byte: it has no name of its own yet."""
     half = tmp_path / f".one.1{locks.HALF}"
-    out = archives._Out(half, for_service=False)
+    out = archives._ArchiveFile(half, for_service=False)
     out.write(b"strongroom archive 1\n")
     assert locks.abandoned(tmp_path, remove=True) == []
     out.close()

@@ -28,6 +28,9 @@ CLIENTS = 6
 RESTARTS = 1  # of each node
 
 
+METRICS_TOKEN = "a-token-of-the-restarts"
+
+
 class Node:
     """A node that can be restarted on its port."""
 
@@ -40,6 +43,7 @@ class Node:
             "PORT": str(self.port),
             "DRAIN_SECONDS": str(drain),
             "LOG_LEVEL": "warning",
+            "METRICS_TOKEN": METRICS_TOKEN,
         }
         self.process: subprocess.Popen[bytes]
 
@@ -158,7 +162,8 @@ def test_nodes_restart_one_after_the_other_and_no_request_fails(name: str, drain
 
 
 def until_used_again(node: Node) -> None:
-    """The proxy has seen that the node is ready: it sends requests to it again."""
-    with httpx2.Client(base_url=f"http://127.0.0.1:{node.port}", trust_env=False) as http:
+    """The proxy has seen that the node is ready: it sends requests for documents to it again."""
+    headers = {"authorization": f"Bearer {METRICS_TOKEN}"}
+    with httpx2.Client(base_url=f"http://127.0.0.1:{node.port}", trust_env=False, headers=headers) as http:
         until(lambda: http.get("/ready").status_code == 200, "readiness")
-    threading.Event().wait(3)  # they ask every second, HAProxy twice
+        until(lambda: "{vaultUid}/documents" in http.get("/metrics").text, "requests through the proxy", 60)

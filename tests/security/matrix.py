@@ -56,7 +56,7 @@ class Way(NamedTuple):
 
 def ways(endpoint: Endpoint, *, brief: bool) -> list[Way]:
     """The spellings of an endpoint: its other paths, and HEAD beside GET."""
-    found = [Way(endpoint.method, path) for path in (endpoint.path, *endpoint.also)]
+    found = [Way(endpoint.method, path) for path in (endpoint.path, *endpoint.aliases)]
     if endpoint.method == "GET":
         found.append(Way("HEAD", endpoint.path))
     return found[:1] if brief else found

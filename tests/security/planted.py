@@ -166,7 +166,7 @@ BUGS: dict[str, Plant] = {
     "an expired key is taken": replaced(keys, "holder", expired_too),
     "a revoked key is taken": replaced(store.keys, "delete", never_gone),
     "a key is made for a vault of somebody else": replaced(keys, "create", taken_at_its_word),
-    "the session behind a token is not looked up": replaced(sessions, "proof", unproven),
+    "the session behind a token is not looked up": replaced(sessions, "session_check", unproven),
     "a refresh token is taken as an access token": replaced(TokenSigner, "claims", of_either_kind),
     "an expired token is taken": replaced(TokenSigner, "claims", of_any_age),
     "a token is taken from the query": replaced(app, "authenticate", from_the_query),

@@ -30,7 +30,6 @@ from tests.support.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 JSON = {"content-type": "application/json"}
-ROUTES = "strongroom.server.routes"
 
 
 class Running:
@@ -133,13 +132,13 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
         hostile = running.person(8)
         for _ in range(16):
             assert running.hold(*hostile).recv(15) == b"HTTP/1.1 200 OK"
-            assert running.context.lists.held <= snapshot_slots.PLACES_EACH
+            assert running.context.lists.held <= snapshot_slots.SLOTS_PER_ACCOUNT
 
 
 @on_one_engine("where", 1)
 def test_many_accounts_that_hold_all_places_give_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attacker with more accounts than there are places does not keep the others from theirs."""
-    monkeypatch.setattr("strongroom.server.context.LISTS_AT_ONCE", 3)
+    monkeypatch.setattr("strongroom.server.context.MAX_LISTS", 3)
     with serve(db_pool=6) as running:
         hostile = [running.person(8) for _ in range(5)]
         third, path = running.person(1)
@@ -226,7 +225,7 @@ def test_an_export_that_is_read_too_slowly_is_cut(serve: Serve, monkeypatch: pyt
 
 def test_a_slow_export_gives_way_to_one_that_waits(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """While others wait, a faster rate is asked for than otherwise."""
-    monkeypatch.setattr("strongroom.server.context.EXPORTS_AT_ONCE", 1)
+    monkeypatch.setattr("strongroom.server.context.MAX_EXPORTS", 1)
     monkeypatch.setattr(snapshots, "EXPORT_GRACE", 1.0)
     monkeypatch.setattr(snapshots, "EXPORT_RATE", 1)
     monkeypatch.setattr(snapshots, "EXPORT_RATE_BUSY", 1 << 30)
@@ -264,8 +263,8 @@ async def slowly(h: House, person: Person, path: str, query: str = "") -> AsyncI
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Snapshots that live shortly, and lists of small chunks."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.05)
-    for route in ("documents", "vaults", "transfer"):
-        monkeypatch.setattr(f"{ROUTES}.{route}.CHUNK", 4_000)
+    for module in ("snapshots", "routes.transfer"):
+        monkeypatch.setattr(f"strongroom.server.{module}.CHUNK", 4_000)
     monkeypatch.setattr("strongroom.store.sqlite.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
@@ -446,7 +445,7 @@ async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
 
     monkeypatch.setattr(snapshots.Snapshot, "resume", resume)
     async with house(db_pool=2) as h:
-        monkeypatch.setattr(context_of(h.server).lists, "_places", 1)
+        monkeypatch.setattr(context_of(h.server).lists, "_slots", 1)
         person, path, made = await filled(h, 30)
         found = documents_of((await person("GET", path)).content)
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
@@ -458,7 +457,7 @@ async def test_readers_of_every_pace_get_all_of_their_lists(house: Open, monkeyp
     """Snapshots end under them at any moment; each list is whole, and every connection comes back clean, once."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.01)
     monkeypatch.setattr(snapshot_slots, "RECLAIM_SECONDS", 0.002)
-    monkeypatch.setattr(snapshot_slots, "PATIENCE", 60.0)
+    monkeypatch.setattr(snapshot_slots, "WAIT_SECONDS", 60.0)
     chance = random.Random(5)  # noqa: S311
     async with house(db_pool=4) as h:
         person, path, made = await filled(h, 30)

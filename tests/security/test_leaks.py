@@ -104,7 +104,11 @@ def abuses(endpoint: Endpoint, text: str) -> Iterator[dict[str, Any]]:
     """Ways to put a text where it does not belong."""
     filled = re.sub(r"\{[^}]+\}", quote(text, safe=""), endpoint.path)
     plain = re.sub(r"\{[^}]+\}", str(uuid.uuid4()), endpoint.path)
-    fields = {field.encode_name: text for field in msgspec.structs.fields(endpoint.takes)} if endpoint.takes else {}
+    fields = (
+        {field.encode_name: text for field in msgspec.structs.fields(endpoint.request_type)}
+        if endpoint.request_type
+        else {}
+    )
     json_type = {"content-type": "application/json"}
     asked = ("since", "limit", "collection", "includeDeleted", "before")
     yield {"url": filled}

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Clock, runs
 from tests.security.matrix import Matrix, staged
 from tests.security.planted import BUGS
+from tests.support.planted_faults import no_stale_names
 from tests.support.sampling import some
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
@@ -20,7 +21,7 @@ async def test_a_planted_bug_is_caught(tmp_path: Path, clock: Clock, monkeypatch
     """A server with one thing wrong is not what the table says."""
     async with staged({"db_path": tmp_path / "vault.db"}, clock) as stage:
         matrix = Matrix(stage, brief=True)
-        with monkeypatch.context() as patch:
+        with no_stale_names(), monkeypatch.context() as patch:
             BUGS[bug](patch, stage)
             if "revoked" in bug:  # it has to be there when the key is revoked
                 await stage.set_up()

@@ -81,7 +81,7 @@ async def test_what_an_account_reads_is_its_own(house: Open) -> None:
             told["/auth/export"] = told["/auth/export"].splitlines()[1:-1]  # first and last have an id of their own
             events = answers["/auth/events"].json()["events"]  # of which each export is one
             told["/auth/events"] = [one for one in events if "export" not in one["type"]]
-            told["what an operator sees"] = await home.server._room.db.read(store.accounts.show, ann.id)
+            told["what an operator sees"] = await home.server._context.db.read(store.accounts.show, ann.id)
             return told
 
         before = await read()

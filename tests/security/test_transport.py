@@ -266,7 +266,9 @@ def followed(wire: socket.socket, vault: str, token: str, query: str = "") -> No
     wire.sendall(head.encode())
     got = b""
     while b"event: ready" not in got:
-        got += wire.recv(4_096)
+        piece = wire.recv(4_096)
+        assert piece, got  # it was closed instead
+        got += piece
 
 
 @pytest.mark.parametrize("query", ["", "?since=0"], ids=["live", "catching up"])
@@ -285,9 +287,8 @@ def test_a_follower_that_does_not_read_is_cut_off_and_costs_no_memory(serve: Ser
         if query:
             for _ in range(8):
                 written()
-        stalled = [stack.enter_context(connected(port, small=True)) for _ in range(4)]
-        for wire in stalled:
-            followed(wire, vault, token, query)
+        for _ in range(4):
+            followed(stack.enter_context(connected(port, small=True)), vault, token, query)
         before = resident(os.getpid(), "VmRSS")
         for _ in range(8):
             written()
@@ -332,13 +333,14 @@ def test_a_server_that_stops_keeps_nobody_who_follows(serve: Serve) -> None:
         servers: list[strongroom.Server] = []
         with serve(servers, max_connections=200) as port:
             _, token, vault = signed_in(port, stack)
-            wires = [stack.enter_context(connected(port)) for _ in range(50)]
-            for wire in wires:
-                followed(wire, vault, token)
-            waiting = [stack.enter_context(connected(port)) for _ in range(5)]
+            wires, waiting = [], []
+            for _ in range(50):
+                wires.append(stack.enter_context(connected(port)))
+                followed(wires[-1], vault, token)
             path = f"/vaults/{vault}/documents?since=99999999999999&wait=60"
-            for wire in waiting:
-                wire.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            for _ in range(5):
+                waiting.append(stack.enter_context(connected(port)))
+                waiting[-1].sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
             [account] = context_of(servers[0]).live._accounts.values()
             until(lambda: len(account.waiters) == len(waiting), "all long polls")
             began = time.monotonic()

@@ -197,7 +197,7 @@ def test_a_connection_that_ends_while_its_first_request_is_answered_is_no_fault(
     assert faults == []
 
 
-@pytest.mark.parametrize("step", ["begin", "send", "note"])
+@pytest.mark.parametrize("step", ["begin", "send", "record"])
 def test_a_fault_in_one_request_is_not_the_others(
     port: int, faults: list[str], monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -218,7 +218,7 @@ def test_a_fault_in_one_request_is_not_the_others(
         bad = wires.pop(7)
         assert {status for wire in wires for status, _, _ in responses(wire, 1)} == {200}
         with suppress(ConnectionResetError):
-            assert rest(bad).startswith(b"HTTP/1.1 200 ") == (step == "note")
+            assert rest(bad).startswith(b"HTTP/1.1 200 ") == (step == "record")
     until(lambda: faults == ["RuntimeError"], "the fault in the log")
 
 

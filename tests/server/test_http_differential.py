@@ -216,11 +216,11 @@ def _close_goes_on(kind: type[Any]) -> type[Any]:
 
 def _bodies_are_forgotten(kind: type[Any]) -> type[Any]:
     class Planted(kind):  # type: ignore[misc]
-        def answered(self, exchange: Any) -> None:
+        def response_sent(self, exchange: Any) -> None:
             if exchange.more_body and exchange.keep_alive:
                 self._parser = transport._parser(self)
                 self._head, self._body_left = 0, -1
-            super().answered(exchange)
+            super().response_sent(exchange)
 
     return Planted
 
@@ -287,11 +287,13 @@ async def test_a_planted_fault_is_caught(fault: str, database_folder: Path) -> N
     """By a stream of the corpus; and in the soak by the generated streams as well."""
     wrap, name = PLANTED[fault]
     async with layer(database_folder, wrap) as broken:
-        assert await in_the_corpus(broken, name)
+        found = await in_the_corpus(broken, name)
+        assert found
+        assert not any("AttributeError" in wrong for wrong in found)  # caught for what it does, not for a stale name
         if LONG:
-            found = await generated(broken, SEED, STREAMS)
-            assert found is not None
-            print(f"{fault}: caught by stream {found[0]}")  # noqa: T201
+            stream = await generated(broken, SEED, STREAMS)
+            assert stream is not None
+            print(f"{fault}: caught by stream {stream[0]}")  # noqa: T201
 
 
 @runs

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from strongroom.server.backup_schedule import name_at
+from strongroom.server.backup_schedule import backup_name
 from strongroom.server.monitoring.metrics import FAMILIES, Metrics
 from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
 from tests.conftest import Open, runs
@@ -185,7 +185,7 @@ async def test_the_age_of_a_backup_is_told_once_there_is_one(house: Open, tmp_pa
     assert "strongroom_backup_age_seconds" not in none
     folder = tmp_path / "backups"
     folder.mkdir()
-    (folder / name_at(int((time.time() - 3_600) * 1000))).write_bytes(b"strongroom archive 1\n")
+    (folder / backup_name(int((time.time() - 3_600) * 1000))).write_bytes(b"strongroom archive 1\n")
     async with house(metrics_token=TOKEN, backup_dir=str(folder)) as h:
         found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
     assert 3_600 <= found["strongroom_backup_age_seconds"] < 3_660
@@ -213,7 +213,7 @@ def test_a_process_that_takes_anothers_place_counts_on() -> None:
     MetricsSlot(shared, 0).write(first)
     assert MetricsSlot(shared, 1).others() == [first]
     metrics = Metrics()
-    metrics.go_on_from(MetricsSlot(shared, 0).before())
+    metrics.continue_from(MetricsSlot(shared, 0).before())
     assert metrics._before == {"strongroom_requests_total": {"{a}": 5.0}}
     shared._memory[10] ^= 1
     assert MetricsSlot(shared, 1).others() == [first]

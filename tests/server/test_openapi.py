@@ -14,6 +14,7 @@ from strongroom.server.api_docs import examples, html
 from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.response import STATUS
 from tests.conftest import Open, runs
+from tests.support.rows import each_row
 
 
 def described(variant: Variant) -> ApiDescription:
@@ -29,7 +30,7 @@ def test_every_route_is_described_with_examples_and_refusals(variant: Variant) -
         operation = api["paths"][endpoint.path.replace("*}", "}")][endpoint.method.lower()]
         assert operation["summary"]
         assert "500" in operation["responses"]
-        if endpoint.takes is not None:
+        if endpoint.request_type is not None:
             assert "example" in operation["requestBody"]["content"]["application/json"]
 
 
@@ -40,7 +41,7 @@ def test_every_error_code_is_described() -> None:
     assert {kind.code for kind in STATUS if f'"{kind.code}"' not in text} <= unroutable
 
 
-@pytest.mark.parametrize("kind", examples.OF, ids=lambda kind: kind.__name__)
+@each_row("kind", examples.OF, ids=lambda kind: kind.__name__)
 def test_examples_are_what_they_are_examples_of(kind: type) -> None:
     """Requests go through the very reader that serves; answers through their struct."""
     example = msgspec.json.encode(examples.OF[kind])

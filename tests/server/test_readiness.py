@@ -79,7 +79,7 @@ async def test_however_many_ask_the_database_is_written_to_once(house: Open, whe
         began = time.monotonic()
         answers = await asyncio.gather(*(h.http.get("/ready") for _ in range(100)))
         assert {answer.status_code for answer in answers} == {200}
-        assert 1 <= writes <= 1 + (time.monotonic() - began) / readiness.LASTS
+        assert 1 <= writes <= 1 + (time.monotonic() - began) / readiness.CACHE_SECONDS
         await meddle(where, "UPDATE lineage SET epoch = NULL WHERE probed_at IS NULL")  # which would fail
 
 
@@ -111,7 +111,7 @@ async def test_slow_hashing_is_ready_and_hashing_that_stands_still_is_not(
     going_on = threading.Event()
     monkeypatch.setattr(credentials, "hash_password", lambda _: going_on.wait(60))
     monkeypatch.setattr(passwords, "_TIMEOUT_SECONDS", 0.2)
-    monkeypatch.setattr(readiness, "LASTS", 0)
+    monkeypatch.setattr(readiness, "CACHE_SECONDS", 0)
     async with house() as h:
         try:
             assert (await h.http.get("/ready")).json()["checks"]["passwords"] == "ok"

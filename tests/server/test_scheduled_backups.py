@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.archive import Reader
-from strongroom.server.backup_schedule import Kept, backups_in, expired, is_due, name_at
+from strongroom.server.backup_schedule import BackupFile, backup_name, expired, is_due, list_backups
 from strongroom.server.settings import BackupRetention, BadSetting, resolve
 from strongroom.store import locks, open_database
 from strongroom.store.locks import FileLock
@@ -35,7 +35,7 @@ def at(text: str) -> int:
 
 def kept(made: list[str], keep: BackupRetention) -> list[str]:
     """Which of the backups made at these hours stay."""
-    backups = [Kept(at(text), Path(text)) for text in sorted(made)]
+    backups = [BackupFile(at(text), Path(text)) for text in sorted(made)]
     gone = {one.path.name for one in expired(backups, keep, at("2030-01-01 00"))}
     return [text for text in sorted(made) if text not in gone]
 
@@ -54,10 +54,10 @@ def test_the_newest_of_each_day_week_and_month_is_kept() -> None:
 
 def test_a_year_of_daily_backups_comes_to_few() -> None:
     """One a day for a year, thinned out after each: never more than 7 + 4 + 6, and the oldest is months old."""
-    there: list[Kept] = []
+    there: list[BackupFile] = []
     start = at("2025-01-01 03")
     for day in range(365):
-        there.append(Kept(start + day * DAY, Path(str(day))))
+        there.append(BackupFile(start + day * DAY, Path(str(day))))
         gone = set(expired(there, BackupRetention(7, 4, 6), there[-1].made_at))
         there = [one for one in there if one not in gone]
         assert there[-1].path.name == str(day)
@@ -69,9 +69,9 @@ def test_only_its_own_files_count(tmp_path: Path) -> None:
     """Whatever else lies in the folder is neither counted nor deleted."""
     for name in ("strongroom-20260301T060000Z.backup", "notes.txt", "strongroom-x.backup", "my.backup"):
         (tmp_path / name).write_text("x")
-    assert [one.path.name for one in backups_in(tmp_path)] == ["strongroom-20260301T060000Z.backup"]
-    assert backups_in(tmp_path / "nowhere") == []
-    assert name_at(at("2026-03-01 06")) == "strongroom-20260301T060000Z.backup"
+    assert [one.path.name for one in list_backups(tmp_path)] == ["strongroom-20260301T060000Z.backup"]
+    assert list_backups(tmp_path / "nowhere") == []
+    assert backup_name(at("2026-03-01 06")) == "strongroom-20260301T060000Z.backup"
     assert not is_due(tmp_path, DAY, at("2026-03-02 05"))
     assert is_due(tmp_path, DAY, at("2026-03-02 06"))
     assert is_due(tmp_path / "nowhere", DAY, 0)
@@ -125,7 +125,7 @@ def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: s
     assert not stale.exists()
     names = [line[1] for line in lines]
     assert len(set(names)) == len(names)
-    [last] = backups_in(folder)
+    [last] = list_backups(folder)
     assert last.path.name == names[-1]
     reader = Reader(io.BytesIO(last.path.read_bytes()))
     assert sum(len(page) for _, page in reader.pages()) == reader.manifest.rows
@@ -169,12 +169,12 @@ def test_whoever_is_second_leaves_without_a_word(tmp_path: Path) -> None:
         return done.returncode, done.stdout, done.stderr
 
     assert run() == (0, "", "")
-    assert backups_in(folder) == []
+    assert list_backups(folder) == []
     lock.close()
     code, said, _ = run()
     assert (code, said[:7]) == (0, "backup ")
     assert run() == (0, "", "")
-    assert len(backups_in(folder)) == 1
+    assert len(list_backups(folder)) == 1
 
 
 @runs
@@ -197,8 +197,8 @@ async def test_while_another_node_makes_one_a_node_leaves_without_a_word(tmp_pat
         return process.returncode, said, complained
 
     assert await run() == (0, b"", b"")
-    assert backups_in(tmp_path / "kept") == []
+    assert list_backups(tmp_path / "kept") == []
     await other.close()
     code, said, _ = await run()
     assert (code, said[:7]) == (0, b"backup ")
-    assert len(backups_in(tmp_path / "kept")) == 1
+    assert len(list_backups(tmp_path / "kept")) == 1

@@ -17,6 +17,7 @@ from strongroom.store.queries import documents, versions
 from strongroom.store.statement import Sql
 from tests.conftest import runs
 from tests.support.postgres import postgres
+from tests.support.rows import each_row
 
 # What reads a whole table, and may: one row is all there is.
 WHOLE = {"lineage"}
@@ -58,7 +59,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> apsw.Connection:
     return apsw.Connection(str(path))
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@each_row("name", STATEMENTS)
 def test_sqlite_searches_and_does_not_scan(file: apsw.Connection, name: str) -> None:
     """Every table of a statement is searched by an index, or by its key."""
     sql = STATEMENTS[name]

@@ -11,12 +11,12 @@ from strongroom.store import Database
 
 def context_of(server: Server) -> AppContext:
     """What all requests of a server share."""
-    return server._room
+    return server._context
 
 
 def database_of(server: Server) -> Database:
     """The database of a server."""
-    return server._room.db
+    return server._context.db
 
 
 def runner_of(server: Server) -> Any:
@@ -35,5 +35,5 @@ def unfinished(server: Server) -> set[Any]:
 
 
 async def purge(server: Server) -> None:
-    """Throw away what was kept for long enough, as a running server does now and then."""
-    await server._app.throw_away()
+    """Purge what has passed its retention period, as a running server does periodically."""
+    await server._app.purge()

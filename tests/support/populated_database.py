@@ -69,7 +69,7 @@ class Served:
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
-        await self._server._room.close()
+        await self._server._context.close()
 
 
 class _Kept(NamedTuple):

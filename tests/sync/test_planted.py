@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.support.planted_faults import no_stale_names
 from tests.support.sampling import LONG
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
 from tests.sync.restartable_server import RestartableServer
@@ -35,7 +36,7 @@ def test_a_planted_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     machine = type("Here", (Restored if fault in AFTER_A_RESTORE else Sync,), {"place": place})
     FAULTS[fault](monkeypatch)
     try:
-        with pytest.raises(AssertionError) as caught, contextlib.redirect_stdout(io.StringIO()):
+        with no_stale_names(), pytest.raises(AssertionError) as caught, contextlib.redirect_stdout(io.StringIO()):
             run_state_machine_as_test(machine, settings=SETTINGS)
     finally:
         monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""The command `strongroom`. Each command loads only what it needs, so that help is instant."""
+"""The command line `strongroom`. Each command imports only what it needs, so that help is fast."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ if TYPE_CHECKING:
 
 
 class _Command(NamedTuple):
-    """A command, what the help says of it, and what adds its options."""
+    """A command: its name, its line in the help, and the function that adds its options."""
 
     name: str
-    says: str
+    summary: str
     add_options: Callable[[argparse.ArgumentParser], None]
 
 
 class _Version(argparse.Action):
-    """Shows the release and the schema; the latter is looked up only then, so that help stays instant."""
+    """Shows the release and the schema version, which is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Print and end."""
+        """Print the version and exit."""
         from strongroom.server.admin import operations
 
-        terminal.say(f"strongroom {__version__} (schema {operations.newest_schema()})")
+        terminal.print_line(f"strongroom {__version__} (schema {operations.newest_schema()})")
         parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run a command; its exit code."""
     terminal.open_closed_streams()
-    with terminal.quiet_when_nobody_reads():
+    with terminal.exit_when_output_closes():
         return _run(arguments)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
-    asked = next((word for word in words if not word.startswith("-")), None)  # no option before it takes a value
+    chosen = next((word for word in words if not word.startswith("-")), None)  # no option before it takes a value
     parser = argparse.ArgumentParser(
         prog="strongroom",
-        description="A backend for data that must stay unreadable to whoever runs the server.",
-        epilog="'strongroom COMMAND --help' explains a command. All of them find the service by the same settings: "
-        "options, variables of the environment, and a settings file; 'strongroom config' shows them.",
+        description="A backend for end-to-end encrypted data, which the operator of the server cannot read.",
+        epilog="'strongroom COMMAND --help' explains a command. All commands read the same settings: options, "
+        "environment variables and a settings file; 'strongroom config' shows them.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the release and its schema, and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     alone = [one for one in _COMMANDS if [one.name] == list(words[:1])]
-    for one in alone or _COMMANDS:  # to make all of them takes longer than most commands
-        command = commands.add_parser(one.name, help=one.says)
-        if one.name == asked:
+    for one in alone or _COMMANDS:  # to add all of them takes longer than most commands run
+        command = commands.add_parser(one.name, help=one.summary)
+        if one.name == chosen:
             one.add_options(command)
     options = parser.parse_args(arguments)
     try:
         code: int = options.run(options)
-    except terminal.Stop as stop:
-        terminal.complain(str(stop))
+    except terminal.CommandFailed as stop:
+        terminal.print_error(str(stop))
         return stop.code
     return code
 
@@ -67,15 +67,15 @@ def _run(arguments: Sequence[str] | None) -> int:
 def _serve(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import serve
 
-    parser.description = "Run the server until SIGTERM or SIGINT. SIGHUP reads secrets and certificate anew."
+    parser.description = "Run the server until SIGTERM or SIGINT. SIGHUP reloads secrets and certificate."
     serve.add_options(parser)
     ends = terminal.exit_codes("ended by a signal", "1 the disk or a worker failed", "74 the database is damaged")
     parser.epilog = f"{parser.epilog} {ends}"
     parser.add_argument(
         "--no-migrate",
         action="store_true",
-        help="refuse a database whose schema is not up to date, instead of bringing it up to date: "
-        "'strongroom db migrate' does",
+        help="refuse a database whose schema is not up to date, instead of migrating it; "
+        "'strongroom db migrate' migrates it",
     )
     parser.set_defaults(run=serve.serve)
 
@@ -83,9 +83,7 @@ def _serve(parser: argparse.ArgumentParser) -> None:
 def _init(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import serve
 
-    parser.description = (
-        "Write a .env file with a fresh JWT_SECRET, readable by you only. An existing file is left alone."
-    )
+    parser.description = "Write a .env file with a new JWT_SECRET, readable by you only. A secret that exists is kept."
     parser.epilog = terminal.exit_codes()
     parser.set_defaults(run=serve.init)
 
@@ -118,7 +116,7 @@ def _db(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import database
 
     parser.description = (
-        "Copy a whole service to another database, bring the schema of its database up to date, or begin a "
+        "Copy a whole service to another database, migrate the schema of its database, or begin a "
         "new epoch (new-epoch), which tells clients that the database went back in time."
     )
     database.add_commands(parser)
@@ -159,8 +157,8 @@ def _config(parser: argparse.ArgumentParser) -> None:
 def _ready(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import configuration, ready
 
-    parser.description = "Ask the server that runs on this machine with these settings whether it can do its work."
-    parser.epilog = terminal.exit_codes("it is ready", "1 it is not ready, or does not answer")
+    parser.description = "Ask the server that runs on this machine with these settings whether it is ready."
+    parser.epilog = terminal.exit_codes("it is ready", "1 it is not ready, or does not respond")
     configuration.add_option(parser)
     parser.set_defaults(run=ready.ready)
 
@@ -168,24 +166,24 @@ def _ready(parser: argparse.ArgumentParser) -> None:
 def _systemd(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import systemd
 
-    parser.description = "Print a unit for systemd that locks the service in; its first lines say how to install it."
+    parser.description = "Print a hardened systemd unit; its first lines say how to install it."
     parser.epilog = terminal.exit_codes()
     parser.set_defaults(run=systemd.systemd)
 
 
 _COMMANDS: Final = (
     _Command("serve", "run the server", _serve),
-    _Command("init", "write a settings file .env with a fresh secret", _init),
-    _Command("backup", "write the whole service into an archive, while it runs", _backup),
-    _Command("restore", "put an archive in the place of what is there", _restore),
-    _Command("doctor", "say what is wrong, and what to do about it", _doctor),
-    _Command("salvage", "bring what can be read of a damaged file into a new one", _salvage),
-    _Command("db", "copy a service to another database, bring its schema up to date, or begin a new epoch", _db),
+    _Command("init", "write a settings file .env with a new secret", _init),
+    _Command("backup", "write a backup of the whole service, while it runs", _backup),
+    _Command("restore", "replace the service with a backup", _restore),
+    _Command("doctor", "diagnose a service, and say what to do", _doctor),
+    _Command("salvage", "copy what can be read of a damaged SQLite file into a new one", _salvage),
+    _Command("db", "copy a service to another database, migrate its schema, or begin a new epoch", _db),
     _Command("users", "manage accounts", _users),
     _Command("keys", "manage API keys", _keys),
     _Command("stats", "count what a service holds", _stats),
-    _Command("vacuum", "give back the room that deleted things left", _vacuum),
+    _Command("vacuum", "reclaim the disk space of deleted data", _vacuum),
     _Command("config", "show every setting, and where it came from", _config),
-    _Command("ready", "ask a running server whether it can do its work", _ready),
-    _Command("systemd", "print a unit for systemd", _systemd),
+    _Command("ready", "ask a running server whether it is ready", _ready),
+    _Command("systemd", "print a systemd unit", _systemd),
 )

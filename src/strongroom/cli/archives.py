@@ -1,4 +1,4 @@
-"""The files that archives lie in: written whole or not at all, readable by their owner only, encrypted or not."""
+"""Archive files: written atomically, readable by their owner only, optionally encrypted."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from strongroom.archive import Sink, Source
 
 STREAM: Final = "-"  # standard output, or standard input
-_OTHERS: Final = {  # what is easily taken for an archive, by how it begins
-    b"SQLite format 3\0": "a database of SQLite, which DB_PATH names",
-    b"\x1f\x8b": "something compressed with gzip: unpack it first",
-    b"\x28\xb5\x2f\xfd": "something compressed with zstd: unpack it first",
-    b"\xfd7zXZ\0": "something compressed with xz: unpack it first",
-    b"BZh": "something compressed with bzip2: unpack it first",
+_LOOKALIKES: Final = {  # files mistaken for an archive, by their first bytes
+    b"SQLite format 3\0": "a SQLite database, which DB_PATH names",
+    b"\x1f\x8b": "a file compressed with gzip: unpack it first",
+    b"\x28\xb5\x2f\xfd": "a file compressed with zstd: unpack it first",
+    b"\xfd7zXZ\0": "a file compressed with xz: unpack it first",
+    b"BZh": "a file compressed with bzip2: unpack it first",
     b"PK\x03\x04": "a ZIP file: unpack it first",
     b"-----BEGIN AGE ENCRYPTED FILE-----": "an armoured file of age: decrypt it first, with age --decrypt",
     b"{": "JSON, perhaps the export of one account, which clients import",
 }
-SYNC_BYTES: Final = 8 * 1024 * 1024  # written back this often, so that nobody else's commit waits behind all of it
+SYNC_BYTES: Final = 8 * 1024 * 1024  # between two syncs, so that commits of the server do not wait for the whole file
 
 
 class Key(NamedTuple):
-    """What a backup is encrypted to; nothing is an open one."""
+    """What a backup is encrypted with; nothing leaves it unencrypted."""
 
     passphrase: str = ""
     recipient: str = ""
 
 
-class _Out:
-    """A new file that is written back to the disk as it grows, and whose bytes are summed up."""
+class _ArchiveFile:
+    """A new file that is synced to the disk as it grows, with a running checksum."""
 
     def __init__(self, path: Path, *, for_service: bool) -> None:
         descriptor = locks.create_unfinished(path, for_service=for_service)
-        self._held = os.dup(descriptor)  # the lock stays until the file has its name, or is gone
+        self._held = os.dup(descriptor)  # the lock is held until the file is renamed or removed
         self._file = os.fdopen(descriptor, "wb", buffering=64 * 1024)
         self._digest = hashlib.sha256()
         self._since = 0
@@ -63,12 +63,12 @@ class _Out:
     def _sync(self) -> None:
         self._file.flush()
         os.fdatasync(self._file.fileno()) if hasattr(os, "fdatasync") else os.fsync(self._file.fileno())
-        if hasattr(os, "posix_fadvise"):  # others need the memory more
+        if hasattr(os, "posix_fadvise"):  # leave the page cache to the server
             os.posix_fadvise(self._file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         self._since = 0
 
     def close(self) -> str:
-        """The checksum of all that was written, once the disk has it."""
+        """Sync and close the file; the checksum of its content."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -91,32 +91,34 @@ def write(
     *,
     for_service: bool = False,
 ) -> int:
-    """Have a new file filled under another name, read it again, give it its name; its size.
+    """Write an archive under a temporary name, verify it, and rename it; its size.
 
-    `fill` gives the checksum of the archive that it wrote, and `check` the one of an archive that it reads. What is
-    read here is read in pieces, with a rest after each. `for_service`: the service must be able to read it.
+    `fill` writes the archive and returns its checksum; `check` reads one and returns its checksum. `rest` is called
+    after each piece that is read here. `for_service`: the service must be able to read the file.
     """
     if path.exists():
-        raise terminal.Stop(f"{path} exists already; name another file, for nothing is ever written over.")
+        raise terminal.CommandFailed(f"{path} exists already; name another file: nothing is overwritten.")
     half = path.with_name(f".{path.name}.{os.getpid()}{locks.HALF}")
     out = None
     locks.abandoned(path.parent, remove=True)
     try:
-        out = _Out(half, for_service=for_service)
-        sink = _sealed(out, key)
+        out = _ArchiveFile(half, for_service=for_service)
+        sink = _encrypting(out, key)
         checksum = fill(sink)
         if sink is not out:
             sink.close()
         written = out.close()
-        _forget(half)
-        if not (_digest_of(half, rest) == written if key.recipient else _reads_as(checksum, check, half)):
-            raise terminal.Stop(f"{path} does not read back as it was written; the disk may be failing.")
+        _drop_cache(half)
+        if not (_digest_of(half, rest) == written if key.recipient else _reads_back(checksum, check, half)):
+            raise terminal.CommandFailed(f"{path} does not read back as it was written; the disk may be failing.")
         _give_name(half, path)
         database_file.sync_folder(path.parent)
     except FileExistsError:
-        raise terminal.Stop(f"{path} was made by somebody else meanwhile; nothing is ever written over.") from None
+        raise terminal.CommandFailed(
+            f"{path} was created by another process meanwhile; nothing was overwritten. Name another file."
+        ) from None
     except OSError as error:
-        raise terminal.Stop(f"Cannot write {path}: {error.strerror}.") from None
+        raise terminal.CommandFailed(f"Cannot write {path}: {error.strerror}.") from None
     finally:
         if out is not None:
             out.abandon()
@@ -125,7 +127,7 @@ def write(
 
 
 def _give_name(half: Path, path: Path) -> None:
-    """Give a file its name, unless there is one of that name by now."""
+    """Rename a file, unless the name is taken by now."""
     try:
         path.hardlink_to(half)
     except FileExistsError:
@@ -136,7 +138,7 @@ def _give_name(half: Path, path: Path) -> None:
         half.rename(path)
 
 
-def _sealed(out: Sink, key: Key) -> Any:
+def _encrypting(out: Sink, key: Key) -> Any:
     if not (key.passphrase or key.recipient):
         return out
     from strongroom import sealing
@@ -146,18 +148,18 @@ def _sealed(out: Sink, key: Key) -> Any:
             return sealing.AgeSealer(out, [key.recipient])
         return sealing.Sealer(out, key.passphrase)
     except sealing.CannotSeal as error:
-        raise terminal.Stop(str(error)) from None
+        raise terminal.CommandFailed(str(error)) from None
 
 
-def _reads_as(checksum: str, check: Callable[[Path], str], half: Path) -> bool:
+def _reads_back(checksum: str, check: Callable[[Path], str], half: Path) -> bool:
     try:
         return check(half) == checksum
-    except terminal.Stop:
+    except terminal.CommandFailed:
         return False
 
 
-def _forget(path: Path) -> None:
-    """Let the bytes be read from the disk next time, and not from memory, where the system allows it."""
+def _drop_cache(path: Path) -> None:
+    """Drop the file from the page cache, so that it is read from the disk next time."""
     if hasattr(os, "posix_fadvise"):
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -173,28 +175,32 @@ def _digest_of(path: Path, rest: Callable[[], None]) -> str:
 
 
 def stream(key: Key, fill: Callable[[Any], str]) -> int:
-    """Write an archive to standard output; its size. Whatever is said from now on goes to standard error.
+    """Write an archive to standard output; its size. All messages go to standard error from now on.
 
-    If it fails on the way the end is not written, and whoever reads it does not take it for whole.
+    After a failure the end of the archive is missing, so that the reader does not take it for complete.
     """
     if sys.stdout.isatty():
-        raise terminal.Stop("An archive does not belong on a terminal; lead it into a file or to another program.")
-    out = _Stream()
+        raise terminal.CommandFailed(
+            "Standard output is a terminal; redirect the archive into a file or another program."
+        )
+    out = _StandardOutput()
     try:
-        sink = _sealed(out, key)
+        sink = _encrypting(out, key)
         fill(sink)
         if sink is not out:
             sink.close()
         out.close()
     except BrokenPipeError:
-        raise terminal.Stop("Whoever read the archive has gone; it is not whole.", terminal.NOBODY_READS) from None
+        raise terminal.CommandFailed(
+            "The reader of the archive closed its end; the archive is incomplete.", terminal.OUTPUT_CLOSED
+        ) from None
     except OSError as error:
-        raise terminal.Stop(f"Cannot write the archive to standard output: {error.strerror}.") from None
+        raise terminal.CommandFailed(f"Cannot write the archive to standard output: {error.strerror}.") from None
     return out.size
 
 
-class _Stream:
-    """Standard output, kept for the archive alone and without a buffer: what was not written is not written later."""
+class _StandardOutput:
+    """Standard output, reserved for the archive and unbuffered: nothing is written after a failure."""
 
     def __init__(self) -> None:
         sys.stdout.flush()
@@ -214,10 +220,10 @@ class _Stream:
 
 @contextmanager
 def opened_file(name: str, near: Path, fetch: Callable[[IO[bytes]], None] | None = None) -> Iterator[IO[bytes]]:
-    """The file of an archive, which can be read again from its beginning.
+    """Open the file of an archive so that it is seekable.
 
-    What comes through a pipe or is fetched from elsewhere is kept in a file without a name in the folder `near`, which
-    is gone when the command ends, however it ends.
+    What comes through a pipe or is fetched from a destination is spooled into an unnamed file in the folder `near`,
+    which disappears when the command ends, however it ends.
     """
     with ExitStack() as stack:
         if fetch is not None:
@@ -236,19 +242,19 @@ def opened_file(name: str, near: Path, fetch: Callable[[IO[bytes]], None] | None
 
 @contextmanager
 def opened_stream(name: str) -> Iterator[IO[bytes]]:
-    """The file of an archive, or standard input, to be read once."""
+    """Open the file of an archive, or standard input, to be read once."""
     if name == STREAM:
         if sys.stdin.isatty():
-            raise terminal.Stop("Standard input is a terminal; lead an archive into it, or name a file.")
+            raise terminal.CommandFailed("Standard input is a terminal; redirect an archive into it, or name a file.")
         yield sys.stdin.buffer
         return
     try:
         file = Path(name).open("rb")  # noqa: SIM115 - closed below
     except PermissionError as error:
         advice = file_owners.run_as_owner(Path(name))
-        raise terminal.Stop(f"Cannot read {name}: {error.strerror}. {advice}") from None
+        raise terminal.CommandFailed(f"Cannot read {name}: {error.strerror}. {advice}") from None
     except OSError as error:
-        raise terminal.Stop(f"Cannot read {name}: {error.strerror}.") from None
+        raise terminal.CommandFailed(f"Cannot read {name}: {error.strerror}.") from None
     with file:
         yield file
 
@@ -257,7 +263,9 @@ def _spool(near: Path) -> Any:
     try:
         return TemporaryFile(dir=near, prefix="strongroom-")
     except OSError as error:
-        raise terminal.Stop(f"Cannot keep the archive in {near} while it is read: {error.strerror}.") from None
+        raise terminal.CommandFailed(
+            f"Cannot store the archive in {near} while it is read: {error.strerror}."
+        ) from None
 
 
 def _copy(file: IO[bytes], spool: IO[bytes], near: Path) -> None:
@@ -266,12 +274,14 @@ def _copy(file: IO[bytes], spool: IO[bytes], near: Path) -> None:
             spool.write(piece)
             spool.flush()
         except OSError as error:
-            raise terminal.Stop(f"Cannot keep the archive in {near} while it is read: {error.strerror}.") from None
+            raise terminal.CommandFailed(
+                f"Cannot store the archive in {near} while it is read: {error.strerror}."
+            ) from None
     spool.seek(0)
 
 
-def asks_for_a_passphrase(file: IO[bytes]) -> bool:
-    """Whether the archive in a file is encrypted to a passphrase; the file is at its beginning afterwards."""
+def needs_passphrase(file: IO[bytes]) -> bool:
+    """Whether the archive is encrypted with a passphrase; rewinds the file."""
     first = file.readline(64)
     file.seek(0)
     return first.startswith(b"strongroom sealed")
@@ -279,25 +289,25 @@ def asks_for_a_passphrase(file: IO[bytes]) -> bool:
 
 @contextmanager
 def opened(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Iterator[Source]:
-    """The archive that a file holds, whatever it is encrypted to; a passphrase that nobody gave is asked for."""
-    source = _unsealed(file, name, passphrase, identity)
+    """The decrypted archive in a file; prompts for a passphrase that is needed and was not given."""
+    source = _decrypting(file, name, passphrase, identity)
     try:
         yield source
     except OSError as error:
-        raise terminal.Stop(f"Cannot read {name}: {error.strerror or error}.") from None
+        raise terminal.CommandFailed(f"Cannot read {name}: {error.strerror or error}.") from None
     finally:
-        if isinstance(source, _Closes):
+        if isinstance(source, _Closeable):
             source.close()
 
 
 @runtime_checkable
-class _Closes(Protocol):
+class _Closeable(Protocol):
     def close(self) -> None:
-        """Read no further."""
+        """Close it."""
 
 
-class _Replayed:
-    """A file of which the first line was read already, to see what it is."""
+class _RewoundFile:
+    """A file whose first line was read already, and is read again."""
 
     def __init__(self, first: bytes, file: IO[bytes]) -> None:
         self._first = first
@@ -310,51 +320,46 @@ class _Replayed:
         return taken + (self._file.read(size - len(taken)) if len(taken) < size else b"")
 
 
-def _unsealed(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Any:
+def _decrypting(file: IO[bytes], name: str, passphrase: str, identity: str | None) -> Any:
     first = file.readline(64)
     if not first:
         where = "Standard input" if name == STREAM else name
         raise BadArchive(
-            f"{where} is empty. Whatever should have written an archive there has failed; take another one."
+            f"{where} is empty: the program that should have written the archive has failed. Use another archive."
         )
     if not first.startswith((b"strongroom", b"age-encryption.org")):
-        what = next((f"; it looks like {kind}" for start, kind in _OTHERS.items() if first.startswith(start)), "")
-        raise BadArchive(f"{_named(name)} is not an archive of strongroom{what}.")
+        what = next((f"; it looks like {kind}" for start, kind in _LOOKALIKES.items() if first.startswith(start)), "")
+        raise BadArchive(f"{_label(name)} is not a strongroom archive{what}.")
     if not first.startswith((b"strongroom sealed", b"age-encryption.org")):
-        return _Replayed(first, file)
+        return _RewoundFile(first, file)
     from strongroom import sealing
 
     try:
         if first == sealing.AGE_MAGIC:
             if identity is None:
-                raise terminal.Stop("The archive is encrypted with age; name the file of your identity by --identity.")
-            return sealing.AgeOpener(file, _text_of(identity))
+                raise terminal.CommandFailed(
+                    "The archive is encrypted with age; name the file of your identity with --identity."
+                )
+            return sealing.AgeOpener(file, terminal.read_text(identity))
         if first != sealing.MAGIC:
-            raise BadArchive("The archive has a form that this release does not know, or its first line is damaged.")
+            raise BadArchive("The archive has a format that this release does not know, or its first line is damaged.")
         return sealing.Opener(file, passphrase or ask_passphrase(name))
     except sealing.CannotSeal as error:
-        raise terminal.Stop(str(error)) from None
+        raise terminal.CommandFailed(str(error)) from None
 
 
 def ask_passphrase(name: str) -> str:
-    """The passphrase of an archive, from whoever is at the terminal; not from a pipe that the archive comes by."""
+    """Prompt for the passphrase of an archive; not from standard input if the archive comes from there."""
     given = terminal.ask_secret("Passphrase of the archive", twice=False, piped=name != STREAM)
     if not given:
-        pipe = "" if name == STREAM else "lead a line with it into standard input, "
-        raise terminal.Stop(
-            f"{_named(name)} is encrypted, and no passphrase was given: set BACKUP_PASSPHRASE, name a file with it by "
+        pipe = "" if name == STREAM else "pipe a line with it into standard input, "
+        raise terminal.CommandFailed(
+            f"{_label(name)} is encrypted, and no passphrase was given: set BACKUP_PASSPHRASE, name a file with it in "
             f"--backup-passphrase-file or BACKUP_PASSPHRASE_FILE, {pipe}or type it at a terminal."
         )
     return given
 
 
-def _named(name: str) -> str:
-    """What a sentence calls an archive."""
+def _label(name: str) -> str:
+    """The name of an archive in messages."""
     return "The archive on standard input" if name == STREAM else name
-
-
-def _text_of(path: str) -> str:
-    try:
-        return Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise terminal.Stop(f"Cannot read {path}: {getattr(error, 'strerror', None) or 'it is not text'}.") from None

@@ -1,4 +1,4 @@
-"""Settings with which no backup can ever be made or sent: told when a server starts, not when the first one fails."""
+"""Validation of backup settings at start: those with which no backup could ever be made or sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from strongroom.server.settings import Settings
 
-_LIBRARIES: Final = {"sftp": "asyncssh", "s3": "obstore"}  # what a kind of address needs; the extra has its name
+_LIBRARIES: Final = {"sftp": "asyncssh", "s3": "obstore"}  # by URL scheme, which is also the name of the extra
 
 
 def refuse_impossible_backups(settings: Settings) -> None:
@@ -23,7 +23,7 @@ def refuse_impossible_backups(settings: Settings) -> None:
 
 
 def bad_recipient(settings: Settings) -> Iterator[str]:
-    """Why nothing can be encrypted to BACKUP_RECIPIENT."""
+    """Why BACKUP_RECIPIENT is invalid, if it is."""
     if not settings.backup_recipient:
         return
     from strongroom import sealing
@@ -35,7 +35,7 @@ def bad_recipient(settings: Settings) -> Iterator[str]:
 
 
 def _bad_destination(settings: Settings) -> Iterator[str]:
-    """What BACKUP_TO needs and is not here. Whether the place can be reached now is no reason not to start."""
+    """What is missing for BACKUP_TO. Whether the destination can be reached now does not matter."""
     kind, is_address, _ = settings.backup_to.partition("://")
     if not is_address:
         return

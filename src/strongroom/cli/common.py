@@ -1,4 +1,4 @@
-"""What the operators' commands share: where the data lies, how an answer is shown, what an end means."""
+"""What the admin commands share: options, settings, output, exit codes."""
 
 from __future__ import annotations
 
@@ -16,53 +16,55 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
 WHERE = ("DB_PATH", "DATABASE_URL")
-NOT_THERE = 3
-CODES = terminal.exit_codes("done", f"{NOT_THERE} nothing of that name", f"{terminal.NOT_CONFIRMED} not confirmed")
+NOT_FOUND = 3
+EXIT_CODES = terminal.exit_codes(
+    "done", f"{NOT_FOUND} no such account or key", f"{terminal.NOT_CONFIRMED} not confirmed"
+)
 
 
 def add_options(parser: argparse.ArgumentParser, *, asks: bool = False) -> None:
-    """Where the data lies and how to answer; for a command that asks first, that it should not."""
+    """Add the options for the database and the output, and --yes for a command that asks for confirmation."""
     configuration.add_option(parser)
     for option in TABLE:
         if option.variable in WHERE:
             parser.add_argument(option.option, dest=option.variable, metavar="FILE", help=option.meaning)
-    parser.add_argument("--json", action="store_true", help="answer in JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     if asks:
-        parser.add_argument("--yes", action="store_true", help="do it without asking")
-    parser.epilog = CODES
+        parser.add_argument("--yes", action="store_true", help="do it without confirmation")
+    parser.epilog = EXIT_CODES
 
 
 @contextmanager
 def settings_of(options: argparse.Namespace) -> Iterator[Settings]:
-    """The settings of a command; whatever goes wrong with them is one sentence."""
+    """The settings of a command; errors in the block end it with one sentence."""
     from strongroom.errors import Refusal
-    from strongroom.server.admin.operations import NoSuch
+    from strongroom.server.admin.operations import DoesNotExist
     from strongroom.store import CannotOpen
 
     try:
         yield configuration.settings_of(options)
     except CannotOpen as error:
-        raise terminal.Stop(str(error)) from None
-    except NoSuch as error:
-        raise terminal.Stop(str(error), NOT_THERE) from None
+        raise terminal.CommandFailed(str(error)) from None
+    except DoesNotExist as error:
+        raise terminal.CommandFailed(str(error), NOT_FOUND) from None
     except Refusal as refusal:
         fields = (refusal.details or {}).get("fields", {})
-        said = "; ".join(f"{name} {what}" for name, what in fields.items()) or refusal.message
-        raise terminal.Stop(f"{said.rstrip('.')}.") from None
+        reason = "; ".join(f"{name} {what}" for name, what in fields.items()) or refusal.message
+        raise terminal.CommandFailed(f"{reason.rstrip('.')}.") from None
 
 
-def answer(options: argparse.Namespace, value: Any, sentence: str) -> int:
-    """Show what came of it: as JSON, or in a sentence."""
-    terminal.show_json(value) if options.json else terminal.say(sentence)
+def show_result(options: argparse.Namespace, value: Any, sentence: str) -> int:
+    """Print a result, as JSON or as a sentence; the exit code."""
+    terminal.show_json(value) if options.json else terminal.print_line(sentence)
     return 0
 
 
-def changed(options: argparse.Namespace, settings: Settings, value: dict[str, Any], sentence: str) -> int:
-    """Show what was changed, and in which service."""
+def show_change(options: argparse.Namespace, settings: Settings, value: dict[str, Any], sentence: str) -> int:
+    """Print what was changed, and in which service; the exit code."""
     from strongroom.server.admin import operations
 
     where = operations.location(settings)
-    return answer(options, {**value, "data": where}, f"{sentence} [{where}]")
+    return show_result(options, {**value, "data": where}, f"{sentence} [{where}]")
 
 
 def format_time(milliseconds: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Where settings come from: options, the environment, a settings file. Every command reads them here."""
+"""Configuration: settings from options, the environment and a settings file, for every command."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 ENV_FILE: Final = ".env"
 SYSTEM_FILE: Final = "/etc/strongroom/settings"
-NO_TOKENS: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # what only a server needs
+NO_TOKENS: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # needed by a server only
 _UNIX: Final = "unix:"
 _KNOWN: Final = {name for option in TABLE for name in (option.variable, option.file_variable) if name}
 _PREFIX: Final = "STRONGROOM_"
-_SHORT: Final = 4  # letters; names so short are like too many others
-_LONG: Final = 15  # letters; in names so long two may be wrong
+_SHORT: Final = 4  # letters; shorter names resemble too many others
+_LONG: Final = 15  # letters; longer names may have two typos
 
 
 class Value(NamedTuple):
-    """A setting as it was given: by its name or by the name of a file with it, and where."""
+    """The text of a setting, the name by which it was given (its own or that of a file), and the source."""
 
     name: str
     text: str
@@ -38,7 +38,7 @@ class Value(NamedTuple):
 
 
 class Configuration:
-    """What a command was told: by its options, by the environment, by a settings file."""
+    """All settings of a command, each with its source."""
 
     def __init__(
         self, options: Mapping[str, str | None], environment: Mapping[str, str], named_file: str | None = None
@@ -52,17 +52,17 @@ class Configuration:
         self.values = {setting.variable: self._value(setting, environment, in_file) for setting in TABLE}
 
     def _value(self, setting: Option, environment: Mapping[str, str], in_file: Mapping[str, str]) -> Value:
-        """The value of the place that comes first; that place alone decides, with either of the two names."""
+        """The value from the source of the highest precedence; lower ones are ignored, whichever name they use."""
         named = [name for name in (setting.variable, setting.file_variable) if name]
         folder = None
         if setting.variable in environment or environment.get(setting.file_variable):
             place, source = environment, "environment"
         else:
             place, source, folder = in_file, str(self.file), self._folder
-        found = {name: _from(folder, name, setting, place[name]) for name in named if place.get(name)}
+        found = {name: _resolve_path(folder, name, setting, place[name]) for name in named if place.get(name)}
         if not found and setting.is_path and setting.default:
             found, source = (
-                {setting.variable: _from(self._folder, setting.variable, setting, setting.default)},
+                {setting.variable: _resolve_path(self._folder, setting.variable, setting, setting.default)},
                 "default",
             )
         self._given |= found
@@ -74,17 +74,17 @@ class Configuration:
 
     @property
     def _folder(self) -> Path | None:
-        """Where relative paths of the settings file start; None if that is this folder."""
+        """The base of relative paths in the settings file; None for the working directory."""
         return None if self.file is None or str(self.file) == ENV_FILE else self.file.parent.resolve()
 
     @property
     def warnings(self) -> list[str]:
-        """What was probably meant as a setting and is none, each in a sentence."""
-        return self._odd + _near_misses(self._environment)
+        """Warnings about misspelt settings and malformed lines."""
+        return self._odd + _misspelt_settings(self._environment)
 
     @property
     def origin(self) -> SettingsSource:
-        """What the doctor looks at: the files that were read, and what is odd about them."""
+        """The files that were read, and the warnings about them, for the doctor."""
         from strongroom.server.admin.doctor import SettingsSource
 
         given = {setting: self.values[setting.variable] for setting in TABLE if setting.is_secret}
@@ -93,14 +93,14 @@ class Configuration:
         return SettingsSource(self.file, in_file or bool(self.foreign), tuple(files), tuple(self.warnings))
 
     def settings(self, without: Collection[str] = ()) -> Settings:
-        """What all of it means; raises BadSetting. Secrets in `without` are neither needed nor read."""
+        """Parse the settings; raises BadSetting. Secrets in `without` are neither needed nor read."""
         from strongroom.server.settings import resolve
 
         return resolve(self._given, self._options, without)
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
-    """The option that names the settings file."""
+    """Add the option --settings."""
     parser.add_argument(
         "--settings",
         metavar="FILE",
@@ -110,28 +110,28 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 def read(options: argparse.Namespace) -> Configuration:
-    """What the command was told; a settings file that cannot be read ends it in one sentence."""
+    """Read the configuration of a command; it fails if the settings file cannot be read."""
     given = {setting.option: getattr(options, setting.variable, None) for setting in TABLE}
     configured = Configuration(given, os.environ, options.settings)
     for name, value in configured.foreign.items():
-        os.environ.setdefault(name, value)  # where the library looks, in this process and in those that it starts
+        os.environ.setdefault(name, value)  # for the libraries of this process and of its children
     return configured
 
 
 def settings_of(options: argparse.Namespace, without: Collection[str] = NO_TOKENS) -> Settings:
-    """The settings of a command that works beside the server; what is wrong with them ends it in one sentence."""
+    """The settings of a command other than serve; it fails if they are invalid."""
     return checked(read(options), without)
 
 
 def checked(configured: Configuration, without: Collection[str]) -> Settings:
-    """What all of it means. A database that this user may not even look at ends the command too."""
+    """Parse the settings; the command fails if they are invalid or this user may not read the database."""
     from strongroom.server.settings import BadSetting
     from strongroom.store import file_owners
 
     try:
         settings = configured.settings(without)
     except BadSetting as error:
-        raise terminal.Stop(str(error)) from None
+        raise terminal.CommandFailed(str(error)) from None
     if settings.database_url:
         return settings
     path = Path(settings.db_path).expanduser().absolute()
@@ -140,24 +140,26 @@ def checked(configured: Configuration, without: Collection[str]) -> Settings:
     except PermissionError:
         may = False
     except OSError:
-        may = True  # it is no file: whoever opens it says so
+        may = True  # not a file: the error comes when it is opened
     if not may:
-        raise terminal.Stop(f"Cannot open the database {path}: Permission denied. {file_owners.run_as_owner(path)}")
+        raise terminal.CommandFailed(
+            f"Cannot open the database {path}: Permission denied. {file_owners.run_as_owner(path)}"
+        )
     return settings
 
 
 def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | None:
-    """The file that is to be read: the one that was named, else .env in this folder, else the system's."""
+    """The settings file: the one that is named, else .env in the working directory, else that of the system."""
     named = named if named is not None else environment.get(SETTINGS_FILE) or None
     if named is not None:
         return Path(named)
     here = Path(ENV_FILE)
     try:
         is_here = not stat.S_ISDIR(here.stat().st_mode)
-    except OSError:  # also in a folder that this user may not look into: sudo leaves one where one was
+    except OSError:  # also in a folder that this user may not read, for example after sudo
         is_here = False
     if is_here:
-        # In a folder like /tmp anybody may leave one, and would say which service the operator changes.
+        # In a folder like /tmp another user could plant one, and choose the service that the operator changes.
         if os.name == "posix" and not _is_trusted(here.lstat().st_uid):
             advice = "Run the command as that user, or name the file with --settings to use it."
             raise _cannot_read(here, "it belongs to another user", advice)
@@ -167,18 +169,18 @@ def _settings_file(named: str | None, environment: Mapping[str, str]) -> Path | 
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        pass  # it may be there: to go on without it would be to work on another service
+        pass  # it may exist: to ignore it could mean to work on another service
     return Path(SYSTEM_FILE)
 
 
 def _is_trusted(owner: int) -> bool:
-    """Whether a .env of this owner, in this folder, may say what a command works on. Root believes root alone."""
+    """Whether a .env of this owner in the working directory is trusted. Root trusts only root."""
     mine = os.geteuid()
     return owner in ({0} if mine == 0 else {0, mine, Path().stat().st_uid})
 
 
 def _read(path: Path) -> tuple[dict[str, str], list[str]]:
-    """The names and values of a settings file, and what is odd about it."""
+    """Parse a settings file: its values, and warnings about it."""
     from dotenv.parser import parse_stream
 
     try:
@@ -205,12 +207,12 @@ def _read(path: Path) -> tuple[dict[str, str], list[str]]:
     return values, warnings
 
 
-def _cannot_read(path: Path, reason: str, advice: str = "") -> terminal.Stop:
-    return terminal.Stop(f"Cannot read the settings file {path}: {reason}.{advice and ' '}{advice}")
+def _cannot_read(path: Path, reason: str, advice: str = "") -> terminal.CommandFailed:
+    return terminal.CommandFailed(f"Cannot read the settings file {path}: {reason}.{advice and ' '}{advice}")
 
 
-def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
-    """A value of a settings file: a relative path in it starts at the file's folder."""
+def _resolve_path(folder: Path | None, name: str, setting: Option, text: str) -> str:
+    """Resolve a relative path in a settings file against the folder of the file."""
     if folder is None:
         return text
     if setting.variable == "HOST" and text.startswith(_UNIX):
@@ -218,14 +220,14 @@ def _from(folder: Path | None, name: str, setting: Option, text: str) -> str:
     if not (setting.is_path or name == setting.file_variable) or text.startswith("~") or "://" in text:
         return text
     if setting.variable == "BACKUP_TO" and ":" in text.partition("/")[0]:
-        return text  # an address, or meant as one
+        return text  # a URL, or meant as one
     return str(folder / text)
 
 
-def _near_misses(environment: Mapping[str, str]) -> list[str]:
-    """Variables that are no settings, and so like one that they were probably meant to be it.
+def _misspelt_settings(environment: Mapping[str, str]) -> list[str]:
+    """Warnings about environment variables that are probably misspelt settings.
 
-    Most variables belong to other programs, so that one letter may be wrong and no more: DB_PASS is not DB_PATH.
+    Most variables belong to other programs, so only one typo is allowed: DB_PASS is not DB_PATH.
     """
     like = {_bare(known): known for known in (*_KNOWN, SETTINGS_FILE) if len(known) > _SHORT}
     found = []
@@ -238,7 +240,7 @@ def _near_misses(environment: Mapping[str, str]) -> list[str]:
         for letters, known in like.items():
             wrong = 1 + (len(letters) >= _LONG)
             if abs(len(letters) - len(bare)) > wrong or (bare[:2] != letters[:2] and bare[-2:] != letters[-2:]):
-                continue  # without counting
+                continue  # without computing the distance
             meant = known if _distance(bare, letters) <= wrong else meant
         if meant is not None:
             found.append(f"{name} is not a setting; did you mean {meant}?")
@@ -246,13 +248,13 @@ def _near_misses(environment: Mapping[str, str]) -> list[str]:
 
 
 def _bare(name: str) -> str:
-    """A name without what is easily mistaken: small letters, underscores, the plural."""
+    """Normalise a name: upper case, without underscores and plural."""
     letters = name.upper().replace("_", "")
     return letters.removesuffix("IES") + "Y" if letters.endswith("IES") else letters.removesuffix("S")
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters are wrong, missing, too many or exchanged with their neighbour (Damerau and Levenshtein)."""
+    """The Damerau-Levenshtein distance of two names (restricted: adjacent transpositions)."""
     before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         row = [i]

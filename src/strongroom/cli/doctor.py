@@ -1,4 +1,4 @@
-"""`strongroom doctor`."""
+"""`strongroom doctor`: diagnostics of a service."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ if TYPE_CHECKING:
     import argparse
 
 _DOCTOR = """
-Look at the database, the disk, the files and the settings, and say of each whether it is ok, a warning or a fault, and
-what to do about it. Nothing is changed, and the server may run meanwhile.
+Check the database, the disk, the files and the settings; report for each whether it is ok, a warning or a fault, and
+what to do. Nothing is changed, and the server may run meanwhile.
 Settings are read as for 'strongroom serve'.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What `strongroom doctor` takes."""
+    """Add the options of `strongroom doctor`."""
     from strongroom.cli import common, serve
 
     parser.description = _DOCTOR
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     serve.add_options(parser, common.WHERE)
     parser.epilog = f"{parser.epilog} {terminal.exit_codes('no fault was found', '1 there is a fault')}"
     parser.set_defaults(run=doctor)
 
 
 def doctor(options: argparse.Namespace) -> int:
-    """Say what is wrong; the exit code."""
+    """Print all findings; the exit code."""
     from strongroom.server.admin import doctor as examining
     from strongroom.store.findings import Verdict, fault
 
@@ -42,9 +42,9 @@ def doctor(options: argparse.Namespace) -> int:
     if options.json:
         import msgspec
 
-        terminal.say(msgspec.json.format(msgspec.json.encode({"findings": findings})).decode())
+        terminal.print_line(msgspec.json.format(msgspec.json.encode({"findings": findings})).decode())
     else:
         for finding in findings:
             todo = f"\n{'':9}{'':13}→ {finding.todo}" if finding.todo else ""
-            terminal.say(f"{finding.verdict.value:9}{finding.check:13}{finding.says}{todo}")
+            terminal.print_line(f"{finding.verdict.value:9}{finding.check:13}{finding.says}{todo}")
     return int(any(finding.verdict is Verdict.FAULT for finding in findings))

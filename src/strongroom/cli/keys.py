@@ -1,27 +1,27 @@
-"""`strongroom keys`: what an operator does with API keys, beside a running server."""
+"""`strongroom keys`: lists and revokes API keys, beside a running server."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from strongroom.cli import common, terminal
-from strongroom.cli.common import changed, format_time, settings_of
+from strongroom.cli.common import format_time, settings_of, show_change
 
 if TYPE_CHECKING:
     import argparse
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """The commands below `strongroom keys`."""
+    """Add the subcommands of `strongroom keys`."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     listing = commands.add_parser(
-        "list", help="list API keys", description="List the API keys of an account, or of all. Secrets are not kept."
+        "list", help="list API keys", description="List the API keys of an account, or of all. Secrets are not stored."
     )
     listing.add_argument("who", metavar="ACCOUNT", nargs="?", help="the email or the id of one account")
     common.add_options(listing)
     listing.set_defaults(run=list_)
     revoking = commands.add_parser(
-        "revoke", help="revoke an API key", description="Revoke an API key: it is refused at once, and for good."
+        "revoke", help="revoke an API key", description="Revoke an API key, at once and permanently."
     )
     revoking.add_argument("who", metavar="ACCOUNT", help="the email or the id of its account")
     revoking.add_argument("uid", metavar="KEY", help="the uid of the key, as 'strongroom keys list' shows it")
@@ -34,8 +34,8 @@ def list_(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = None if options.who is None else operations.user(settings, options.who)
-        found = operations.keys(settings, account)
+        account = None if options.who is None else operations.find_user(settings, options.who)
+        found = operations.list_keys(settings, account)
     if options.json:
         terminal.show_json({"keys": found})
         return 0
@@ -59,10 +59,12 @@ def revoke(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
-        key = next((key for key in operations.keys(settings, account) if key.uid == options.uid.lower()), None)
+        account = operations.find_user(settings, options.who)
+        key = next((key for key in operations.list_keys(settings, account) if key.uid == options.uid.lower()), None)
         if key is None:
-            raise terminal.Stop(f"{account.email} has no API key {options.uid}.", common.NOT_THERE)
+            raise terminal.CommandFailed(f"{account.email} has no API key {options.uid}.", common.NOT_FOUND)
         terminal.confirm(f"Revoke the API key {key.name!r} ({key.uid}) of {account.email}?", yes=options.yes)
         operations.revoke(settings, key)
-    return changed(options, settings, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}.")
+    return show_change(
+        options, settings, {"uid": key.uid, "revoked": True}, f"Revoked {key.name!r} of {account.email}."
+    )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
     from strongroom.server.settings import Settings
 
-# What most people set; help shows these first, and --help-all the others too.
+# The common settings, which --help shows; --help-all shows the others too.
 COMMON = (
     "JWT_SECRET",
     "DB_PATH",
@@ -36,14 +36,14 @@ COMMON = (
 )
 _MORE = (
     "These are the common options; there is one for each setting, and --help-all shows them all. The variable in "
-    "brackets means the same, in the environment or as a line NAME=value of the settings file. An option wins over the "
-    "environment, and that over the file. docs/settings.md explains every setting."
+    "brackets sets the same, in the environment or as a line NAME=value of the settings file. An option wins over the "
+    "environment, and the environment over the file. docs/settings.md explains every setting."
 )
 _METAVARS = {"BACKUP_DIR": "DIR", "HOST": "ADDRESS", "PORT": "PORT", "PUBLIC_URL": "URL", "WORKERS": "N"}
 
 
 def add_options(parser: argparse.ArgumentParser, common: Collection[str] = COMMON) -> None:
-    """One option for each setting. Help shows the common ones; --help-all shows all."""
+    """Add an option for each setting. --help shows the common ones, --help-all shows all."""
     parser.usage = "%(prog)s [OPTION ...]"
     parser.epilog = _MORE
     rare: list[tuple[argparse.Action, str]] = []
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser, common: Collection[str] = COMMO
 
 
 class _HelpAll(argparse.Action):
-    """Shows the help with the options that it otherwise leaves out."""
+    """Shows the help with all options."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         for action, meaning in self.const:
@@ -84,30 +84,30 @@ def serve(options: argparse.Namespace) -> int:
     from strongroom.store import CannotOpen
 
     log: Log | None = None
-    first = os.getpid()  # of several processes, which tells what is odd once for all
+    first_worker = os.getpid()  # of several workers, only the first logs warnings
 
     def reread() -> Settings:
         try:
             again = configuration.read(options)
-        except terminal.Stop as stop:
+        except terminal.CommandFailed as stop:
             raise BadSetting(str(stop)) from None
-        for sentence in again.warnings if os.getpid() == first else ():
+        for sentence in again.warnings if os.getpid() == first_worker else ():
             if log is not None:
                 log.say("warning", sentence)
             else:
-                with suppress(terminal.NobodyReads):
-                    terminal.complain(f"warning: {sentence}")
+                with suppress(terminal.OutputClosed):
+                    terminal.print_error(f"warning: {sentence}")
         return again.settings()
 
     try:
         configured = configuration.read(options)
         for warning in configured.warnings:
-            terminal.complain(f"warning: {warning}")
+            terminal.print_error(f"warning: {warning}")
         settings = configured.settings()
         backup_settings.refuse_impossible_backups(settings)
         if len(settings.jwt_secret) < WEAK_SECRET_BYTES:
-            terminal.complain(
-                f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
+            terminal.print_error(
+                f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' creates a good one."
             )
         if settings.workers > 1:
             from strongroom.server import workers
@@ -117,40 +117,40 @@ def serve(options: argparse.Namespace) -> int:
         wait = settings.db_wait_seconds
         open_server(settings, log=log, migrate=not options.no_migrate, wait=wait).listen(reread=reread)
     except (BadSetting, CannotOpen) as error:
-        raise terminal.Stop(str(error)) from None
+        raise terminal.CommandFailed(str(error)) from None
     return 0
 
 
 def init(_options: argparse.Namespace) -> int:
-    """Write a .env with a fresh secret."""
+    """Write a .env with a new secret."""
     try:
         descriptor = os.open(ENV_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return _add_secret(Path(ENV_FILE))
     except OSError as error:
-        raise terminal.Stop(f"Cannot write {ENV_FILE}: {error.strerror}.") from None
+        raise terminal.CommandFailed(f"Cannot write {ENV_FILE}: {error.strerror}.") from None
     with os.fdopen(descriptor, "w") as file:
         file.write(f"JWT_SECRET={secrets.token_hex(32)}\n")
-    terminal.say(
-        f"Wrote {Path(ENV_FILE).absolute()} with a fresh secret. Keep it: without it, everybody must log in again."
+    terminal.print_line(
+        f"Wrote {Path(ENV_FILE).absolute()} with a new secret. Keep it: without it, all users must log in again."
     )
     return 0
 
 
 def _add_secret(path: Path) -> int:
-    """Add a fresh secret to a .env that has none; one that has is left as it is."""
+    """Add a new secret to a .env that has none; one that exists is kept."""
     from dotenv import dotenv_values
 
     try:
         given = dotenv_values(path, interpolate=False)
         if given.get("JWT_SECRET") or given.get("JWT_SECRET_FILE"):
-            terminal.say(f"{path} exists already and has a secret; left as it is.")
+            terminal.print_line(f"{path} exists already and has a secret; nothing was changed.")
             return 0
         text = path.read_text("utf-8")
         with path.open("a", encoding="utf-8") as file:
             file.write(("" if text.endswith("\n") or not text else "\n") + f"JWT_SECRET={secrets.token_hex(32)}\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise terminal.Stop(f"Cannot add a secret to {path}: {reason}.") from None
-    terminal.say(f"Added a fresh secret to {path.absolute()}. Keep it: without it, everybody must log in again.")
+        raise terminal.CommandFailed(f"Cannot add a secret to {path}: {reason}.") from None
+    terminal.print_line(f"Added a new secret to {path.absolute()}. Keep it: without it, all users must log in again.")
     return 0

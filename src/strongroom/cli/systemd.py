@@ -1,4 +1,4 @@
-"""`strongroom systemd`: prints a unit that locks the service in."""
+"""`strongroom systemd`: prints a hardened systemd unit."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _UNIT = """\
 #   strongroom systemd > {path}/strongroom.service
 #   systemctl daemon-reload && systemctl enable --now strongroom
 #
-# The service has no settings but those of /etc/strongroom/settings. Commands read that file too, in any folder:
+# The service reads its settings from /etc/strongroom/settings only. Commands read that file too, in any folder:
 #   sudo -u strongroom strongroom users list
-# The service may write to /var/lib/strongroom alone. For backups on another disk, 'systemctl edit strongroom' and
+# The service may write to /var/lib/strongroom only. For backups on another disk, 'systemctl edit strongroom' and
 # add, under [Service]: ReadWritePaths=/srv/backups
-# 'systemctl reload strongroom' reads secrets and certificate anew.
+# 'systemctl reload strongroom' reloads secrets and certificate.
 
 [Unit]
-Description=strongroom, a backend for data that stays unreadable to whoever runs it
+Description=strongroom, a backend for end-to-end encrypted data
 Wants=network-online.target
 After=network-online.target postgresql.service
 StartLimitIntervalSec=0
@@ -93,14 +93,14 @@ WantedBy=multi-user.target
 
 
 def systemd(_options: argparse.Namespace) -> int:
-    """Print a unit for systemd."""
+    """Print the unit."""
     beside = Path(sys.executable).with_name("strongroom")
     program = str(beside) if beside.exists() else f"{sys.executable} -m strongroom"
-    terminal.say(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
+    terminal.print_line(_UNIT.format(program=program, path="/etc/systemd/system").rstrip("\n"))
     hidden = next((path for path in map(Path, _HIDDEN) if Path(sys.executable).resolve().is_relative_to(path)), None)
     if hidden is not None:
-        terminal.complain(
-            f"warning: Python lies below {hidden}, which the unit hides from the service (ProtectHome=yes): it would "
-            "not start. Install strongroom into /opt/strongroom, as docs/operating.md says, and print the unit there."
+        terminal.print_error(
+            f"warning: Python is installed below {hidden}, which the unit hides from the service (ProtectHome=yes): it "
+            "would not start. Install strongroom in /opt/strongroom (docs/operating.md), and print the unit there."
         )
     return 0

@@ -1,4 +1,4 @@
-"""The only file that prints."""
+"""Terminal input and output: messages, tables, prompts, progress. The only file that prints."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
@@ -13,21 +14,21 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
 NOT_CONFIRMED: Final = 4
-NOBODY_READS: Final = 141  # as a shell says it of a program that SIGPIPE ended
+OUTPUT_CLOSED: Final = 141  # 128 + SIGPIPE, as a shell reports it
 
 
 def exit_codes(done: str = "done", *others: str) -> str:
-    """The line of help about exit codes; `others` are those besides 0 and 2, each with its number before it."""
+    """The line of help about exit codes; `others` are those besides 0 and 2, each with its number first."""
     refused = "2 wrong use, a bad setting, or a file or database that is refused"
     return f"Exit codes: {'; '.join([f'0 {done}', *sorted([refused, *others], key=lambda one: int(one.split()[0]))])}."
 
 
-class NobodyReads(Exception):  # noqa: N818 - ends the command without a word
-    """Whoever read what the command prints has gone."""
+class OutputClosed(Exception):  # noqa: N818 - ends the command silently
+    """The reader of the command's output closed its end."""
 
 
-class Stop(Exception):  # noqa: N818 - ends the command, said in one sentence
-    """The command cannot go on; the message is one sentence for the person at the terminal."""
+class CommandFailed(Exception):  # noqa: N818 - the message is shown without a traceback
+    """The command failed; the message is a sentence for the user."""
 
     def __init__(self, message: str, code: int = 2) -> None:
         super().__init__(message)
@@ -35,9 +36,9 @@ class Stop(Exception):  # noqa: N818 - ends the command, said in one sentence
 
 
 def open_closed_streams() -> None:
-    """Put /dev/null in the place of standard streams that whoever started this has closed.
+    """Open standard streams that the parent process closed as /dev/null.
 
-    Otherwise the next file that is opened would take their number, and what is said would be written into it.
+    Otherwise the next file that is opened would get their descriptor, and messages would be written into it.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
@@ -48,13 +49,13 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
-def say(text: str) -> None:
-    """Tell."""
+def print_line(text: str) -> None:
+    """Print a line to standard output."""
     _print(sys.stdout, text)
 
 
-def complain(text: str) -> None:
-    """Say what is wrong, on standard error."""
+def print_error(text: str) -> None:
+    """Print an error or a warning to standard error."""
     _print(sys.stderr, f"strongroom: {text}")
 
 
@@ -63,70 +64,72 @@ def _print(stream: TextIO, text: str) -> None:
         stream.write(text + "\n")
         stream.flush()
     except BrokenPipeError:
-        raise NobodyReads from None
+        raise OutputClosed from None
 
 
 @contextmanager
-def quiet_when_nobody_reads() -> Iterator[None]:
-    """End without a word, and with a code of its own, where the reader of what is printed has gone: `… | head`."""
+def exit_when_output_closes() -> Iterator[None]:
+    """Exit silently with code 141 when the reader of the output closes its end: `… | head`."""
     try:
         yield
-    except NobodyReads:
-        raise _silenced() from None
+    except OutputClosed:
+        raise _exit_silently() from None
     finally:
         try:
             sys.stdout.flush()  # what argparse printed
         except BrokenPipeError:
-            raise _silenced() from None
+            raise _exit_silently() from None
 
 
-def _silenced() -> SystemExit:
-    """Let both streams lead nowhere, for Python flushes them once more at its end."""
+def _exit_silently() -> SystemExit:
+    """Redirect both streams to /dev/null, because Python flushes them at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             os.dup2(nowhere, stream.fileno())
-    return SystemExit(NOBODY_READS)
+    return SystemExit(OUTPUT_CLOSED)
 
 
 def show_json(value: Any) -> None:
-    """Tell in JSON."""
+    """Print JSON."""
     import msgspec
 
-    say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    print_line(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: AbstractSet[int] = frozenset()) -> None:
-    """Tell in columns; those in `right` are numbers. What others chose to be called cannot move the cursor."""
+    """Print a table; columns in `right` are right-aligned. Control characters in cells are replaced."""
     lines = [tuple(heads), *(tuple(_plain(cell) for cell in row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     for line in lines:
         cells = [f"{cell:>{widths[at]}}" if at in right else f"{cell:{widths[at]}}" for at, cell in enumerate(line)]
-        say("  ".join(cells).rstrip())
+        print_line("  ".join(cells).rstrip())
 
 
 def _plain(text: str) -> str:
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def confirm(question: str, *, yes: bool, word: str = "y") -> None:
-    """Ask before something is done; go on only if the answer is the word."""
+    """Ask for confirmation; fail unless the reply is the word."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Stop(f"Not done, because nobody is here to ask: {question} Say --yes to do it.", NOT_CONFIRMED)
-    wanted = "y or n" if word == "y" else f"type {word} to go on"
+        raise CommandFailed(
+            f"Not done, because there is no terminal to confirm it: {question} Use --yes to do it.", NOT_CONFIRMED
+        )
+    wanted = "y or n" if word == "y" else f"type {word} to continue"
     sys.stderr.write(f"{_plain(question)} ({wanted}) ")
     sys.stderr.flush()
-    given = sys.stdin.readline().strip()
-    if given != word and not (word == "y" and given.lower() in {"y", "yes"}):
-        raise Stop("Nothing was done.", NOT_CONFIRMED)
+    reply = sys.stdin.readline().strip()
+    if reply != word and not (word == "y" and reply.lower() in {"y", "yes"}):
+        raise CommandFailed("Nothing was done.", NOT_CONFIRMED)
 
 
 def ask_secret(prompt: str, *, twice: bool = True, piped: bool = True) -> str:
-    """Ask for what must not be shown: twice at a terminal where it is new, once from a pipe if that may be.
+    """Prompt for a secret: at a terminal, `twice` for a new one; from standard input if `piped` is allowed.
 
-    Empty if nobody is here to ask.
+    Empty if there is no terminal.
     """
     if piped and not sys.stdin.isatty():
         return sys.stdin.readline().rstrip("\n")
@@ -136,8 +139,17 @@ def ask_secret(prompt: str, *, twice: bool = True, piped: bool = True) -> str:
 
     first = getpass(f"{prompt}: ")
     if twice and getpass(f"{prompt} again: ") != first:
-        raise Stop("The two did not match; nothing was done.")
+        raise CommandFailed("The two entries do not match; nothing was done.")
     return first
+
+
+def read_text(path: str) -> str:
+    """The text of a file that the user named; the command fails if it cannot be read."""
+    try:
+        return Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise CommandFailed(f"Cannot read the file {path}: {reason}.") from None
 
 
 def _has_a_terminal() -> bool:
@@ -149,22 +161,22 @@ def _has_a_terminal() -> bool:
 
 
 class Bar:
-    """How far something has come: one line on standard error, drawn over and over. Nothing where nobody looks on."""
+    """A progress bar: one line on standard error, redrawn; nothing without a terminal."""
 
     def __init__(self) -> None:
         self._drawn = ""
 
     def show(self, doing: str, done: int, total: int) -> None:
-        """Draw it."""
+        """Draw the bar."""
         if not sys.stderr.isatty():
             return
         head, tail = f"{doing} ", f" {100 * done // max(total, 1):3} %  {done:,} of {total:,} rows"
-        room = max(0, min(40, shutil.get_terminal_size().columns - len(head) - len(tail) - 1))
-        full = room * done // max(total, 1)
-        self._draw(head + "█" * full + "░" * (room - full) + tail)
+        width = max(0, min(40, shutil.get_terminal_size().columns - len(head) - len(tail) - 1))
+        full = width * done // max(total, 1)
+        self._draw(head + "█" * full + "░" * (width - full) + tail)
 
     def clear(self) -> None:
-        """Leave the line as if nothing had been there."""
+        """Erase the bar."""
         self._draw("")
 
     def _draw(self, line: str) -> None:
@@ -172,3 +184,24 @@ class Bar:
             sys.stderr.write(f"\r{line}\x1b[K")
             sys.stderr.flush()
             self._drawn = line
+
+
+class Progress:
+    """Shows the progress of a copy, a backup or a restore, and keeps its messages."""
+
+    def __init__(self) -> None:
+        self.bar = Bar()
+        self.sentences: list[str] = []
+
+    def moved(self, doing: str, done: int, total: int) -> None:
+        """Move the bar."""
+        self.bar.show(doing, done, total)
+
+    def said(self, sentence: str) -> None:
+        """Print a message above the bar."""
+        self.bar.clear()
+        print_line(sentence)
+        self.sentences.append(sentence)
+
+    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
+        """The rows of each table on both sides; only a copy shows them."""

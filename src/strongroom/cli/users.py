@@ -1,11 +1,11 @@
-"""`strongroom users`: what an operator does with accounts, beside a running server."""
+"""`strongroom users`: manages accounts, beside a running server."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from strongroom.cli import common, terminal
-from strongroom.cli.common import changed, format_time, plural, settings_of, size
+from strongroom.cli.common import format_time, plural, settings_of, show_change, size
 
 if TYPE_CHECKING:
     import argparse
@@ -15,38 +15,42 @@ _WHO = "the email or the id of the account"
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:
-    """The commands below `strongroom users`."""
+    """Add the subcommands of `strongroom users`."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    def command(name: str, run: Callable[..., int], says: str, more: str = "", *, asks: bool = False) -> Any:
-        made = commands.add_parser(name, help=says, description=f"{says[0].upper()}{says[1:]}. {more}")
+    def command(name: str, run: Callable[..., int], summary: str, more: str = "", *, asks: bool = False) -> Any:
+        made = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}. {more}")
         common.add_options(made, asks=asks)
         made.set_defaults(run=run)
         return made
 
-    command("list", list_, "list the accounts", "Oldest first, with how much each keeps and when it was last used.")
+    command("list", list_, "list the accounts", "Oldest first, with the size of its data and when it was last used.")
     command(
         "add",
         add,
         "add an account",
-        "Also where sign-ups are closed. The password is asked for, or read from standard input.",
+        "Works also where sign-ups are closed. The password is prompted for, or read from standard input.",
     ).add_argument("email", metavar="EMAIL", help="the email of the new account")
-    command("enable", enable, "open an account that was shut", "Its sessions and keys are as they were.").add_argument(
+    command("enable", enable, "enable a disabled account", "Its sessions and keys are valid again.").add_argument(
         "who", metavar="ACCOUNT", help=_WHO
     )
-    for name, run, says, more in (
-        ("disable", disable, "shut an account", "Its sessions and keys are refused at once. Nothing is lost."),
+    for name, run, summary, more in (
+        ("disable", disable, "disable an account", "Its sessions and keys are refused at once. No data is lost."),
         (
             "delete",
             delete,
-            "delete an account and everything of it",
-            "At once and for good.",
+            "delete an account and all its data",
+            "At once and permanently.",
         ),
-        ("sign-out", sign_out, "end every session of an account", "API keys go on; see 'strongroom keys'."),
+        ("sign-out", sign_out, "end every session of an account", "API keys stay valid; see 'strongroom keys'."),
     ):
-        command(name, run, says, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
-    reset = command("reset-throttle", reset_throttle, "forget the failures that count against an account or an address")
-    reset.add_argument("email", metavar="EMAIL", nargs="?", help="the email that was tried, with an account or not")
+        command(name, run, summary, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
+    reset = command(
+        "reset-throttle", reset_throttle, "clear the failed logins that count against an account or an address"
+    )
+    reset.add_argument(
+        "email", metavar="EMAIL", nargs="?", help="the email that was tried; it need not have an account"
+    )
     reset.add_argument("--address", metavar="ADDRESS", help="the address that failed too often")
 
 
@@ -55,7 +59,7 @@ def list_(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        found = operations.users(settings)
+        found = operations.list_users(settings)
     if options.json:
         terminal.show_json({"accounts": found})
         return 0
@@ -84,20 +88,24 @@ def add(options: argparse.Namespace) -> int:
         try:
             user_id = operations.add_user(settings, options.email, terminal.ask_secret("Password"))
         except EmailAlreadyExists:
-            raise terminal.Stop(f"There is an account {options.email} already; nothing was changed.") from None
-    return changed(options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}.")
+            raise terminal.CommandFailed(f"There is already an account {options.email}; nothing was changed.") from None
+    return show_change(
+        options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}."
+    )
 
 
 def disable(options: argparse.Namespace) -> int:
-    """Shut an account."""
+    """Disable an account."""
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         terminal.confirm(f"Disable the account {account.email} ({account.id})?", yes=options.yes)
         done = operations.disable(settings, account)
-    said = "is disabled; its sessions and keys are refused" if done else "was disabled already"
-    return changed(options, settings, {"id": account.id, "disabled": True, "changed": done}, f"{account.email} {said}.")
+    state = "is disabled; its sessions and keys are refused" if done else "was disabled already"
+    return show_change(
+        options, settings, {"id": account.id, "disabled": True, "changed": done}, f"{account.email} {state}."
+    )
 
 
 def enable(options: argparse.Namespace) -> int:
@@ -105,11 +113,11 @@ def enable(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         done = operations.enable(settings, account)
-    said = "is enabled; its sessions and keys are as they were" if done else "was not disabled"
-    return changed(
-        options, settings, {"id": account.id, "disabled": False, "changed": done}, f"{account.email} {said}."
+    state = "is enabled; its sessions and keys are valid again" if done else "was not disabled"
+    return show_change(
+        options, settings, {"id": account.id, "disabled": False, "changed": done}, f"{account.email} {state}."
     )
 
 
@@ -118,7 +126,7 @@ def delete(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         holds = f"{plural(account.vaults, 'vault')}, {plural(account.documents, 'document')}, {size(account.bytes)}"
         terminal.confirm(
             f"Delete the account {account.email} ({account.id}) with {holds}? This cannot be undone.",
@@ -126,8 +134,8 @@ def delete(options: argparse.Namespace) -> int:
             word=account.email,
         )
         operations.delete(settings, account)
-    return changed(
-        options, settings, {"id": account.id, "deleted": True}, f"Deleted {account.email} and everything of it."
+    return show_change(
+        options, settings, {"id": account.id, "deleted": True}, f"Deleted {account.email} and all its data."
     )
 
 
@@ -136,26 +144,26 @@ def sign_out(options: argparse.Namespace) -> int:
     from strongroom.server.admin import operations
 
     with settings_of(options) as settings:
-        account = operations.user(settings, options.who)
+        account = operations.find_user(settings, options.who)
         open_ = plural(account.sessions, "session")
         terminal.confirm(f"End {open_} of {account.email} ({account.id})?", yes=options.yes)
         ended = operations.sign_out(settings, account)
-    return changed(
+    return show_change(
         options, settings, {"id": account.id, "ended": ended}, f"Ended {plural(ended, 'session')} of {account.email}."
     )
 
 
 def reset_throttle(options: argparse.Namespace) -> int:
-    """Forget the failures that count against an account or an address."""
+    """Clear the failed logins that count against an account or an address."""
     from strongroom.server.admin import operations
 
     if options.email is None and options.address is None:
-        raise terminal.Stop("Name an email, or an address with --address.")
+        raise terminal.CommandFailed("Name an email, or an address with --address.")
     if options.address is not None and not _is_address(options.address):
-        raise terminal.Stop(f"--address must be an address of IP like 203.0.113.7, not {options.address!r}.")
+        raise terminal.CommandFailed(f"--address must be an IP address like 203.0.113.7, not {options.address!r}.")
     with settings_of(options) as settings:
         forgotten = operations.reset_throttle(settings, options.email, options.address)
-    return changed(options, settings, {"forgotten": forgotten}, f"Forgot {plural(forgotten, 'failure')}.")
+    return show_change(options, settings, {"forgotten": forgotten}, f"Cleared {plural(forgotten, 'failure')}.")
 
 
 def _is_address(text: str) -> bool:
@@ -164,5 +172,5 @@ def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        return text in {"unix", "unknown"}  # what callers without one are counted by
+        return text in {"unix", "unknown"}  # the addresses of callers without an IP address
     return True

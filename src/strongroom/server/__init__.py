@@ -1,4 +1,4 @@
-"""Everything that knows HTTP. `create_server` makes a server; it is an ASGI application, and `listen` runs it."""
+"""The HTTP server. `create_server` creates one: an ASGI application, or a server of its own with `listen`."""
 
 from __future__ import annotations
 
@@ -34,66 +34,65 @@ def _clock() -> int:
 
 
 class Server:
-    """A strongroom. Embed it as an ASGI application, or let it `listen`."""
+    """A strongroom server. Embed it as an ASGI application, or run it with `listen`."""
 
     def __init__(self, context: AppContext) -> None:
-        self._room = context
+        self._context = context
         self._app = App(context)
         self._runner: Runner | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Response as an ASGI application."""
+        """Serve one ASGI connection."""
         await asgi.serve(self._app, scope, receive, send)
 
     def listen(
         self, port: int | None = None, host: str | None = None, *, reread: Callable[[], Settings] | None = None
     ) -> None:
-        """Serve until a signal or `close`; requests in hand are finished first. On SIGHUP the settings are `reread`."""
+        """Serve until a signal or `close`; open requests are finished first. SIGHUP calls `reread` for new settings."""
         from strongroom.server import notify
         from strongroom.server.transport import listeners, runner
 
         opened = listeners.open_listeners(self.settings, host, port)
         try:
-            told = self.settings, self.data_lies_in, opened
-            announce = partial(listeners.announce, *told)
+            announce = partial(listeners.announce, self.settings, self.data_location, opened)
             self._runner = runner.Runner(self._app, opened, announce, reread, notifier=notify.Notifier())
             self._runner.run()
         finally:
             opened.close()
 
     def close(self) -> None:
-        """Ask a listening server to finish; safe to call from another thread."""
+        """Stop a listening server; safe to call from another thread."""
         if self._runner is not None:
             self._runner.stop()
 
     async def release(self) -> None:
-        """Let go of the database; for a server that was opened and never listened."""
-        await self._room.close()
+        """Close the database of a server that was opened and never listened."""
+        await self._context.close()
 
     @property
     def app(self) -> App:
-        """The application behind it."""
+        """The HTTP application of this server."""
         return self._app
 
     @property
     def settings(self) -> Settings:
-        """What this server runs with."""
-        return self._room.settings
+        """The settings of this server."""
+        return self._context.settings
 
     @property
     def url(self) -> str | None:
-        """Where the server listens; None while it does not."""
+        """The address that the server listens on; None while it does not."""
         return None if self._runner is None else self._runner.url
 
     @property
-    def data_lies_in(self) -> str:
-        """Where the data is, in a few words."""
-        return self._room.db.describe
+    def data_location(self) -> str:
+        """The location of the database, for people to read."""
+        return self._context.db.describe
 
     @property
     def log(self) -> Log:
         """The server's log."""
-        return self._room.log
+        return self._context.log
 
 
 def open_server(
@@ -106,14 +105,14 @@ def open_server(
     migrate: bool = True,
     wait: int = 0,
 ) -> Server:
-    """A server with these settings. Opens the database, and so raises CannotOpen where that fails.
+    """Open the database and create a server on it; raises CannotOpen.
 
-    A database that cannot be reached is waited for, for so many seconds.
+    `wait` is the number of seconds to retry while the database cannot be reached.
     """
     if wait:
         given: dict[str, Any] = {"clock": clock, "metrics_slot": metrics_slot, "examine": examine, "migrate": migrate}
         return opening.retry(partial(open_server, settings, log=log, **given), wait, log)
-    db = open_database(settings.where, clock, pool=settings.db_pool, migrate=migrate, recover=True)
+    db = open_database(settings.database, clock, pool=settings.db_pool, migrate=migrate, recover=True)
     if db.notice is not None:
         print(f"strongroom: {db.notice}", file=sys.stderr, flush=True)  # noqa: T201
         (log or Silent()).say("error", db.notice)
@@ -132,8 +131,8 @@ def create_server(
     clock: Callable[[], int] = _clock,
     **settings: Any,
 ) -> Server:
-    """A server from Python. Further settings go by their variables in lower case: `max_body_bytes=1_000_000`."""
-    given = {name.upper(): _spelled(value) for name, value in settings.items()}
+    """Create a server. Further settings are named like their variables, in lower case: `max_body_bytes=1_000_000`."""
+    given = {name.upper(): _setting_text(value) for name, value in settings.items()}
     unknown = sorted(given.keys() - {option.variable for option in TABLE})
     if unknown:
         raise TypeError(f"create_server has no setting {unknown[0].lower()!r}")
@@ -141,5 +140,5 @@ def create_server(
     return open_server(resolve(environment), log=log, clock=clock)
 
 
-def _spelled(value: Any) -> str:
+def _setting_text(value: Any) -> str:
     return ",".join(value) if isinstance(value, (list, tuple)) else str(value)

@@ -1,4 +1,4 @@
-"""The frame around every request: an id, a route, a caller, an answer, a line in the log."""
+"""The HTTP application: routing, authentication, error handling and the request log around every handler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from strongroom.errors import (
 )
 from strongroom.server import memory, routes
 from strongroom.server.authentication import authenticate, finish_session_check, from_cached_token
-from strongroom.server.backup_schedule import Schedule
+from strongroom.server.backup_schedule import BackupSchedule
 from strongroom.server.cors import Cors
 from strongroom.server.monitoring import tracing
 from strongroom.server.request import ANONYMOUS, Access, ClientDisconnected, Endpoint, Request
@@ -33,78 +33,78 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.shared_metrics import MetricsSlot
 
 _PURGE_SECONDS: Final = 600
-_REST: Final = 4  # times as long as a step took, before the next
-_TELL_SECONDS: Final = 1.0
-_TELL_FULL_SECONDS: Final = 60.0
+_PURGE_PAUSE: Final = 4  # times the duration of a purge step, before the next
+_PUBLISH_SECONDS: Final = 1.0
+_DISK_FULL_LOG_SECONDS: Final = 60.0  # between two log lines about a full disk
 
 
 class App:
-    """The application, whoever carries its requests."""
+    """The HTTP application, independent of the transport that carries its requests."""
 
     def __init__(self, context: AppContext, router: Router | None = None) -> None:
         self.context = context
         self._router = router or routes.router(context.variant)
         self._cors = Cors(context.settings.cors_origins)
         https = context.settings.public_url.startswith("https://")
-        self._always: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
-        self._always += self._cors.always
-        self._chores: list[asyncio.Task[None]] = []
+        self._common_headers: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
+        self._common_headers += self._cors.always
+        self._tasks: list[asyncio.Task[None]] = []
         self._traces: tracing.Traces | None = None
-        self._told_full = float("-inf")  # when it was last told that the disk is full
+        self._disk_full_logged_at = float("-inf")
 
     def start(self) -> None:
-        """Begin the chores that go on beside the requests."""
+        """Start the background tasks."""
         self._traces = tracing.begin(self.context.log)
-        returning = memory.return_free_memory(self.context.db.release_memory)
-        self._chores = [asyncio.create_task(self._purge()), asyncio.create_task(returning)]
+        trimming = memory.return_free_memory(self.context.db.release_memory)
+        self._tasks = [asyncio.create_task(self._purge_periodically()), asyncio.create_task(trimming)]
         if self.context.metrics_slot is not None:
-            self._chores.append(asyncio.create_task(self._tell(self.context.metrics_slot)))
+            self._tasks.append(asyncio.create_task(self._publish_metrics(self.context.metrics_slot)))
         if self.context.settings.backup_dir:
-            schedule = Schedule(
+            schedule = BackupSchedule(
                 self.context.settings, self.context.clock, self.context.log, self.context.metrics.backup_failed
             )
-            self._chores.append(asyncio.create_task(schedule.run()))
+            self._tasks.append(asyncio.create_task(schedule.run()))
 
     async def close(self) -> None:
-        """End them, and let go of everything."""
-        for chore in self._chores:
-            chore.cancel()
-        await asyncio.gather(*self._chores, return_exceptions=True)
+        """Cancel the background tasks and release all resources."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.context.close()
         if self._traces is not None:
             await asyncio.to_thread(self._traces.close)
 
-    async def _purge(self) -> None:
-        """Forget now and then what is expired or was kept for long enough."""
+    async def _purge_periodically(self) -> None:
+        """Background task: delete expired sessions and events, and purge what has passed its retention period."""
         while True:
             try:
                 await self.context.db.write_long(sessions.purge, self.context.settings.event_days)
-                await self.throw_away()
+                await self.purge()
                 await self.context.db.truncate_log()
             except Refusal:
-                pass  # the disk is full or busy: there is always a next time
-            except Exception as error:  # noqa: BLE001 - the chore must not end with one bad day
+                pass  # the disk is full or busy: the next run tries again
+            except Exception as error:  # noqa: BLE001 - one failure must not end the task
                 self.context.log.fault(error, "purge")
             await asyncio.sleep(_PURGE_SECONDS)
 
-    async def throw_away(self) -> None:
-        """All that was kept for long enough, a little at a time; most of the time the database is everybody else's."""
+    async def purge(self) -> None:
+        """Purge all that has passed its retention period, in small steps with pauses between them."""
         while True:
             began = time.monotonic()
             if not await self.context.db.write_long(retention.purge_some, self.context.retention):
                 return
-            await asyncio.sleep(_REST * (time.monotonic() - began))
+            await asyncio.sleep(_PURGE_PAUSE * (time.monotonic() - began))
 
-    async def _tell(self, metrics_slot: MetricsSlot) -> None:
-        """Tell the other processes of this server what was counted here."""
+    async def _publish_metrics(self, metrics_slot: MetricsSlot) -> None:
+        """Background task: share this process's metrics with the other workers of this server."""
         while True:
             metrics_slot.write(self.context.samples())
-            await asyncio.sleep(_TELL_SECONDS)
+            await asyncio.sleep(_PUBLISH_SECONDS)
 
     async def handle(self, request: Request) -> Response | None:
-        """The answer to a request, whatever happens; None if the client has gone meanwhile."""
+        """Handle a request: its response, whatever happens, or None if the client disconnected."""
         try:
-            endpoint, request.parts = self._router.find(request.method, request.path)
+            endpoint, request.path_params = self._router.find(request.method, request.path)
             request.endpoint = endpoint
             if endpoint.access is not Access.PUBLIC:
                 now = self.context.clock()
@@ -112,34 +112,34 @@ class App:
                 request.recheck = authenticate
                 self.context.rate_limit.count(actor.user_id, now)
                 if actor.key is not None:
-                    _require(actor.key, endpoint)
-            response = await self._handled(request, endpoint)
+                    _require_access(actor.key, endpoint)
+            response = await self._call_handler(request, endpoint)
         except MethodNotAllowed as refusal:
             response = (
                 self._options(request, refusal) if request.method == "OPTIONS" else self._refuse(refusal, request)
             )
         except Refusal as refusal:
             response = self._refuse(refusal, request)
-        except MissingParent:  # the account was deleted while this was under way
+        except MissingParent:  # the account was deleted during the request
             response = self._refuse(Unauthorized(), request)
         except ClientDisconnected:
             return None
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean answer
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client gets a clean response
             self.context.log.fault(error, request.request_id)
             response = self._refuse(InternalError(), request)
         response.request_id = request.request_id
-        if self._always or b"origin" in request.headers:
+        if self._common_headers or b"origin" in request.headers:
             self._add_headers(response, request)
         return response
 
-    async def _handled(self, request: Request, endpoint: Endpoint) -> Response:
-        """What the endpoint answers. Who was not proven on the way is proven before he learns anything."""
+    async def _call_handler(self, request: Request, endpoint: Endpoint) -> Response:
+        """Call the handler, and complete a pending session check before its response or refusal goes out."""
         if request.session_check is None:
             return await endpoint.handler(request)
         try:
             response = await endpoint.handler(request)
         except Unavailable:
-            raise  # which tells nothing of what is stored, and would only be met again
+            raise  # it reveals nothing that is stored, and the check would only fail in the same way
         except Refusal:
             await finish_session_check(request)
             raise
@@ -148,14 +148,14 @@ class App:
 
     def _refuse(self, refusal: Refusal, request: Request) -> Response:
         self.context.metrics.refusal(refusal.code)
-        if isinstance(refusal, StorageFull) and time.monotonic() - self._told_full >= _TELL_FULL_SECONDS:
-            self._told_full = time.monotonic()
-            self.context.log.say("error", "The disk of the database is full: writes are refused until there is room.")
+        if isinstance(refusal, StorageFull) and time.monotonic() - self._disk_full_logged_at >= _DISK_FULL_LOG_SECONDS:
+            self._disk_full_logged_at = time.monotonic()
+            self.context.log.say("error", "The disk of the database is full: writes are refused until space is freed.")
         return refusal_response(refusal, request.request_id)
 
     def _add_headers(self, response: Response, request: Request) -> None:
-        """What depends on where the server stands, and on where a browser comes from."""
-        headers = [*response.headers, *self._always]
+        """Add the headers that depend on the settings, and the CORS headers for the origin of the request."""
+        headers = [*response.headers, *self._common_headers]
         origin = request.headers.get(b"origin")
         if origin is not None:
             have = {name for name, _ in headers}
@@ -163,22 +163,20 @@ class App:
         response.headers = headers
 
     def _options(self, request: Request, refusal: MethodNotAllowed) -> Response:
-        """Which methods there are; for a browser, whether it may use them."""
+        """Response to OPTIONS: the allowed methods, and the CORS headers of a preflight request."""
         headers = [(b"allow", ", ".join(refusal.allowed).encode())]
         origin = request.headers.get(b"origin")
         return Response(status=204, headers=headers + ([] if origin is None else self._cors.preflight(origin)))
 
-    def note(self, request: Request, status: int, size: int, ended: str | None = None) -> None:
-        """A line in the log, once the answer is out; and one more in the count."""
+    def log_request(self, request: Request, status: int, size: int, ended: str | None = None) -> None:
+        """Log a request, count it and trace it, once its response was sent."""
         seconds = time.perf_counter() - request.started
         route = "-" if request.endpoint is None else request.endpoint.path
         method = "-" if request.endpoint is None else request.endpoint.method
         self.context.metrics.request(method, route, status, seconds if ended is None else None)
         if self._traces is not None:
             known = request.endpoint is not None
-            parent = (
-                request.header(b"traceparent") if request.is_from_a_proxy else None
-            )  # what others write counts for nothing
+            parent = request.header(b"traceparent") if request.is_from_a_proxy else None  # no other peer is trusted
             self._traces.request(method if known else "_OTHER", route if known else None, status, seconds, parent)
         self.context.log.request(
             request.method,
@@ -193,8 +191,8 @@ class App:
         )
 
 
-def _require(key: ApiKey, endpoint: Endpoint) -> None:
-    """Refuse an API key what only a person may do, and what this key may not."""
+def _require_access(key: ApiKey, endpoint: Endpoint) -> None:
+    """Refuse an API key on an endpoint for users only, or without the permission that the endpoint needs."""
     if endpoint.access is Access.USER:
         raise InsufficientScope("An API key cannot do this; log in as a user.")
     rules.require(key, endpoint.permission, whole_account=endpoint.whole_account)

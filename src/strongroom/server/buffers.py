@@ -9,31 +9,31 @@ from typing import Final, Protocol
 from strongroom.errors import Unavailable
 
 UNAUTHENTICATED_BYTES: Final = 8 * 1024 * 1024  # of request bodies of callers without a token, all together
-FREE_BYTES: Final = 4 * 1024  # of each body that count for nothing: no honest login is larger
-_BACK_TO: Final = 0.875  # of the limit, so that not every further byte has to be made room for
+FREE_BYTES: Final = 4 * 1024  # of each body that are not counted: no honest login is larger
+_BACK_TO: Final = 0.875  # of the limit is cut to, so that the next byte does not cut again
 
 
 class Holder(Protocol):
-    """A connection, as the budget sees it."""
+    """A connection, as the budget uses it."""
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes are kept in memory for it."""
+        """The bytes of its buffers."""
 
     @property
     def owner(self) -> str:
-        """The account, or else the address, that they are kept for."""
+        """The account, or else the address, that the buffers belong to."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether its request is being carried out: to cut it would free nothing."""
+        """Whether its request is running: to cut it would free nothing."""
 
     def abort(self) -> None:
-        """Cut it."""
+        """Cut the connection."""
 
 
 class BufferBudget:
-    """Bounds the bytes that all connections of a process hold. Beyond the limit, whoever holds the most is cut.
+    """Bounds the bytes that all connections of a process hold. Beyond the limit, the owner with the most is cut.
 
     What is held is measured a few times a second; what grows in between is added.
     """
@@ -47,15 +47,15 @@ class BufferBudget:
 
     @property
     def held(self) -> int:
-        """How many bytes are held, as far as is known."""
+        """The bytes of all buffers, as of the last measurement."""
         return self._held
 
     def add(self, holder: Holder) -> None:
-        """Watch a connection."""
+        """Include a connection."""
         self._holders[holder] = None
 
     def remove(self, holder: Holder) -> None:
-        """Forget it."""
+        """Exclude a connection."""
         self._holders.pop(holder, None)
 
     def grow(self, size: int) -> None:
@@ -67,7 +67,7 @@ class BufferBudget:
     def enforce(self, wanted: int = 0, asking: str | None = None) -> None:
         """Measure, and cut connections until `wanted` more bytes fit: the oldest of the owner that holds the most.
 
-        Nobody is cut for the sake of an owner that would hold more itself.
+        No connection is cut in favour of an owner that would hold more itself.
         """
         held = {holder: size for holder in self._holders if (size := holder.held_bytes)}
         self._held = sum(held.values())

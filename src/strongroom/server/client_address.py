@@ -1,4 +1,4 @@
-"""Where a request comes from. Nobody's X-Forwarded-For counts, but that of a proxy which the operator names."""
+"""The client's address: from the connection, or from X-Forwarded-For if the peer is a trusted proxy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import lru_cache
 from typing import Final
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-Trusted = tuple[Network | str, ...]  # proxies that the operator names
-_HOPS: Final = 32  # of a header that are looked at, from the right; no chain of proxies is longer
+Trusted = tuple[Network | str, ...]  # TRUSTED_PROXIES
+_HOPS: Final = 32  # of X-Forwarded-For that are read, from the right; no chain of proxies is longer
 
 
 def client_address(peer: str | None, header: str, trusted: Trusted) -> str:
-    """The address of the client behind a connection, as far as it can be trusted.
+    """The client's address, as far as it can be trusted.
 
-    It is the last hop of X-Forwarded-For that is not a proxy of ours: what stands left of it, anyone may have written.
+    It is the rightmost hop of X-Forwarded-For that is not a trusted proxy: a client can forge what is left of it.
     """
     if peer is None:
         return "unknown"
@@ -25,12 +25,12 @@ def client_address(peer: str | None, header: str, trusted: Trusted) -> str:
         if not is_one_of(address, trusted):
             break
         if hop := part.strip():
-            address = _bare(hop)
+            address = _without_port(hop)
     return address
 
 
-def _bare(hop: str) -> str:
-    """An address without its port, in any of the ways in which proxies write them."""
+def _without_port(hop: str) -> str:
+    """An address without its port, in any notation that proxies use."""
     if hop.startswith("["):
         return hop[1:].partition("]")[0]
     return hop.partition(":")[0] if hop.count(":") == 1 else hop
@@ -38,7 +38,7 @@ def _bare(hop: str) -> str:
 
 def is_one_of(address: str, networks: Trusted) -> bool:
     """Whether an address is in one of these networks."""
-    if address in networks:  # the other end of a socket in a file has no address, and is called unix
+    if address in networks:  # "unix" is the peer of a Unix socket
         return True
     try:
         parsed = ipaddress.ip_address(address)
@@ -53,7 +53,7 @@ def is_one_of(address: str, networks: Trusted) -> bool:
 
 @lru_cache(maxsize=4096)
 def counted_address(host: str) -> str:
-    """An IPv6 customer has a whole /64, so that counts as one."""
+    """The address that limits count by: an IPv6 address counts as its /64 network."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

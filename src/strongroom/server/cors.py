@@ -1,4 +1,4 @@
-"""Browsers: any origin may call, because authority travels only in the Authorization header, never in a cookie."""
+"""CORS headers. Any origin may be allowed, because credentials are only ever in the Authorization header."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _DAY: Final = b"86400"
 
 
 class Cors:
-    """Which headers an answer carries for a browser."""
+    """The CORS headers of responses."""
 
     def __init__(self, origins: tuple[str, ...]) -> None:
         self._any = "*" in origins
         self._origins = {origin.encode() for origin in origins}
-        self.always: list[Header] = [] if self._any else [(b"vary", b"Origin")]  # on every answer, for caches
+        self.always: list[Header] = [] if self._any else [(b"vary", b"Origin")]  # on every response, for caches
 
     def headers(self, origin: bytes) -> list[Header]:
-        """For an answer to a request from this origin. One that may not call gets none, and its browser refuses."""
+        """Headers of a response to this origin; none if the origin is not allowed, so that the browser refuses it."""
         if self._any:
             return [(b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", _EXPOSED)]
         if origin.rstrip(b"/") not in self._origins:
@@ -30,7 +30,7 @@ class Cors:
         return [(b"access-control-allow-origin", origin), (b"access-control-expose-headers", _EXPOSED)]
 
     def preflight(self, origin: bytes) -> list[Header]:
-        """For an answer to the question that a browser asks first."""
+        """Headers of the response to a preflight request."""
         headers = self.headers(origin)
         if not headers:
             return []

@@ -1,4 +1,4 @@
-"""How many passwords of one account may be tried at once, and how many requests it may make in a minute."""
+"""Limits in this process: concurrent password attempts, and requests a minute."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class AttemptGate:
-    """Lets in only as many attempts at once as could all fail without passing the limit; the others wait their turn.
+    """Admits only as many concurrent attempts as may all fail within the limit; the others wait.
 
-    Without it, a hundred guesses sent at the same moment would all be checked before the first is counted.
+    Without it, a hundred concurrent guesses would all be checked before the first failure is counted.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class AttemptGate:
 
     @asynccontextmanager
     async def attempt(self, name: str, attempts_left: Callable[[], Awaitable[int]]) -> AsyncIterator[None]:
-        """Wait until one more attempt fits under this name; `attempts_left` says how many may fail, or refuses."""
+        """Wait until one more attempt is admitted under this name; `attempts_left` counts them, or refuses."""
         self._inside[name] = self._inside.get(name, 0) + 1
         try:
             while await attempts_left() < self._inside[name]:
@@ -38,27 +38,27 @@ class AttemptGate:
             self._wake(name)
 
     async def _wait(self, name: str) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, deque()).append(turn)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, deque()).append(waiter)
         self._inside[name] -= 1
         try:
-            await turn
+            await waiter
         finally:
             self._inside[name] = self._inside.get(name, 0) + 1
 
     def _wake(self, name: str) -> None:
         waiting = self._waiting.get(name)
         while waiting:
-            turn = waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            waiter = waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 break
         if waiting is not None and not waiting:
             self._waiting.pop(name, None)
 
 
 class RateLimit:
-    """Counts an account's requests of the current minute, in this process."""
+    """Rate limit: the requests of each account in the current minute, in this process."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -66,7 +66,7 @@ class RateLimit:
         self._counts: dict[str, int] = {}
 
     def count(self, name: str, now: int) -> None:
-        """One more; refused when the minute's share is used up."""
+        """Count a request; refused when the limit of this minute is reached."""
         if not self._most:
             return
         minute, into = divmod(now, 60_000)

@@ -1,4 +1,4 @@
-"""Memory that is free goes back to the system: at once where it was a large buffer, otherwise now and then."""
+"""Returns freed memory to the system: large buffers at once, the rest periodically."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MIB: Final = 1024 * 1024
 _LARGE: Final = 240 * 1024  # an allocation of this size or more has pages of its own, unmapped when it is freed
 _SLACK: Final = 8 * MIB  # that may stay free at the top of the heap
 _ARENAS: Final = 2
-_LOOK_SECONDS: Final = 10.0
-_COLLECT_EACH: Final = 3  # looks
-_IDLE: Final = 0.05  # of a processor: whoever uses less has next to nothing to do
-_GROWTH: Final = 16 * MIB  # that is no reason to do anything
+_CHECK_SECONDS: Final = 10.0
+_CHECKS_PER_COLLECTION: Final = 3
+_IDLE: Final = 0.05  # of a processor: a process that uses less is idle
+_GROWTH: Final = 16 * MIB  # that is tolerated
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
@@ -47,14 +47,14 @@ async def return_free_memory(release_caches: Callable[[], None]) -> None:
     for number in itertools.count():
         if trim is None or not rest:
             return
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)
         used_before, used = used, time.process_time()
         if resident() > rest + _GROWTH:
-            if number % _COLLECT_EACH == 0:
+            if number % _CHECKS_PER_COLLECTION == 0:
                 gc.collect()  # requests that were refused may leave cycles, and those may hold buffers
-            if used - used_before < _IDLE * _LOOK_SECONDS:
+            if used - used_before < _IDLE * _CHECK_SECONDS:
                 release_caches()
-            await asyncio.to_thread(trim, 0)  # ctypes lets others run meanwhile
+            await asyncio.to_thread(trim, 0)  # ctypes releases the interpreter lock
 
 
 def resident() -> int:

@@ -1,4 +1,4 @@
-"""A server that starts before its database does: it waits, says so, and obeys a signal meanwhile."""
+"""Retries at start until the database can be reached."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _FIRST_PAUSE: Final = 0.25  # seconds; each is longer than the one before
-_LONGEST_PAUSE: Final = 5.0
+_MAX_PAUSE: Final = 5.0
 
 
 def retry(attempt: Callable[[], T], seconds: int, log: Log | None) -> T:
-    """Make attempts until one reaches the database, for so many seconds at most."""
+    """Retry with exponential backoff until an attempt reaches the database, or until the timeout."""
     began, pause, waited = time.monotonic(), _FIRST_PAUSE, False
-    with _signals_end_it():
+    with _exit_on_signals():
         while True:
             try:
                 made = attempt()
@@ -42,12 +42,12 @@ def retry(attempt: Callable[[], T], seconds: int, log: Log | None) -> T:
                     log.say("info", f"PostgreSQL was reached after {time.monotonic() - began:.0f} seconds.")
                 return made
             time.sleep(min(pause, left))
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            pause = min(2 * pause, _MAX_PAUSE)
 
 
 @contextmanager
-def _signals_end_it() -> Iterator[None]:
-    """Let SIGTERM and SIGINT end the process in order, also one that is the first of a container."""
+def _exit_on_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the process with code 0, also as the first process of a container."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What a running server takes from settings that were read anew, and what it says about it."""
+"""Reload on SIGHUP: which settings take effect, and the log messages about it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from strongroom.server.settings import WEAK_SECRET_BYTES
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
-TAKEN: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # all others need a restart
+RELOADABLE: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # all others need a restart
 
 
 def renewed(running: Settings, read: Settings) -> Settings:
-    """The settings that a server runs with, with the secrets of those that were read."""
-    return structs.replace(running, **{name.lower(): getattr(read, name.lower()) for name in TAKEN})
+    """The running settings, with the reloadable ones of those that were read."""
+    return structs.replace(running, **{name.lower(): getattr(read, name.lower()) for name in RELOADABLE})
 
 
-def taken(running: Settings, read: Settings, *, certificate: bool) -> str:
-    """A sentence that names what has changed and was taken; never its value."""
-    names = [name for name in _changed(running, read) if name in TAKEN] + ["the certificate"] * certificate
+def summary(running: Settings, read: Settings, *, certificate: bool) -> str:
+    """A log message that names the settings that changed; never their values."""
+    names = [name for name in _changed(running, read) if name in RELOADABLE] + ["the certificate"] * certificate
     changed = f"Changed: {', '.join(names)}." if names else "Nothing has changed."
     return f"Secrets and certificate were read anew. {changed}"
 
 
 def warnings(running: Settings, read: Settings) -> list[str]:
-    """What the operator should know: a new secret that is weak, and settings that need a restart, by name."""
+    """Warnings for the operator: a weak new secret, and settings that need a restart, by name."""
     changed = _changed(running, read)
-    left = [name for name in changed if name not in TAKEN]
+    left = [name for name in changed if name not in RELOADABLE]
     found = []
     if "JWT_SECRET" in changed and len(read.jwt_secret) < WEAK_SECRET_BYTES:
         found.append(

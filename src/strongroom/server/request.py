@@ -1,4 +1,4 @@
-"""What every endpoint shares: the call that comes in, with its headers, its parts and its body."""
+"""The HTTP request (headers, path parameters, query, body), and the description of an endpoint."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ R = TypeVar("R")
 P = ParamSpec("P")
 
 
-class ClientDisconnected(Exception):  # noqa: N818 - not an error: people leave
-    """The client has gone before its request was whole."""
+class ClientDisconnected(Exception):  # noqa: N818 - an outcome, not an error
+    """The client disconnected before its request was complete."""
 
 
 class Body(Protocol):
-    """A request's body on its way in."""
+    """The body of a request, as the transport provides it."""
 
     @property
     def whole(self) -> bytes | None:
-        """All of it, where it is here already."""
+        """The complete body, if it has arrived already."""
 
     async def more(self) -> tuple[bytes, bool]:
-        """The next piece, and whether there are more; raises ClientDisconnected."""
+        """The next chunk, and whether there are more; raises ClientDisconnected."""
 
-    async def left(self) -> None:
-        """Return once the client has gone; for a request that is here whole and takes its time."""
+    async def wait_disconnected(self) -> None:
+        """Return once the client disconnects; for a complete request whose response takes long."""
 
 
 class Request:
-    """One request on its way through: who calls, what for, with which parts of the path."""
+    """One HTTP request: its headers, its caller, its endpoint, the parameters of its path."""
 
     __slots__ = (
         "actor",
@@ -70,8 +70,8 @@ class Request:
         "endpoint",
         "headers",
         "method",
-        "parts",
         "path",
+        "path_params",
         "query_string",
         "recheck",
         "request_id",
@@ -91,35 +91,35 @@ class Request:
     ) -> None:
         self.context = context
         self.method = method
-        self.path = path  # as it was sent
+        self.path = path  # undecoded
         self.query_string = query_string
         self.headers = headers
         self.client = client
-        self.body: Body = NOTHING
-        self.body_size = 0  # bytes, once it is read
-        self.buffered = 0  # bytes of the body that were read and are kept
-        self.parts: dict[str, str] = {}
+        self.body: Body = EMPTY_BODY
+        self.body_size = 0  # bytes, once it was read
+        self.buffered = 0  # bytes of the body that are held in memory
+        self.path_params: dict[str, str] = {}
         self.endpoint: Endpoint | None = None
         self.recheck: Callable[[Request], Awaitable[object]] | None = None
         self.actor: Actor = ANONYMOUS
-        self.session_check: SessionCheck | None = None  # of the actor, where it is made along with what is read
+        self.session_check: SessionCheck | None = None  # of the actor, where it is deferred to the first query
         self.streaming = False
         self.started = time.perf_counter()
         incoming = headers.get(b"x-request-id")
-        self.request_id = incoming.decode() if incoming and _SANE_ID.fullmatch(incoming) else next(_ids)
+        self.request_id = incoming.decode() if incoming and _VALID_REQUEST_ID.fullmatch(incoming) else next(_ids)
 
     def read(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
-        """Read from the database for the caller; refused if the caller's session has ended."""
+        """Run a read transaction for the caller; refused if the caller's session has ended."""
         if self.session_check is None:
             return self.context.db.read(action, *args, **kw)
         return self.context.db.read_checked(self.session_check, action, *args, **kw)
 
     def write(self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs) -> Awaitable[R]:
-        """Write for the caller; refused before anything is written if the caller's session has ended.
+        """Run a write transaction for the caller; refused before any write if the caller's session has ended.
 
-        What was written is on disk when this returns.
+        The write is on disk when this returns.
         """
-        if self.body_size > LARGE:
+        if self.body_size > LARGE_BODY_BYTES:
             return self.write_long(action, *args, **kw)
         db, actor = self.context.db, self.actor
         if actor is ANONYMOUS:
@@ -129,18 +129,18 @@ class Request:
     def write_long(
         self, action: Callable[Concatenate[Tx, P], Awaitable[R]], *args: P.args, **kw: P.kwargs
     ) -> Awaitable[R]:
-        """The same, for an action that may touch many rows."""
+        """Run a write transaction that may touch many rows."""
         db, check = self.context.db, self.session_check
         return (
             db.write_long(action, *args, **kw) if check is None else db.write_long_checked(check, action, *args, **kw)
         )
 
     async def truncate_log(self) -> None:
-        """Leave nothing of what was deleted in the log of the database."""
+        """Truncate the write-ahead log, so that it holds no deleted data."""
         await self.context.db.truncate_log()
 
     def header(self, name: bytes) -> str | None:
-        """A header's value."""
+        """The value of a header."""
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
@@ -151,36 +151,36 @@ class Request:
 
     @property
     def counted_address(self) -> str:
-        """The address that failed attempts count for."""
+        """The address that failed attempts count against."""
         return counted_address(self.address)
 
     @property
     def is_from_a_proxy(self) -> bool:
-        """Whether the other end of the connection is a proxy that the operator names."""
+        """Whether the peer is one of the trusted proxies."""
         return self.client is not None and is_one_of(self.client, self.context.settings.trusted_proxies)
 
     @property
     def origin(self) -> Origin:
-        """Where the request comes from, as the owner of the account will see it."""
-        return Origin(self.address, (self.header(b"user-agent") or "")[:_AGENT].replace("\0", ""))
+        """The client's address and user agent, as the account's log shows them."""
+        return Origin(self.address, (self.header(b"user-agent") or "")[:_USER_AGENT_LENGTH].replace("\0", ""))
 
     def uid(self, name: str) -> str:
-        """A uid from the path in its one spelling; what is not a uid becomes one that nothing has."""
-        return identifiers.canonical(self.parts[name]) or ""
+        """A UUID from the path in canonical form, or `""` (matches no row) if malformed."""
+        return identifiers.canonical(self.path_params[name]) or ""
 
     @property
     def owner(self) -> str:
-        """The account that calls, or else the address."""
+        """The owner of buffered bytes: the account that calls, or else the address."""
         return self.counted_address if self.actor is ANONYMOUS else self.actor.user_id
 
     @property
     def body_limit(self) -> int:
-        """The largest body that is read here."""
+        """The largest body that is accepted, in bytes."""
         limit = self.context.settings.max_body_bytes
         return limit if self.endpoint is None else min(limit, self.endpoint.body_limit or limit)
 
     async def read_body(self, kind: type[B]) -> B:
-        """The body, checked. Its size is judged before its type, and both before its content."""
+        """Read and validate the body: first its size, then its media type, then its content."""
         limit = self.body_limit
         length = self.headers.get(b"content-length")
         declared = None if length is None else int(length)
@@ -193,33 +193,36 @@ class Request:
         if body is None:
             began = time.monotonic()
             if self.session_check is not None and not self.session_check.passed and self.recheck is not None:
-                await self.recheck(self)  # who is not proven yet is not asked for a long body
-            body = await self._gather(limit)
+                await self.recheck(self)  # before a long body is read
+            body = await self._receive_body(limit)
             if time.monotonic() - began > RECHECK_SECONDS and self.recheck is not None:
-                await self.recheck(self)  # who was good when the headers came may have been shut out since
+                await self.recheck(self)  # the session may have ended while the body arrived
         elif len(body) > limit:
             raise PayloadTooLarge(limit)
         if declared is not None and not chunked and declared != len(body):
-            raise Invalid({"body": "did not arrive whole"}, "The request body did not arrive whole.")
+            raise Invalid(
+                {"body": "is incomplete"},
+                "The request body is incomplete: it has another length than Content-Length says.",
+            )
         if body and chunked:
             self._require_json()
         self.body_size = len(body)
-        return wire.decode(kind, body) if len(body) <= AT_ONCE else await _decode_in_steps(kind, body)
+        return wire.decode(kind, body) if len(body) <= DECODE_AT_ONCE_BYTES else await _decode_in_steps(kind, body)
 
-    async def _gather(self, limit: int) -> bytes:
-        """The bytes of the body; it has a time to arrive, and more for each byte of it."""
-        gathered, began = bytearray(), asyncio.get_running_loop().time()
+    async def _receive_body(self, limit: int) -> bytes:
+        """Receive the body, within a time limit that grows with each byte received."""
+        received, began = bytearray(), asyncio.get_running_loop().time()
         try:
-            async with await timeout(BODY_SECONDS) as limit_of_time:
+            async with await timeout(BODY_SECONDS) as deadline:
                 while True:
                     piece, more = await self.body.more()
-                    if len(gathered) + len(piece) > limit:
+                    if len(received) + len(piece) > limit:
                         raise PayloadTooLarge(limit)
                     if not more:
-                        return bytes(gathered + piece) if gathered else piece
-                    gathered += piece
-                    self.buffer(len(gathered))
-                    limit_of_time.reschedule(began + BODY_SECONDS + len(gathered) / BODY_RATE)
+                        return bytes(received + piece) if received else piece
+                    received += piece
+                    self.buffer(len(received))
+                    deadline.reschedule(began + BODY_SECONDS + len(received) / BODY_RATE)
         except TimeoutError:
             raise RequestTimeout from None
         finally:
@@ -227,13 +230,13 @@ class Request:
                 self.buffer(0)
 
     def buffer(self, size: int) -> None:
-        """Account for so many bytes of the body being kept; refuse them where the memory for bodies is used up."""
+        """Set how many bytes of the body are buffered; refused where the memory budget is used up."""
         buffers, size = self.context.buffers, max(0, size - FREE_BYTES)
         added, self.buffered = size - self.buffered, size
         if self.actor is ANONYMOUS:
             buffers.unauthenticated += added
             if added > 0 and buffers.unauthenticated > UNAUTHENTICATED_BYTES:
-                raise Unavailable(1, "Too many requests without a token are unfinished; try again shortly.")
+                raise Unavailable(1, "Too many unauthenticated requests are in progress; try again shortly.")
         if added > 0:
             buffers.reserve(added, self.owner)
 
@@ -242,14 +245,14 @@ class Request:
         if declared == JSON:
             return
         kind, *parameters = declared.decode("latin-1").lower().split(";")
-        told = {part.replace(" ", "").replace("\t", "").replace('"', "") for part in parameters}
-        if kind.strip() != "application/json" or not told <= _UTF8:
+        given = {part.replace(" ", "").replace("\t", "").replace('"', "") for part in parameters}
+        if kind.strip() != "application/json" or not given <= _UTF8:
             raise UnsupportedMediaType
 
     def expected(self, version: int | None, *, of_vault: bool = False) -> Expected | None:
-        """Which version the client expects, from the body and from If-Match together.
+        """The version that the client expects, from the body and from If-Match together.
 
-        A vault's ETag covers its clock too; what is locked is its version, so only that part of the tag counts.
+        A vault's ETag holds its version and its clock; only the version is compared.
         """
         ours = _VAULT_TAG if of_vault else _DOCUMENT_TAG
         given = self.header(b"if-match")
@@ -264,26 +267,26 @@ class Request:
             raise Invalid({"version": "contradicts the If-Match header"})
         return Expected((version,), by_header=True)
 
-    def unchanged(self, etag: str) -> bool:
-        """Whether the client has this very state already (If-None-Match)."""
+    def not_modified(self, etag: str) -> bool:
+        """Whether If-None-Match names this ETag: the client has the current state already."""
         given = self.header(b"if-none-match")
         if given is None:
             return False
         return given.strip() == "*" or etag in _tags(given, "If-None-Match", weak=True)
 
     def query(self) -> dict[str, str]:
-        """The query's parameters; one that is given twice is refused."""
+        """The parameters of the query string; a repeated one is refused."""
         found: dict[str, str] = {}
         for part in self.query_string.split(b"&"):
             if not part:
                 continue
             name, _, value = part.partition(b"=")
-            key = _decoded(name.replace(b"+", b" "))
-            text = _decoded(value.replace(b"+", b" "))
+            key = _percent_decode(name.replace(b"+", b" "))
+            text = _percent_decode(value.replace(b"+", b" "))
             if key is None or text is None:
                 raise Invalid({"query": "must be text in UTF-8, percent-encoded"})
             if key in found:
-                raise Invalid({key: "is given twice"})
+                raise Invalid({key: "is given more than once"})
             found[key] = text
         return found
 
@@ -297,7 +300,7 @@ class Access(Enum):
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """One route: who may call it, what it takes, what it answers. Server and documentation read the same row."""
+    """A route: who may call it, its request, its response. The router and the OpenAPI description read the same row."""
 
     method: str
     path: str  # {name} is one segment, {name*} the rest of the path
@@ -306,53 +309,57 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     access: Access = Access.ANY
     permission: Permission | None = None
     whole_account: bool = False  # closed to API keys that are limited to vaults or collections
-    takes: type[wire.requests.Body] | None = None
-    body_bytes: int | None = None  # a limit of its own for the body
-    reads: str = ""  # the media type of a body that is read as it arrives
+    request_type: type[wire.requests.Body] | None = None
+    max_body_bytes: int | None = None  # where it differs from the limit of the server
+    request_media_type: str = ""  # of a body that is read as a stream
     response_type: type[Struct] | None = None
-    streams: tuple[type[Struct], ...] = ()  # the events of an answer that has no end of its own
-    gives: str = ""  # the media type of an answer that is not JSON
+    event_types: tuple[type[Struct], ...] = ()  # of an event stream
+    response_media_type: str = ""  # where it is not JSON
     status: int = 200
     refusals: tuple[type[Refusal], ...] = ()
     query: tuple[tuple[str, str, str], ...] = ()  # name, JSON type, meaning
-    conditional: tuple[str, ...] = ()  # headers that it heeds
-    also: tuple[str, ...] = ()  # other spellings of the path
+    request_headers: tuple[str, ...] = ()  # that change the response
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other paths of this endpoint: whatever is below /vaults is below /vault too."""
+        return (self.path.replace("/vaults/", "/vault/", 1),) if self.path.startswith("/vaults/") else ()
 
     @property
     def body_limit(self) -> int | None:
-        """The largest body, where that is less than the server's limit: strangers may send little."""
-        return self.body_bytes or (UNAUTHENTICATED_BODY if self.access is Access.PUBLIC else None)
+        """The largest body, where that is less than the server's limit: unauthenticated callers may send little."""
+        return self.max_body_bytes or (UNAUTHENTICATED_BODY if self.access is Access.PUBLIC else None)
 
 
-class _Nothing:
+class _EmptyBody:
     """The body of a request that has none."""
 
     whole: bytes | None = b""
 
     async def more(self) -> tuple[bytes, bool]:
-        """Nothing, and no more."""
+        """An empty chunk, and no more."""
         return b"", False
 
-    async def left(self) -> None:
-        """Nobody leaves who was never there."""
+    async def wait_disconnected(self) -> None:
+        """Never return."""
         await asyncio.get_running_loop().create_future()
 
 
-NOTHING: Final = _Nothing()
+EMPTY_BODY: Final = _EmptyBody()
 ANONYMOUS: Final = Actor("")
 _UTF8: Final = {"", "charset=utf-8", "charset=utf8"}
-UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, where no token is needed
-BODY_SECONDS: Final = 20.0  # for a body to arrive, and more for each byte of it
-RECHECK_SECONDS: Final = 0.25  # a body that took longer is not believed on the word of its headers
+UNAUTHENTICATED_BODY: Final = 64 * 1024  # bytes, on public endpoints
+BODY_SECONDS: Final = 20.0  # for a body to arrive, and 1 / BODY_RATE more for each byte
+RECHECK_SECONDS: Final = 0.25  # after a body took longer, the caller is authenticated again
 BODY_RATE: Final = 16 * 1024  # bytes a second, at least
-LARGE: Final = 512 * 1024  # bytes of a body that takes too long to store for others to wait for it
-AT_ONCE: Final = 256 * 1024  # bytes of a body that is decoded without a pause
-_AGENT: Final = 256  # as much of a user agent as is kept
-_SANE_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+LARGE_BODY_BYTES: Final = 512 * 1024  # a larger body is written in a transaction of its own
+DECODE_AT_ONCE_BYTES: Final = 256 * 1024  # a larger body is decoded in steps
+_USER_AGENT_LENGTH: Final = 256  # characters that are stored
+_VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
 async def _decode_in_steps(kind: type[B], body: bytes) -> B:
-    """Decode a large body in steps, between which other requests have their turn."""
+    """Decode a large body in steps, and yield to other requests between them."""
     steps = wire.decode_in_steps(kind, body)
     while True:
         try:
@@ -364,7 +371,7 @@ async def _decode_in_steps(kind: type[B], body: bytes) -> B:
 
 
 def _request_ids() -> Iterator[str]:
-    """Ids that differ between processes by chance and within one by counting."""
+    """Unique request ids: a random prefix for each process, and a counter."""
     prefix = os.urandom(8).hex()
     for number in count(1):
         yield f"{prefix}-{number:x}"
@@ -373,8 +380,8 @@ def _request_ids() -> Iterator[str]:
 _ids = _request_ids()
 
 
-def joined(headers: Sequence[Header]) -> dict[bytes, bytes]:
-    """The headers by name; several of one name are joined, as HTTP says."""
+def merge_headers(headers: Sequence[Header]) -> dict[bytes, bytes]:
+    """Headers by name; repeated ones are combined into a comma-separated list (RFC 9110)."""
     found = dict(headers)
     if len(found) != len(headers):
         found = {}
@@ -383,16 +390,16 @@ def joined(headers: Sequence[Header]) -> dict[bytes, bytes]:
     return found
 
 
-_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
+_ENTITY_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*')
 _DOCUMENT_TAG = re.compile(r"[1-9][0-9]{0,17}")  # one spelling: "02" is not "2"
 _VAULT_TAG = re.compile(r"[1-9][0-9]{0,17}(?:-[0-9]{1,18})?")
 
 
 def _tags(header: str, name: str, *, weak: bool = False) -> list[str]:
-    """The entity tags of a header. A weak one never matches where the comparison is strong."""
+    """The entity tags of a header; weak ones only where `weak` comparison is allowed."""
     tags = []
     for part in header.split(","):
-        match = _TAG.fullmatch(part)
+        match = _ENTITY_TAG.fullmatch(part)
         if match is None:
             raise Invalid({name: 'must be * or a list of entity tags like "3"'})
         if weak or not match[1]:
@@ -400,15 +407,15 @@ def _tags(header: str, name: str, *, weak: bool = False) -> list[str]:
     return tags
 
 
-def _decoded(raw: bytes) -> str | None:
+def _percent_decode(raw: bytes) -> str | None:
     try:
         return (unquote_to_bytes(raw) if b"%" in raw else raw).decode()
     except UnicodeDecodeError:
         return None
 
 
-def integer(text: str, low: int) -> int | None:
-    """A decimal integer from `low` up, or None. Beyond what is stored, all are alike."""
+def parse_integer(text: str, low: int) -> int | None:
+    """Parse a decimal integer of at least `low`; None if it is not one."""
     if not text.isascii() or not text.isdigit() or len(text) > 4_000:
         return None
     value = int(text)

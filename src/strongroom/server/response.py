@@ -1,4 +1,4 @@
-"""What goes out: a status, headers, a body or chunks of one; and how each refusal is put."""
+"""The HTTP response: status, headers, a body or a stream of chunks; and refusals as responses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from strongroom import errors, wire
 from strongroom.errors import MethodNotAllowed, Refusal, RequestTimeout
 
 Header = tuple[bytes, bytes]
-Pieces = list[bytes | memoryview]  # what is sent one after the other, without being copied together first
+Pieces = list[bytes | memoryview]  # written in order, without being concatenated first
 Chunk = bytes | bytearray | Pieces
 Chunks = AsyncGenerator[Chunk, None]
 
-# The status of every refusal. A conflict that the client put as If-Match is a 412.
+# The HTTP status of every refusal. A conflict with an If-Match header is a 412.
 STATUS: Final[dict[type[Refusal], int]] = {
     errors.Invalid: 400,
     errors.Unauthorized: 401,
@@ -51,8 +51,8 @@ STATUS: Final[dict[type[Refusal], int]] = {
 }
 
 
-# On every answer: nothing of it is cached, guessed at, framed, or told to the next site.
-_ALWAYS: Final = (
+# Security headers of every response: no caching, no sniffing of types, no framing, no referrer.
+_COMMON_HEADERS: Final = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -64,18 +64,18 @@ def _lines(headers: Sequence[Header]) -> bytes:
     return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
-_ALWAYS_LINES: Final = _lines(_ALWAYS)
+_COMMON_LINES: Final = _lines(_COMMON_HEADERS)
 JSON: Final = b"application/json"
-_JSON_LINES: Final = _ALWAYS_LINES + _lines([(b"content-type", JSON)])
-CHUNK: Final = 3 * 512 * 1024  # a list up to this size is one answer, a longer one comes in pieces of it
+_JSON_LINES: Final = _COMMON_LINES + _lines([(b"content-type", JSON)])
+CHUNK: Final = 3 * 512 * 1024  # bytes; a larger list is streamed in chunks of about this size
 
 
-class BrokenOff(Exception):  # noqa: N818 - an outcome, not a fault of ours
-    """A streamed answer that cannot be finished: the connection is cut, which tells the client so."""
+class StreamAborted(Exception):  # noqa: N818 - an outcome, not an error
+    """A streamed response cannot be completed: the connection is closed, so that the client notices."""
 
 
 class Response:
-    """A status, headers and a body: whole, or in chunks that are made as the client takes them."""
+    """An HTTP response: status, headers and a body, complete or as a stream of chunks."""
 
     __slots__ = ("body", "chunks", "content_type", "ended", "etag", "headers", "prepared", "request_id", "status")
 
@@ -96,22 +96,22 @@ class Response:
         self.etag = etag
         self.headers: Sequence[Header] = headers
         self.request_id = ""
-        self.prepared = 0  # bytes of the chunks that are made already
-        self.ended: str | None = None  # why, where an answer is a stream without an end of its own
+        self.prepared = 0  # bytes of chunks that are in memory already
+        self.ended: str | None = None  # the reason why an event stream ended
 
     @property
     def size(self) -> int:
-        """How many bytes the body has."""
+        """The size of the body in bytes."""
         return size_of(self.body)
 
     @property
     def closes(self) -> bool:
-        """Whether the connection ends with this answer."""
+        """Whether the connection is closed after this response."""
         return bool(self.headers) and any(name == b"connection" for name, _ in self.headers)
 
     def fields(self) -> list[Header]:
-        """All headers."""
-        fields = [*_ALWAYS, *self.headers]
+        """All headers of the response."""
+        fields = [*_COMMON_HEADERS, *self.headers]
         if self.status not in {204, 304}:
             fields.append((b"content-type", self.content_type))
             if self.chunks is None:
@@ -122,11 +122,11 @@ class Response:
         return fields
 
     def head(self) -> bytes:
-        """The same as they are sent. Almost every answer is JSON with a length and little else."""
+        """The headers as bytes. The common case, JSON with a length, has a fast path."""
         if self.headers or self.chunks is not None or self.content_type is not JSON or self.status in {204, 304}:
             head = _lines(self.fields())
             if head.count(b"\n") != head.count(b"\r\n") or head.count(b"\r\n") != len(self.fields()):
-                raise ValueError("a header would break the line")
+                raise ValueError("a header contains a line break")
             return head
         if self.etag is None:
             return b"%bcontent-length: %d\r\nx-request-id: %b\r\n" % (
@@ -143,30 +143,30 @@ class Response:
 
 
 def size_of(chunk: Chunk) -> int:
-    """How many bytes a chunk has."""
+    """The size of a chunk in bytes."""
     return sum(map(len, chunk)) if isinstance(chunk, list) else len(chunk)
 
 
 def json_response(value: Any, status: int = 200, *, etag: str | None = None) -> Response:
-    """A struct as JSON."""
+    """A struct as a JSON response."""
     return Response(wire.encode(value), status, etag=etag)
 
 
-def items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
-    """A page as pieces of a JSON array that is being written, without copying it once more."""
+def json_items(page: list[Any], *, first: bool) -> Sequence[bytes | memoryview]:
+    """A page as items of a JSON array that is written piece by piece, without another copy."""
     inner = memoryview(wire.encode(page))[1:-1]
     return (inner,) if first else (b",", inner)
 
 
-async def streamed(chunks: Chunks, **about: Any) -> Response:
-    """Chunks as an answer: whole if there is only one. Refusals that the first chunk raises come out here."""
+async def streaming_response(chunks: Chunks, **about: Any) -> Response:
+    """A response from chunks: complete if there is only one. A refusal of the first chunk is raised here."""
     first = await anext(chunks)
     second = await anext(chunks, None)
     if second is None:
         return Response(first, **about)
-    json_response = Response(chunks=_chain((first, second), chunks), **about)
-    json_response.prepared = size_of(first) + size_of(second)
-    return json_response
+    response = Response(chunks=_chain((first, second), chunks), **about)
+    response.prepared = size_of(first) + size_of(second)
+    return response
 
 
 async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
@@ -176,11 +176,11 @@ async def _chain(begun: Sequence[Chunk], rest: Chunks) -> Chunks:
         async for chunk in rest:
             yield chunk
     finally:
-        await rest.aclose()  # lets go of the database when the client has gone away
+        await rest.aclose()  # releases the database when the client disconnects
 
 
 def refusal_response(refusal: Refusal, request_id: str) -> Response:
-    """A refusal as JSON, with the headers that belong to its status."""
+    """A refusal as a JSON response, with the headers of its status."""
     status = STATUS[type(refusal)]
     headers: list[Header] = []
     if isinstance(refusal, errors.Conflict) and refusal.precondition:

@@ -1,4 +1,4 @@
-"""Which endpoint a path leads to. The server and the documentation read the same rows."""
+"""The router: finds the endpoint of a method and a path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from strongroom.server.request import Endpoint
 
 
 class _Node:
-    """A place in the tree of paths. What a variable is called depends on the route, so the route keeps the names."""
+    """A node of the tree of path segments. Parameter names differ by route, so they are stored with the endpoint."""
 
     __slots__ = ("endpoints", "literal", "rest", "variable")
 
@@ -22,16 +22,16 @@ class _Node:
 
 
 class Router:
-    """Finds the endpoint of a path. It reads the path as it was sent: %2F in a name is not a separator."""
+    """Finds the endpoint of a path. The path is split before it is decoded: %2F in a name is not a separator."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self.endpoints = tuple(endpoints)
         self._root = _Node()
         for endpoint in endpoints:
-            for path in (endpoint.path, *endpoint.also):
-                self._plant(path, endpoint)
+            for path in (endpoint.path, *endpoint.aliases):
+                self._add(path, endpoint)
 
-    def _plant(self, path: str, endpoint: Endpoint) -> None:
+    def _add(self, path: str, endpoint: Endpoint) -> None:
         node, names = self._root, []
         for segment in path.strip("/").split("/"):
             if not segment.startswith("{"):
@@ -47,15 +47,15 @@ class Router:
         node.endpoints[endpoint.method] = endpoint, tuple(names)
 
     def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
-        """The endpoint and the parts of the path; a literal segment wins over a variable one."""
+        """The endpoint and its path parameters; a literal segment wins over a parameter."""
         path = raw_path[1:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path[1:]
         segments = path.split(b"/")
         if b"%" in path:
             segments = [unquote_to_bytes(part) for part in segments]
-        return self._straight(method, segments) or self._around(method, segments)
+        return self._find_direct(method, segments) or self._find_all(method, segments)
 
-    def _straight(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]] | None:
-        """The way without a turning back, which almost every request takes."""
+    def _find_direct(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]] | None:
+        """Match without backtracking, which finds almost every route."""
         node, values = self._root, []
         for segment in segments:
             following = node.literal.get(segment)
@@ -68,7 +68,8 @@ class Router:
         found = node.endpoints.get(method)
         return None if found is None else (found[0], dict(zip(found[1], values, strict=True)))
 
-    def _around(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]]:
+    def _find_all(self, method: str, segments: list[bytes]) -> tuple[Endpoint, dict[str, str]]:
+        """Match with backtracking; refused with the allowed methods, or as not found."""
         allowed: dict[str, None] = {}
         for node, values in _matches(self._root, segments, 0):
             found = node.endpoints.get("GET" if method == "HEAD" else method)
@@ -83,7 +84,7 @@ class Router:
 
 
 def _matches(node: _Node, segments: list[bytes], at: int) -> Iterator[tuple[_Node, tuple[str, ...]]]:
-    """Every place that a path may mean, the most literal first."""
+    """Every node that a path may match, the most literal first."""
     if at == len(segments):
         if node.endpoints:
             yield node, ()
@@ -102,7 +103,7 @@ def _matches(node: _Node, segments: list[bytes], at: int) -> Iterator[tuple[_Nod
 
 
 def _text(raw: bytes) -> str:
-    """A part of the path; what is not UTF-8 becomes a text that nothing is called."""
+    """A decoded path segment, or `""` (matches nothing) if it is not UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What the settings of `strongroom.options` mean to a server. Options win over variables."""
+"""The settings of a server: validates and parses the texts of `strongroom.options`. Options win over variables."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WEAK_SECRET_BYTES: Final = 32
 UNIX: Final = "unix:"  # before the path of a socket
 
 
-class BadSetting(Exception):  # noqa: N818 - said to the operator in one sentence
-    """A setting that the server cannot start with; the message is a sentence for the operator."""
+class BadSetting(Exception):  # noqa: N818 - the message is shown without a traceback
+    """An invalid setting; the message is a sentence for the operator."""
 
 
 def _duration(text: str) -> Lifetime:
@@ -87,7 +87,7 @@ def _networks(text: str) -> tuple[Network, ...]:
 
 
 def _trusted(text: str) -> tuple[Network | str, ...]:
-    """Networks, and the word for whoever comes through a socket in a file."""
+    """Trusted proxies: networks, and the word unix for peers of a Unix socket."""
     parts = [part.strip() for part in text.split(",")]
     return (*(("unix",) if "unix" in parts else ()), *_networks(",".join(part for part in parts if part != "unix")))
 
@@ -222,7 +222,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What a server runs with."""
+    """The settings of a server, parsed."""
 
     jwt_secret: bytes
     jwt_secret_previous: bytes
@@ -271,13 +271,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     tls_key_file: str
 
     @property
-    def where(self) -> str:
-        """Where the data lies: a path or an address."""
+    def database(self) -> str:
+        """The location of the database: a path, or the URL of PostgreSQL."""
         return self.database_url or self.db_path
 
     def __repr__(self) -> str:
-        where = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
-        return f"Settings({where}, variant={self.vault_variant.value!r})"
+        shown = f"host={self.host!r}, port={self.port}, db_path={self.db_path!r}"  # the URL may hold a password
+        return f"Settings({shown}, variant={self.vault_variant.value!r})"
 
 
 def resolve(
@@ -285,9 +285,9 @@ def resolve(
     options: Mapping[str, str | None] | None = None,
     without: Collection[str] = (),
 ) -> Settings:
-    """Settings from options and variables; an empty variable counts as absent.
+    """Parse settings from options and variables; an empty variable counts as absent.
 
-    Secrets in `without` are not needed: they are left empty, and their files are not read.
+    Secrets in `without` are not needed: they stay empty, and their files are not read.
     """
     options = options or {}
     values: dict[str, Any] = {}
@@ -295,22 +295,22 @@ def resolve(
         if setting.variable in without:
             values[setting.variable.lower()] = b"" if setting.variable == "METRICS_TOKEN" else ""
             continue
-        name, text = _given(setting, environment, options)
+        name, text = _raw_value(setting, environment, options)
         if setting.variable == "JWT_SECRET" and not text:
             raise BadSetting(
                 "JWT_SECRET is not set. 'strongroom init' writes a .env with a fresh one; "
                 "or set it to the output of: python3 -c 'import secrets; print(secrets.token_hex(32))'"
             )
         if "\0" in text:
-            raise BadSetting(f"{name} holds a NUL character; a file with it must be text in UTF-8.")
+            raise BadSetting(f"{name} contains a NUL character; a file that holds it must be text in UTF-8.")
         try:
             values[setting.variable.lower()] = _PARSERS[setting.variable](text)
         except ValueError as error:
-            hidden = setting.is_secret or setting.variable == "BACKUP_TO"  # somebody may have put a password into it
+            hidden = setting.is_secret or setting.variable == "BACKUP_TO"  # it may contain a password by mistake
             shown = "" if hidden else f", not {text!r}"
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--db-path") is not None and options.get("--database-url-file") is None:
-        values["database_url"] = ""  # whoever names a file means that file, whatever the variables say
+        values["database_url"] = ""  # an explicit file wins over DATABASE_URL in the environment
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:
@@ -318,16 +318,18 @@ def resolve(
             "BACKUP_PASSPHRASE and BACKUP_RECIPIENT are both set; a backup is encrypted to one: remove the other."
         )
     if values["backup_to"] and not values["backup_dir"]:
-        raise BadSetting("BACKUP_TO is set and BACKUP_DIR is not; a backup is made there before it is sent.")
+        raise BadSetting(
+            "BACKUP_TO is set and BACKUP_DIR is not. Set BACKUP_DIR too: a backup is written there before it is sent."
+        )
     if values["tls_key_file"] and not values["tls_cert_file"]:
-        raise BadSetting("TLS_KEY_FILE is set and TLS_CERT_FILE is not; TLS needs the certificate.")
+        raise BadSetting("TLS_KEY_FILE is set and TLS_CERT_FILE is not. TLS needs both: set TLS_CERT_FILE too.")
     for name in ("jwt_secret", "jwt_secret_previous"):
         values[name] = values[name].encode()
     return Settings(**values)
 
 
-def _given(setting: Option, environment: Mapping[str, str], options: Mapping[str, str | None]) -> tuple[str, str]:
-    """What a setting is called where it was given, and its text; secrets are read from their files."""
+def _raw_value(setting: Option, environment: Mapping[str, str], options: Mapping[str, str | None]) -> tuple[str, str]:
+    """The name by which a setting was given, and its text; secrets are read from their files."""
     given = options.get(setting.option)
     if given is not None:
         return setting.option, _secret_file(setting, setting.option, given) if setting.is_secret else given
@@ -343,15 +345,15 @@ def _given(setting: Option, environment: Mapping[str, str], options: Mapping[str
 
 
 def _secret_file(setting: Option, named_by: str, path: str) -> str:
-    """The secret that a file holds. An empty file is refused, for it would switch something off without a word."""
+    """Read a secret from a file. An empty file is refused: it would switch a feature off silently."""
     advice = ""
     try:
         text = Path(path).read_text("utf-8-sig").strip()
-        if text or setting.variable == "JWT_SECRET_PREVIOUS":  # which is emptied when a change of secrets is over
+        if text or setting.variable == "JWT_SECRET_PREVIOUS":  # it is emptied after a change of secrets
             return text
         reason = "it is empty"
     except PermissionError as error:
         reason, advice = str(error.strerror), f" {file_owners.run_as_owner(Path(path))}"
-    except (OSError, ValueError) as error:  # not text, or a name that holds a NUL character
+    except (OSError, ValueError) as error:  # not text, or a NUL character in the path
         reason = getattr(error, "strerror", None) or "it is not text"
     raise BadSetting(f"Cannot read the file {path} that {named_by} names: {reason}.{advice}")

@@ -1,4 +1,4 @@
-"""Several processes that serve one address and one database. They share the socket and nothing else."""
+"""Worker processes: a supervisor and several processes that serve one address and one database."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
     from strongroom.server.transport.listeners import Listeners
 
-_TOO_SOON: Final = 5.0  # a process that ends sooner than this after its start is not simply started again
+_TOO_SOON: Final = 5.0  # a worker that exits sooner than this after its start is not restarted
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Workers:
-    """The processes, and the one that watches them."""
+    """The supervisor of the worker processes."""
 
     def __init__(
         self,
@@ -53,34 +53,36 @@ class _Workers:
         self._listeners = opened
         self._reread = reread
         self._metrics = SharedMetrics(settings.workers)
-        self._started: dict[int, tuple[float, int]] = {}  # when, and its place on the board
+        self._started: dict[int, tuple[float, int]] = {}  # the start, and its metrics slot
         self._stopping = False
-        self._hung_up = False  # in a new process: told to read secrets anew before it could
-        self._own_log = self._log()  # each of the others has one too
+        self._reload_wanted = False  # in a new worker: SIGHUP came before it served
+        self._own_log = self._log()  # each worker has one too
         self._announced = False
-        self._ready: set[int] = set()  # the places of those that have said so since the start, or since the last reload
-        self._received: set[int] = set()  # signals that are to be obeyed
+        self._ready: set[int] = set()  # slots of workers that reported ready since the start, or since the last reload
+        self._received: set[int] = set()  # signals that are not handled yet
         self._notifier = Notifier()
-        self._next_sign = 0.0
+        self._next_watchdog = 0.0
         self._ready_read, self._ready_write = os.pipe()
-        self._wake_read, self._wake_write = os.pipe()  # every signal writes to it
+        self._wake_read, self._wake_write = os.pipe()  # the wakeup descriptor of signals
         os.set_blocking(self._wake_write, False)
-        self._life_read, self._life_write = os.pipe()  # closes when the watching process is gone, however it went
+        self._life_read, self._life_write = os.pipe()  # closes when the supervisor is gone, however it ended
 
     def _log(self) -> Log:
         return to_stderr(self._settings.log_level, self._settings.log_format)
 
     def run(self) -> int:
-        """Start them, keep their number, end when told to; the exit code."""
+        """Start the workers, restart those that fail, stop on a signal; the exit code."""
         for number in _SIGNALS:
-            signal.signal(number, lambda number, _: self._received.add(number))  # the watch obeys, never amid a fork
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # which wakes the watch
+            signal.signal(
+                number, lambda number, _: self._received.add(number)
+            )  # handled in `_supervise`, never amid a fork
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # only to wake `_supervise`
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for slot in range(self._settings.workers):
             self._fork(slot)
-        return self._watch()
+        return self._supervise()
 
-    def _watch(self) -> int:
+    def _supervise(self) -> int:
         code = 0
         while self._started:
             readable, _, _ = select.select([self._ready_read, self._wake_read], [], [], self._notifier.every or None)
@@ -89,9 +91,9 @@ class _Workers:
             self._handle_signals()
             if self._ready_read in readable:
                 self._note_ready(os.read(self._ready_read, 4096))
-            for pid, status in self._ended():
+            for pid, status in self._reap():
                 began, slot = self._started.pop(pid, (0.0, -1))
-                if self._stopping or slot < 0:  # a child that is none of the workers: of a shell before, or an orphan
+                if self._stopping or slot < 0:  # a child that is no worker: of a shell before, or an orphan
                     continue
                 self._own_log.say(
                     "error", f"worker {pid} ended by itself with code {os.waitstatus_to_exitcode(status)}"
@@ -102,26 +104,26 @@ class _Workers:
                     self._stop()
                 else:
                     self._fork(slot)
-            self._give_sign_of_life()
+            self._notify_watchdog()
         return code
 
     def _handle_signals(self) -> None:
-        """Do what signals ask for. Every worker that was started is known by now, and so is told of it."""
+        """Handle signals. Every worker that was started is known by now, and gets them too."""
         received, self._received = self._received, set()
         if signal.SIGHUP in received:
-            self._hang_up()
+            self._reload()
         if received & {signal.SIGTERM, signal.SIGINT}:
             self._stop()
 
     @staticmethod
-    def _ended() -> Iterator[tuple[int, int]]:
-        """Those that have ended, each with its status."""
+    def _reap() -> Iterator[tuple[int, int]]:
+        """Child processes that have exited, each with its status."""
         with suppress(ChildProcessError):  # none is left
             while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
                 yield ended
 
     def _note_ready(self, slots: bytes) -> None:
-        """Those of these places have begun to serve, or have reloaded, once or more: once all have, that is told."""
+        """Note workers that serve or have reloaded, by their slots; once all have, announce it."""
         self._ready |= set(slots)
         if len(self._ready) < self._settings.workers:
             return
@@ -131,12 +133,16 @@ class _Workers:
             listeners.announce(self._settings, self._data, self._listeners)
         self._notifier.ready()
 
-    def _give_sign_of_life(self) -> None:
-        """Tell systemd that all is well, if every worker has given a sign of life lately, or is just starting."""
+    def _notify_watchdog(self) -> None:
+        """Notify the watchdog of systemd, if every worker has sent a heartbeat lately, or is starting."""
         now = time.monotonic()
-        if self._notifier.every and now >= self._next_sign and now - min(self._metrics.beats()) < self._notifier.every:
+        if (
+            self._notifier.every
+            and now >= self._next_watchdog
+            and now - min(self._metrics.beats()) < self._notifier.every
+        ):
             self._notifier.alive()
-            self._next_sign = now + self._notifier.every * 0.9
+            self._next_watchdog = now + self._notifier.every * 0.9
 
     def _stop(self) -> None:
         if not self._stopping:
@@ -145,10 +151,10 @@ class _Workers:
         self._listeners.release()
         self._send(signal.SIGTERM)
 
-    def _hang_up(self) -> None:
+    def _reload(self) -> None:
         if self._reread is not None:
-            with suppress(BadSetting, OSError, ValueError):  # the workers say so
-                self._settings = renewed(self._settings, self._reread())  # for those that will be started later
+            with suppress(BadSetting, OSError, ValueError):  # the workers log it
+                self._settings = renewed(self._settings, self._reread())  # for workers that are started later
         if self._announced:
             self._ready.clear()
             self._notifier.reloading()
@@ -161,7 +167,7 @@ class _Workers:
 
     def _fork(self, slot: int) -> None:
         self._metrics.beat(slot, math.inf)  # it is starting
-        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the new process knows what to do about one
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the worker has its own handlers
         pid = os.fork()
         if pid:
             self._started[pid] = time.monotonic(), slot
@@ -170,7 +176,7 @@ class _Workers:
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGHUP, self._note_hang_up)
+        signal.signal(signal.SIGHUP, self._request_reload)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         code = 1
         try:
@@ -179,12 +185,12 @@ class _Workers:
         finally:
             os._exit(code)
 
-    def _note_hang_up(self, _number: int, _frame: FrameType | None) -> None:
-        """In the new process, before it serves: secrets are to be read anew as soon as it does."""
-        self._hung_up = True
+    def _request_reload(self, _number: int, _frame: FrameType | None) -> None:
+        """In a new worker, before it serves: reload as soon as it does."""
+        self._reload_wanted = True
 
     def _serve(self, slot: int) -> None:
-        """In the new process: its own group, so that Ctrl-C reaches it once, through the one that watches."""
+        """Serve, in a new worker: in its own process group, so that Ctrl-C reaches it once, through the supervisor."""
         os.setpgid(0, 0)
         os.close(self._life_write)
         server = open_server(
@@ -197,29 +203,29 @@ class _Workers:
         )
         beats = partial(self._metrics.beat, slot), min(1.0, self._notifier.every / 4)
 
-        def told() -> None:
-            """Say to the one that watches that this one serves, or has reloaded."""
+        def report_ready() -> None:
+            """Report to the supervisor that this worker serves, or has reloaded."""
             os.write(self._ready_write, bytes([slot]))
 
-        runner = Runner(server.app, self._listeners, told, self._reread, beat=beats, on_reloaded=told)
-        runner.reload_at_start = lambda: self._hung_up
+        runner = Runner(server.app, self._listeners, report_ready, self._reread, beat=beats, on_reloaded=report_ready)
+        runner.reload_at_start = lambda: self._reload_wanted
 
-        def follow() -> None:
-            """End with the one that watches, however that ended."""
+        def stop_with_supervisor() -> None:
+            """Stop when the supervisor is gone, however it ended."""
             os.read(self._life_read, 1)
             runner.stop()
 
-        threading.Thread(target=follow, daemon=True).start()
+        threading.Thread(target=stop_with_supervisor, daemon=True).start()
         runner.run()
 
 
 def run(settings: Settings, reread: Callable[[], Settings] | None = None, *, migrate: bool = True) -> int:
-    """Open the database once, so that it is up to date and any fault is a sentence; then serve with many."""
+    """Open the database once, to migrate it and to report errors; then serve with several workers."""
     log = to_stderr(settings.log_level, settings.log_format)
     server = open_server(settings, log=log, migrate=migrate, wait=settings.db_wait_seconds)
-    data = server.data_lies_in
+    data = server.data_location
     asyncio.run(server.release())
-    listeners.tls(settings)  # a certificate that cannot be read is a sentence too
+    listeners.tls(settings)  # reports a certificate that cannot be read
     opened = listeners.open_listeners(settings)
     try:
         return _Workers(settings, opened, data, reread, migrate=migrate).run()

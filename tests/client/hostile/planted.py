@@ -180,6 +180,7 @@ class AsyncFollowing(httpx2.AsyncClient):
 
 
 _open, _verify, _repeated = seal.open_document, seal.verify_document, outgoing._repeated
+_update_wire = vaults.update_wire
 
 GUARDS: dict[str, Guard] = {
     "the floor of the key derivation": Guard(
@@ -339,6 +340,10 @@ GUARDS: dict[str, Guard] = {
     ),
     "that a keyring is sent again only where it follows": Guard(
         replaced((accounts, "_require_past", nothing)), replica=("a new epoch and an older keyring with another vault",)
+    ),
+    "that a name is mended only on what the replica has": Guard(
+        replaced((vaults, "update_wire", lambda core, vault, _seen=None: _update_wire(core, vault))),
+        replica=("a vault of before it was renamed",),
     ),
     "that a blob is sent again only where it follows": Guard(
         replaced((Sync, "_is_past_blob", yes)), replica=("a new epoch and a lower blob of another branch",)

@@ -53,6 +53,14 @@ class People:
             self.mallory.login(self._mallorys, MALLORYS)
             self._since = time.monotonic()
 
+    def leave(self) -> None:
+        """Delete the room that waits for the next shared stage."""
+        room, self.room = self.room, None
+        uids = set() if room is None else {vault.uid for vault in room.vaults}
+        for vault in self.ada.vaults() if uids else ():
+            if vault.uid in uids:
+                vault.delete()
+
     def close(self) -> None:
         self.http.close()
         self.ada.close()

@@ -34,6 +34,8 @@ def test_without_a_guard_an_attack_succeeds(
     on: str,
 ) -> None:
     """What `test_attacks` would then say is red."""
+    people.stay()
+    people.leave()  # what was sealed with the guard in place does not open without it
     with monkeypatch.context() as patch:
         GUARDS[guard].away(patch)
         stage = Stage(hostile, liar, people, tmp_path, fresh=ATTACKS[name].fresh and on == "replica")

@@ -1,4 +1,4 @@
-"""What is wrong with a server, before its users find out. It looks, and changes nothing."""
+"""Diagnostics of a server (`strongroom doctor`): settings, database, TLS, proxies, backups. Read-only."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _RENEW_DAYS: Final = 21
 _URGENT_DAYS: Final = 2
-_CONTAINER_SECRETS: Final = "/run/secrets"  # which only the processes of one container see, whatever the modes say
+_CONTAINER_SECRETS: Final = "/run/secrets"  # visible to the processes of one container only, whatever the modes
 _COMMON: Final = (b"secret", b"changeme", b"password", b"your-secret")
 
 
 class SettingsSource(NamedTuple):
-    """Where the settings came from."""
+    """The files that settings were read from."""
 
     file: Path | None = None  # the settings file
     holds_secrets: bool = False
@@ -39,29 +39,29 @@ class SettingsSource(NamedTuple):
 
     @property
     def personal_files(self) -> list[Path]:
-        """Files with settings that no group shares."""
+        """Settings files of one person, which no group may read."""
         return [self.file] if self.file is not None and self.file.name == ".env" else []
 
     @property
     def shared_files(self) -> list[Path]:
-        """Files with secrets that a group of its own may share with the service, as systems do."""
+        """Files with secrets that the service may read through a group."""
         system = self.file is not None and self.holds_secrets and not self.personal_files
         files = [*self.secret_files, *([self.file] if self.file is not None and system else [])]
         return [path for path in files if not path.is_relative_to(_CONTAINER_SECRETS)]
 
 
 def examine(settings: Settings, origin: SettingsSource = SettingsSource()) -> list[Finding]:  # noqa: B008 - it never changes
-    """All that there is to say."""
+    """Run all checks."""
     now = time.time_ns() // 1_000_000
     return [
-        *_origin(origin),
-        *asyncio.run(health.examine(settings.where, now)),
-        *doctor_files.room(settings),
+        *_settings_file(origin),
+        *asyncio.run(health.examine(settings.database, now)),
+        *doctor_files.disk_space(settings),
         *doctor_files.permissions(settings, origin.file, origin.personal_files, origin.shared_files),
         *doctor_files.open_files(settings),
         _secret(settings),
         *doctor_files.backups(settings, now),
-        *_sent(settings, now),
+        *_sent_backups(settings, now),
         _proxies(settings),
         _address(settings),
         _signups(settings),
@@ -70,8 +70,8 @@ def examine(settings: Settings, origin: SettingsSource = SettingsSource()) -> li
     ]
 
 
-def _origin(origin: SettingsSource) -> Iterator[Finding]:
-    """What was probably meant as a setting, and is none."""
+def _settings_file(origin: SettingsSource) -> Iterator[Finding]:
+    """Warnings about names that were probably meant as settings."""
     for sentence in origin.warnings:
         yield warning("settings", sentence, "correct the name, or remove it")
     if not origin.warnings:
@@ -81,7 +81,7 @@ def _origin(origin: SettingsSource) -> Iterator[Finding]:
 
 def _secret(settings: Settings) -> Finding:
     secret = settings.jwt_secret
-    todo = "make another with 'strongroom init' in an empty folder; docs/operating.md says how to change it"
+    todo = "create another with 'strongroom init' in an empty folder; docs/operating.md says how to change it"
     if not secret:
         return fault("secret", "JWT_SECRET is not set.", "run 'strongroom init'")
     if secret.lower().startswith(_COMMON) or len(set(secret)) < 8:
@@ -97,23 +97,25 @@ def _secret(settings: Settings) -> Finding:
     return ok("secret", f"JWT_SECRET has {len(secret)} bytes.")
 
 
-def _sent(settings: Settings, now: int) -> Iterator[Finding]:
-    """Whether the place where backups are sent to can be reached, and how old the newest there is."""
+def _sent_backups(settings: Settings, now: int) -> Iterator[Finding]:
+    """Whether the destination of backups can be reached, and the age of the newest backup there."""
     if not settings.backup_to:
         return
     try:
         place = destinations.destination(settings.backup_to, settings, os.environ)
         newest = asyncio.run(destinations.newest(place, now))
     except destinations.CannotSend as error:
-        yield fault("backup sent", str(error), "see BACKUP_TO, and that the place can be reached from here")
+        yield fault("backup sent", str(error), "check BACKUP_TO, and that the destination can be reached from here")
         return
     if newest is None:
-        yield warning("backup sent", f"{place.named} holds no backup yet.", "start the server, and look again")
+        yield warning(
+            "backup sent", f"{place.label} holds no backup yet.", "start the server, then run the doctor again"
+        )
         return
     age = max(0, now - newest.made_at)
-    says = f"The newest backup in {place.named} is {newest.path.name}, {doctor_files.elapsed(age)} old."
+    says = f"The newest backup in {place.label} is {newest.path.name}, {doctor_files.elapsed(age)} old."
     if age > 2 * settings.backup_every:
-        yield fault("backup sent", says, "see the server's log for 'backup failed', and that it runs")
+        yield fault("backup sent", says, "check that the server runs, and its log for 'backup failed'")
     else:
         yield ok("backup sent", says)
 
@@ -127,19 +129,19 @@ def _proxies(settings: Settings) -> Finding:
     if wide:
         return fault(
             "proxy",
-            f"TRUSTED_PROXIES takes the word of {', '.join(wide)}: callers can choose their address.",
+            f"TRUSTED_PROXIES trusts {', '.join(wide)}: callers can forge their address.",
             "name your proxies only",
         )
     if settings.public_url and not settings.trusted_proxies and _is_local(settings.host):
         return warning(
             "proxy",
-            "There seems to be a proxy, and its X-Forwarded-For does not count: all callers share one address.",
+            "There seems to be a proxy, and its X-Forwarded-For is not trusted: all callers count as one address.",
             "set TRUSTED_PROXIES to the address that the proxy connects from, like 127.0.0.1",
         )
     if settings.trusted_proxies:
         named = ", ".join(str(network) for network in settings.trusted_proxies)
-        return ok("proxy", f"The word of {named} counts about where a caller comes from.")
-    return ok("proxy", "Callers are known by their connection; no header counts.")
+        return ok("proxy", f"X-Forwarded-For is trusted from {named}.")
+    return ok("proxy", "No proxy is trusted: callers are identified by the address of their connection.")
 
 
 def _address(settings: Settings) -> Finding:
@@ -152,31 +154,31 @@ def _address(settings: Settings) -> Finding:
     if settings.public_url.startswith("https://"):
         return warning(
             "address",
-            f"The server listens on {settings.host} without TLS, so whoever reaches it can go round your proxy.",
+            f"The server listens on {settings.host} without TLS, so clients can bypass your proxy.",
             "set HOST=127.0.0.1, or let a firewall admit the proxy only",
         )
     return fault(
         "address",
-        f"The server listens on {settings.host} without TLS: passwords can be read on their way.",
-        "set HOST=127.0.0.1 and put a proxy with TLS before it; docs/operating.md shows one",
+        f"The server listens on {settings.host} without TLS: passwords can be read in transit.",
+        "set HOST=127.0.0.1 and put a proxy with TLS in front of it; docs/operating.md shows one",
     )
 
 
 def _signups(settings: Settings) -> Finding:
-    """Whether strangers may register: whoever reaches the server, which others than this machine's users may."""
+    """Whether anyone can register, on a server that other machines can reach."""
     if not settings.signups:
-        return ok("signups", "Sign-ups are closed: accounts come from the operator alone.")
+        return ok("signups", "Sign-ups are closed: only the operator adds accounts.")
     if settings.public_url or not (_is_local(settings.host) or settings.host.startswith(UNIX)):
         return warning(
             "signups",
-            "Sign-ups are open: whoever reaches the server may register.",
+            "Sign-ups are open: anyone who can reach the server can register.",
             "set SIGNUPS=closed and restart, unless you want that",
         )
     return ok("signups", "Sign-ups are open, to this machine only.")
 
 
 def _tls(settings: Settings) -> Iterator[Finding]:
-    """Whether the certificate can be used with its key, and for how long."""
+    """Whether the certificate matches its key, and when it expires."""
     if not settings.tls_cert_file:
         return
     renew = "renew it, then send the server SIGHUP"
@@ -185,34 +187,36 @@ def _tls(settings: Settings) -> Iterator[Finding]:
         shown = ssl._ssl._test_decode_cert(settings.tls_cert_file)  # type: ignore[attr-defined]  # noqa: SLF001
         begins, ends = (ssl.cert_time_to_seconds(shown[name]) for name in ("notBefore", "notAfter"))
     except BadSetting as error:
-        yield fault("tls", str(error), "see TLS_CERT_FILE and TLS_KEY_FILE")
+        yield fault("tls", str(error), "check TLS_CERT_FILE and TLS_KEY_FILE")
         return
     days = (ends - time.time()) / 86_400
     names = ", ".join(sorted({name for _, name in shown.get("subjectAltName", ())})) or "no name"
-    told = f"The certificate for {names} ({settings.tls_cert_file})"
+    certificate = f"The certificate for {names} ({settings.tls_cert_file})"
     on = time.strftime("%Y-%m-%d", time.gmtime(ends))
     if days < 0:
-        yield fault("tls", f"{told} has expired on {on}: clients refuse it.", renew)
+        yield fault("tls", f"{certificate} expired on {on}: clients refuse it.", renew)
     elif begins > time.time():
-        yield fault("tls", f"{told} is not good yet: clients refuse it.", "set the clock, or use another certificate")
+        yield fault(
+            "tls", f"{certificate} is not valid yet: clients refuse it.", "set the clock, or use another certificate"
+        )
     elif days < _URGENT_DAYS:
-        yield fault("tls", f"{told} expires on {on}, in {24 * days:.0f} hours.", renew)
+        yield fault("tls", f"{certificate} expires on {on}, in {24 * days:.0f} hours.", renew)
     elif days < _RENEW_DAYS:
-        yield warning("tls", f"{told} expires on {on}, in {days:.0f} days.", renew)
+        yield warning("tls", f"{certificate} expires on {on}, in {days:.0f} days.", renew)
     else:
-        yield ok("tls", f"{told} and its key fit, and are good until {on}, for {days:.0f} days.")
+        yield ok("tls", f"{certificate} matches its key, and is valid until {on}, for {days:.0f} days.")
 
 
 def _public_url(settings: Settings) -> Finding:
     url = settings.public_url
     if url.startswith("https://"):
-        return ok("public url", f"People come by {url}.")
+        return ok("public url", f"Users connect to {url}.")
     if url:
         return fault("public url", f"PUBLIC_URL is {url}, without TLS.", "use https; see docs/operating.md")
     return warning(
         "public url",
-        "PUBLIC_URL is not set: browsers are not told to come by HTTPS only.",
-        "set it to the address that people use, unless only this machine does",
+        "PUBLIC_URL is not set: browsers are not told to use HTTPS only.",
+        "set it to the address that users connect to, unless only this machine does",
     )
 
 

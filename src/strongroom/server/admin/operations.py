@@ -1,4 +1,4 @@
-"""What an operator does beside a running server, through the same database, actions and rules."""
+"""Admin operations beside a running server, through the same database, actions and rules."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _PAGE = 500
-_FOLDS = 10  # tries to empty the log, after something was deleted
+_TRUNCATE_ATTEMPTS = 10  # after a deletion
 
 
-class NoSuch(Exception):  # noqa: N818 - said to the operator in one sentence
-    """What the operator named is not there; the message is a sentence."""
+class DoesNotExist(Exception):  # noqa: N818 - the message is shown without a traceback
+    """What the operator named does not exist; the message is a sentence."""
 
 
 def add_user(settings: Settings, email: str, password: str) -> str:
-    """Add an account; its id. Refused as a registration would be."""
-    _existing(settings)  # before a password is hashed
+    """Add an account; its id. Validated like a registration."""
+    _require_existing(settings)  # before a password is hashed
     wanted = wire.decode(wire.requests.Register, msgspec.json.encode({"email": email, "password": password}))
     user_id = identifiers.new_uid(_clock())
     password_hash = credentials.hash_password(wanted.password)
@@ -52,11 +52,11 @@ def add_user(settings: Settings, email: str, password: str) -> str:
     async def run(db: Database) -> None:
         await db.write(accounts.create, user_id, rules.normalise_email(wanted.email), password_hash, admin.OPERATOR)
 
-    _with(_existing(settings), run)
+    _with_database(_require_existing(settings), run)
     return user_id
 
 
-def users(settings: Settings) -> list[Account]:
+def list_users(settings: Settings) -> list[Account]:
     """All accounts, oldest first."""
 
     async def run(db: Database) -> list[Account]:
@@ -65,57 +65,59 @@ def users(settings: Settings) -> list[Account]:
             found += page
         return found
 
-    return _with(_existing(settings), run)
+    return _with_database(_require_existing(settings), run)
 
 
-def user(settings: Settings, who: str) -> Account:
-    """The account of this email or id."""
+def find_user(settings: Settings, who: str) -> Account:
+    """Find the account of this email or id; raises DoesNotExist."""
 
     async def run(db: Database) -> Account | None:
         return await db.read(admin.find, who)
 
-    found = _with(_existing(settings), run)
+    found = _with_database(_require_existing(settings), run)
     if found is None:
-        raise NoSuch(f"There is no account {who}.")
+        raise DoesNotExist(f"There is no account {who}.")
     return found
 
 
 def disable(settings: Settings, account: Account) -> bool:
     """Disable an account; False if it was disabled already."""
-    return _with(settings, lambda db: db.write(admin.disable, account.id))
+    return _with_database(settings, lambda db: db.write(admin.disable, account.id))
 
 
 def enable(settings: Settings, account: Account) -> bool:
     """Enable an account again; False if it was not disabled."""
-    return _with(settings, lambda db: db.write(admin.enable, account.id))
+    return _with_database(settings, lambda db: db.write(admin.enable, account.id))
 
 
 def delete(settings: Settings, account: Account) -> None:
-    """Delete an account and everything of it, for good."""
+    """Delete an account and all its data, permanently."""
 
     async def run(db: Database) -> None:
         await db.write_long(admin.delete, account.id)
-        for _ in range(_FOLDS):
+        for _ in range(_TRUNCATE_ATTEMPTS):
             if await db.truncate_log():
                 break
-            await asyncio.sleep(LIST_SECONDS / _FOLDS)  # a server that runs on this file lets go of it within that time
+            await asyncio.sleep(
+                LIST_SECONDS / _TRUNCATE_ATTEMPTS
+            )  # a running server releases its snapshots within that time
 
-    _with(settings, run)
+    _with_database(settings, run)
 
 
 def sign_out(settings: Settings, account: Account) -> int:
-    """End every session of an account; how many those were."""
-    return _with(settings, lambda db: db.write(admin.sign_out, account.id))
+    """End every session of an account; how many there were."""
+    return _with_database(settings, lambda db: db.write(admin.sign_out, account.id))
 
 
 def reset_throttle(settings: Settings, email: str | None, address: str | None) -> int:
-    """Forget what counts against an account or an address; how many failures those were."""
+    """Delete the failures that count against an account or an address; how many there were."""
     normal = None if email is None else rules.normalise_email(email)
     counted = None if address is None else counted_address(address)
-    return _with(_existing(settings), lambda db: db.write(admin.reset_throttle, normal, counted))
+    return _with_database(_require_existing(settings), lambda db: db.write(admin.reset_throttle, normal, counted))
 
 
-def keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
+def list_keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
     """The API keys of one account, or of all."""
 
     async def run(db: Database) -> list[AccountApiKey]:
@@ -132,17 +134,17 @@ def keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
             last = page[-1].user_id, page[-1].uid
         return found
 
-    return _with(_existing(settings), run)
+    return _with_database(_require_existing(settings), run)
 
 
 def revoke(settings: Settings, key: AccountApiKey) -> None:
     """Revoke an API key."""
-    if not _with(settings, lambda db: db.write(admin.revoke, key.user_id, key.uid)):
-        raise NoSuch(f"There is no API key {key.uid} any more.")
+    if not _with_database(settings, lambda db: db.write(admin.revoke, key.user_id, key.uid)):
+        raise DoesNotExist(f"The API key {key.uid} does not exist any more.")
 
 
 def stats(settings: Settings) -> dict[str, Any]:
-    """How much there is of everything, and where."""
+    """Statistics: row counts, sizes, epoch and schema of the database."""
 
     async def run(db: Database) -> dict[str, Any]:
         return {
@@ -154,56 +156,58 @@ def stats(settings: Settings) -> dict[str, Any]:
             "freeBytes": db.free_bytes,
         }
 
-    return _with(_existing(settings), run)
+    return _with_database(_require_existing(settings), run)
 
 
 def vacuum(settings: Settings) -> tuple[int, int]:
-    """Give back the room that deleted things left; the bytes before and after."""
+    """Reclaim the disk space of deleted data; the bytes before and after."""
 
     async def run(db: Database) -> tuple[int, int]:
         before = await db.size()
         await db.vacuum()
         return before, await db.size()
 
-    return _with(_existing(settings), run)
+    return _with_database(_require_existing(settings), run)
 
 
 def location(settings: Settings) -> str:
-    """Which service it is: the path of the file, or PostgreSQL's host and database. The database is not opened."""
-    return location_of(settings.where)
+    """The location of the database, for people to read; it is not opened."""
+    return location_of(settings.database)
 
 
-def described(settings: Settings) -> str:
-    """Which service it is; a file must be there."""
-    return location(_existing(settings))
+def existing_location(settings: Settings) -> str:
+    """The location of the database; a file must exist."""
+    return location(_require_existing(settings))
 
 
 def migrate(settings: Settings) -> tuple[str, list[int]]:
-    """Bring the schema up to date, or make it; where the data lies, and the steps that were taken."""
+    """Migrate the schema, or create it; the location of the database, and the migrations that were run."""
     now = _clock()
 
     async def run(db: Database) -> tuple[str, list[int]]:
         return db.describe, await db.read(schema.applied_at, now)
 
-    return _with(settings, run, lambda: now)
+    return _with_database(settings, run, lambda: now)
 
 
-def _existing(settings: Settings) -> Settings:
-    """Refuse a file that is not there: to ask after accounts must not make a database."""
+def _require_existing(settings: Settings) -> Settings:
+    """Refuse a file that does not exist: a command must not create a database as a side effect."""
     if settings.database_url:
         return settings
     path = Path(settings.db_path).expanduser().absolute()
     locks.refuse_interrupted(file_owners.real_path(path))
     if not path.exists():
         raise CannotOpen(
-            f"There is no database {path}. Say where the service is with --settings FILE or "
-            "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' make a new one."
+            f"There is no database {path}. Name the one of the service with --settings FILE or "
+            "--db-path FILE; 'strongroom serve' and 'strongroom db migrate' create a new one."
         )
     return settings
 
 
-def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: Callable[[], int] | None = None) -> R:
-    """Open the database, do one thing, let go."""
+def _with_database(
+    settings: Settings, work: Callable[[Database], Awaitable[R]], clock: Callable[[], int] | None = None
+) -> R:
+    """Open the database, run one function with it, and close it."""
 
     async def run() -> R:
         db = open_database(settings.database_url or settings.db_path, clock or _clock, pool=1)
@@ -220,32 +224,32 @@ def _with(settings: Settings, work: Callable[[Database], Awaitable[R]], clock: C
 
 
 def backup(settings: Settings, sink: Sink, watcher: Watcher, *, exclusive: bool = False) -> tuple[Manifest, str]:
-    """Write one moment of the service as an archive; what it says of itself, and its checksum."""
+    """Write a consistent snapshot of the service as an archive; its manifest and checksum."""
     now = _clock()
-    return asyncio.run(backups.backup(settings.where, sink, __version__, now, watcher, exclusive=exclusive))
+    return asyncio.run(backups.backup(settings.database, sink, __version__, now, watcher, exclusive=exclusive))
 
 
-def look_before_restore(settings: Settings, *, new: bool) -> Path:
-    """Refuse a restore into a database that is not there, or a new one where there is one; a folder near it."""
-    return asyncio.run(restores.check_target(settings.where, new=new))
+def check_restore_target(settings: Settings, *, new: bool) -> Path:
+    """Refuse a restore into a database that is missing, or with `new` into one that exists; a folder near it."""
+    return asyncio.run(restores.check_target(settings.database, new=new))
 
 
 def restore(settings: Settings, archive: Reader, watcher: Watcher, *, new: bool = False) -> Restored:
-    """Put what an archive holds in the place of what is there, as a new lineage."""
+    """Replace the database with the content of an archive, and begin a new epoch."""
     now = _clock()
-    return asyncio.run(restores.restore(settings.where, archive, identifiers.new_uid(now), now, watcher, new=new))
+    return asyncio.run(restores.restore(settings.database, archive, identifiers.new_uid(now), now, watcher, new=new))
 
 
 def begin_new_epoch(settings: Settings) -> tuple[str, str, str]:
-    """Give the database another epoch, so that clients notice that it went back; where, the old one, the new one."""
+    """Begin a new epoch, so that clients notice that the database went back; location, old and new epoch."""
     now = _clock()
     epoch = identifiers.new_uid(now)
-    where, before = asyncio.run(restores.begin_epoch(settings.where, epoch, now))
+    where, before = asyncio.run(restores.begin_epoch(settings.database, epoch, now))
     return where, before, epoch
 
 
 def salvage(source: Path, target: Path, log: Path | None) -> dict[str, Outcome]:
-    """Bring what can be read of a damaged file into a new one; what became of each table's rows."""
+    """Copy what can be read of a damaged file into a new one; the outcome of each table."""
     now = _clock()
     return salvaging.salvage(source, target, log, identifiers.new_uid(now), now)
 
@@ -255,5 +259,5 @@ def _clock() -> int:
 
 
 def newest_schema() -> int:
-    """The newest step of the schema that this program knows."""
+    """The newest schema version of this release."""
     return schema.newest()

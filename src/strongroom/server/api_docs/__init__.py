@@ -1,1 +1,1 @@
-"""The description of the API: OpenAPI and a page."""
+"""The documentation of the API: OpenAPI and an HTML page."""

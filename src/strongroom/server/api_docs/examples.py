@@ -1,4 +1,4 @@
-"""Examples for the description of the API. A test reads each with the struct that it is an example of."""
+"""Examples for the OpenAPI description. A test decodes each with its struct."""
 
 from __future__ import annotations
 
@@ -141,14 +141,14 @@ STREAM: Final = "".join(
 
 
 def without_blob(example: dict[str, Any]) -> dict[str, Any]:
-    """A vault as a server of document vaults shows it."""
+    """The example of a vault without the fields of a blob."""
     if "vaults" in example:
         return {"vaults": [without_blob(vault) for vault in example["vaults"]]}
     return {key: value for key, value in example.items() if key not in {"data", "salt"}}
 
 
 def refusal(kind: type[Refusal]) -> dict[str, Any]:
-    """What a refusal looks like."""
+    """The example of an error response."""
     error: dict[str, Any] = {"code": kind.code, "message": kind.sentence, "requestId": "8f14e45fceea167a5a36dedd"}
     if kind is errors.Invalid:
         error["details"] = {"fields": {"name": "is required"}}

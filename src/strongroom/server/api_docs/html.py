@@ -1,4 +1,4 @@
-"""The API as a page to read: made here from the description, without scripts, nothing from elsewhere."""
+"""The HTML page of the API, rendered from the OpenAPI description; no scripts, no external resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @lru_cache
 def documentation(description: ApiDescription) -> bytes:
-    """The whole page."""
+    """Render the page."""
     api = description.document
     groups: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
     for path, methods in api["paths"].items():
@@ -41,7 +41,7 @@ def documentation(description: ApiDescription) -> bytes:
 
 @lru_cache
 def stylesheet() -> bytes:
-    """The page's style."""
+    """The style sheet of the page."""
     return resources.files("strongroom.server.api_docs").joinpath("static/docs.css").read_bytes()
 
 
@@ -67,7 +67,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
 
 
 def _code(text: str) -> str:
-    """Words between backticks are code."""
+    """Escape a text; words between backticks become code."""
     return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(escape(text).split("`")))
 
 
@@ -89,10 +89,10 @@ def _example(carrier: dict[str, Any]) -> str:
 def _schemas(api: dict[str, Any]) -> str:
     shown = []
     for name, schema in sorted(api["components"]["schemas"].items()):
-        says = escape(schema.get("description", "").partition("\n")[0])
+        summary = escape(schema.get("description", "").partition("\n")[0])
         body = escape(json.dumps(schema, indent=2))
         shown.append(
-            f'<details id="schema-{name}"><summary><code>{name}</code> <span>{says}</span></summary>'
+            f'<details id="schema-{name}"><summary><code>{name}</code> <span>{summary}</span></summary>'
             f"<pre>{body}</pre></details>"
         )
     return "".join(shown)

@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from the structs and the table that serve the requests."""
+"""The OpenAPI 3.1 description, generated from the endpoints and the structs of their bodies."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _REF: Final = "#/components/schemas/{name}"
 _HEADERS: Final = {
     "If-Match": "The ETag you last saw: the request fails with 412 if it is not the current one",
-    "Last-Event-ID": "The id of the last event you have: what came after it is sent first. Counts before since",
-    "If-None-Match": "An ETag you have: the answer is 304, without a body, while it is the current one",
+    "Last-Event-ID": "The id of the last event you received: later ones are sent first. Wins over since",
+    "If-None-Match": "An ETag you have: the response is 304, without a body, while it is the current one",
 }
 _TEXT: Final = {"schema": {"type": "string"}}
-_SAYS: Final = {
+_VARIANTS: Final = {
     Variant.BOTH: "This server keeps document vaults (Variant A) and blob vaults (Variant B).",
     Variant.DOCUMENT: "This server keeps document vaults (Variant A).",
     Variant.BLOB: "This server keeps blob vaults (Variant B).",
@@ -34,7 +34,7 @@ _SAYS: Final = {
 
 
 class ApiDescription:
-    """The description of these endpoints, made when it is first asked for."""
+    """The OpenAPI description of these endpoints, generated on first use."""
 
     def __init__(self, endpoints: Sequence[Endpoint], variant: Variant) -> None:
         self._endpoints = endpoints
@@ -43,13 +43,13 @@ class ApiDescription:
     @cached_property
     def document(self) -> dict[str, Any]:
         """The description as plain data."""
-        kinds = [
-            kind
+        types = [
+            each
             for endpoint in self._endpoints
-            for kind in (endpoint.takes, endpoint.response_type, *endpoint.streams)
-            if kind is not None
+            for each in (endpoint.request_type, endpoint.response_type, *endpoint.event_types)
+            if each is not None
         ]
-        _, schemas = msgspec.json.schema_components([*dict.fromkeys(kinds), wire.responses.Failure], ref_template=_REF)
+        _, schemas = msgspec.json.schema_components([*dict.fromkeys(types), wire.responses.Failure], ref_template=_REF)
         paths: dict[str, dict[str, Any]] = {}
         for endpoint in self._endpoints:
             path = endpoint.path.replace("*}", "}")
@@ -59,8 +59,8 @@ class ApiDescription:
             "info": {
                 "title": "strongroom",
                 "version": __version__,
-                "summary": "A backend for data that stays unreadable to whoever runs the server.",
-                "description": f"{_SAYS[self._variant]} Times are Unix milliseconds. "
+                "summary": "A backend for end-to-end encrypted data, which the operator of the server cannot read.",
+                "description": f"{_VARIANTS[self._variant]} Times are Unix milliseconds. "
                 "Unknown fields in a request are ignored.",
                 "license": {"name": "MIT", "identifier": "MIT"},
             },
@@ -89,20 +89,20 @@ class ApiDescription:
 
 
 def refusals_of(endpoint: Endpoint) -> list[type[Refusal]]:
-    """Every way in which an endpoint says no, in the order in which it is decided."""
-    found: list[type[Refusal]] = []
+    """All refusals of an endpoint, in the order in which they are checked."""
+    refusals: list[type[Refusal]] = []
     if endpoint.access is not Access.PUBLIC:
-        found += [errors.RateLimited, errors.Unauthorized, errors.AccountDisabled, errors.InsufficientScope]
-    if endpoint.takes is not None or endpoint.reads:
-        found += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
-    if endpoint.takes is not None or endpoint.reads or endpoint.query or endpoint.conditional:
-        found += [errors.Invalid]
-    found += endpoint.refusals
+        refusals += [errors.RateLimited, errors.Unauthorized, errors.AccountDisabled, errors.InsufficientScope]
+    if endpoint.request_type is not None or endpoint.request_media_type:
+        refusals += [errors.RequestTimeout, errors.PayloadTooLarge, errors.UnsupportedMediaType]
+    if endpoint.request_type is not None or endpoint.request_media_type or endpoint.query or endpoint.request_headers:
+        refusals += [errors.Invalid]
+    refusals += endpoint.refusals
     if endpoint.method != "GET":
-        found += [errors.StorageFull]
-        if endpoint.access is Access.ANY:  # whatever is written in vaults
-            found += [errors.ImportUnfinished]
-    return list(dict.fromkeys([*found, errors.InternalError, errors.Unavailable]))
+        refusals += [errors.StorageFull]
+        if endpoint.access is Access.ANY:  # writes in vaults
+            refusals += [errors.ImportUnfinished]
+    return list(dict.fromkeys([*refusals, errors.InternalError, errors.Unavailable]))
 
 
 def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
@@ -124,17 +124,17 @@ def _operation(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     ]
     parameters += [
         {"name": name, "in": "header", "required": False, "description": _HEADERS[name], "schema": {"type": "string"}}
-        for name in endpoint.conditional
+        for name in endpoint.request_headers
     ]
     if parameters:
         operation["parameters"] = parameters
-    if endpoint.takes is not None:
+    if endpoint.request_type is not None:
         operation["requestBody"] = {
-            "required": any(field.required for field in msgspec.structs.fields(endpoint.takes)),
-            "content": _json(endpoint.takes, variant),
+            "required": any(field.required for field in msgspec.structs.fields(endpoint.request_type)),
+            "content": _json(endpoint.request_type, variant),
         }
-    if endpoint.reads:
-        operation["requestBody"] = {"required": True, "content": {endpoint.reads: _TEXT}}
+    if endpoint.request_media_type:
+        operation["requestBody"] = {"required": True, "content": {endpoint.request_media_type: _TEXT}}
     return operation
 
 
@@ -142,19 +142,23 @@ def _responses(endpoint: Endpoint, variant: Variant) -> dict[str, Any]:
     success: dict[str, Any] = {"description": endpoint.summary}
     if endpoint.response_type is not None:
         success["content"] = _json(endpoint.response_type, variant)
-    elif endpoint.streams:
+    elif endpoint.event_types:
         success["content"] = _events(endpoint)
-    if endpoint.gives:
-        success["content"] = {endpoint.gives: _TEXT}
+    if endpoint.response_media_type:
+        success["content"] = {endpoint.response_media_type: _TEXT}
     responses = {str(302 if endpoint.path == "/" else endpoint.status): success}
-    if endpoint.status == 201 and endpoint.takes is not None and "uid" in endpoint.takes.__struct_fields__:
-        responses["200"] = {**success, "description": "The same request again: what it created the first time"}
-    if "If-None-Match" in endpoint.conditional:
+    if (
+        endpoint.status == 201
+        and endpoint.request_type is not None
+        and "uid" in endpoint.request_type.__struct_fields__
+    ):
+        responses["200"] = {**success, "description": "A retry of the same request: what the first one created"}
+    if "If-None-Match" in endpoint.request_headers:
         responses["304"] = {"description": "Not changed"}
     grouped: dict[int, list[type[Refusal]]] = {}
     for refusal in refusals_of(endpoint):
         grouped.setdefault(STATUS[refusal], []).append(refusal)
-        if issubclass(refusal, errors.Conflict) and "If-Match" in endpoint.conditional:
+        if issubclass(refusal, errors.Conflict) and "If-Match" in endpoint.request_headers:
             grouped.setdefault(412, []).append(refusal)
     for status, kinds in sorted(grouped.items()):
         responses[str(status)] = {
@@ -177,8 +181,8 @@ def _json(kind: type[Any], variant: Variant) -> dict[str, Any]:
 
 
 def _events(endpoint: Endpoint) -> dict[str, Any]:
-    """A stream: what the data of each kind of event is, and how it begins."""
-    shapes = [{"$ref": _REF.format(name=kind.__name__)} for kind in endpoint.streams]
+    """The description of an event stream: the data of each type of event, and an example."""
+    shapes = [{"$ref": _REF.format(name=kind.__name__)} for kind in endpoint.event_types]
     return {
         "text/event-stream": {
             "schema": {
@@ -193,7 +197,7 @@ def _events(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    r"""Python spells the end of a text \Z, JSON Schema $."""
+    r"""Translate regular expressions: the end of a text is \Z in Python and $ in JSON Schema."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Where backups go besides BACKUP_DIR: a folder, SFTP, or storage that speaks S3.
+"""Destinations of backups (BACKUP_TO): a folder, an SFTP server, or S3 storage.
 
-A backup is sent after it was made and verified here. It gets its name there only when it has arrived whole. The same
-rule as here says which are kept there, and nothing is deleted that does not have the name of a backup.
+A backup is sent after it was made and verified here. It gets its final name there only after it arrived completely.
+The same retention applies there, and only files with the name of a backup are deleted.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from strongroom.server.backup_schedule import Kept, expired, is_misdated, time_of
-from strongroom.server.destinations.protocol import HALF, CannotSend, Destination
+from strongroom.server.backup_schedule import BackupFile, expired, is_from_the_future, timestamp_of
+from strongroom.server.destinations.protocol import PARTIAL_SUFFIX, CannotSend, Destination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from strongroom.server.settings import BackupRetention, Settings
 
-__all__ = ["CannotSend", "Destination", "destination", "kept_of", "newest", "send"]
+__all__ = ["CannotSend", "Destination", "backups_among", "destination", "newest", "send"]
 
-_UNFINISHED: Final = re.compile(rf"\.(strongroom-\w+\.backup){re.escape(HALF)}")
+_UNFINISHED: Final = re.compile(rf"\.(strongroom-\w+\.backup){re.escape(PARTIAL_SUFFIX)}")
 _A_DAY: Final = 86_400_000
 
 
 def destination(where: str, settings: Settings, variables: Mapping[str, str]) -> Destination:
-    """What a value of BACKUP_TO names. The keys of S3 are variables: AWS_ACCESS_KEY_ID and so on."""
+    """The destination of a value of BACKUP_TO. The credentials of S3 are variables: AWS_ACCESS_KEY_ID and so on."""
     if where.startswith("sftp://"):
         from strongroom.server.destinations.sftp import Sftp
 
@@ -41,19 +41,22 @@ def destination(where: str, settings: Settings, variables: Mapping[str, str]) ->
 
 
 async def send(to: Destination, path: Path, keep: BackupRetention, now: int) -> bool:
-    """Send a backup, unless it is there already, and delete those that are not kept; whether it was sent."""
+    """Send a backup unless it is there, and delete expired ones; whether it was sent."""
     async with to:
         there = await to.sizes()
         size = path.stat().st_size  # noqa: ASYNC240 - nothing else runs in this process
         missing = path.name not in there
         if not missing and (there[path.name] != size or not await to.has(path)):
             raise CannotSend(
-                f"{to.named} has another file of the name {path.name}, or a damaged copy of it; give each service its "
-                "own place, or move that file away, and this one is sent."
+                f"{to.label} has a different file named {path.name}, or a damaged copy of it. Give each service a "
+                "destination of its own, or move that file away; then this backup is sent."
             )
         if missing:
             await to.put(path)
-        made = [*kept_of(there), *([Kept(time_of(path.name) or now, Path(path.name))] if missing else [])]
+        made = [
+            *backups_among(there),
+            *([BackupFile(timestamp_of(path.name) or now, Path(path.name))] if missing else []),
+        ]
         for old in expired(made, keep, now, Path(path.name)):
             await to.delete(old.path.name)
         for name in there:
@@ -62,21 +65,21 @@ async def send(to: Destination, path: Path, keep: BackupRetention, now: int) -> 
     return missing
 
 
-async def newest(where: Destination, now: int) -> Kept | None:
-    """The newest backup that lies there."""
+async def newest(where: Destination, now: int) -> BackupFile | None:
+    """The newest backup at a destination."""
     async with where:
-        made = kept_of(await where.sizes())
-    return max((one for one in made if not is_misdated(one, now)), default=None)
+        made = backups_among(await where.sizes())
+    return max((one for one in made if not is_from_the_future(one, now)), default=None)
 
 
-def kept_of(there: Mapping[str, int]) -> list[Kept]:
-    """The backups among files."""
-    times = {name: time_of(name) for name, size in there.items() if size}
-    return sorted(Kept(made_at, Path(name)) for name, made_at in times.items() if made_at is not None)
+def backups_among(there: Mapping[str, int]) -> list[BackupFile]:
+    """The backups among files, oldest first."""
+    times = {name: timestamp_of(name) for name, size in there.items() if size}
+    return sorted(BackupFile(made_at, Path(name)) for name, made_at in times.items() if made_at is not None)
 
 
 def _is_abandoned(name: str, now: int) -> bool:
-    """Whether it was left by somebody who stopped on the way, more than a day ago."""
+    """Whether it is a partial upload that was started more than a day ago."""
     match = _UNFINISHED.fullmatch(name)
-    begun = None if match is None else time_of(match[1])
+    begun = None if match is None else timestamp_of(match[1])
     return begun is not None and begun < now - _A_DAY

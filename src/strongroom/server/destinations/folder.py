@@ -1,4 +1,4 @@
-"""Backups in another folder: on another disk, or on a file system of another machine."""
+"""Backup destination: a folder on another disk or a network file system."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Self
 
-from strongroom.server.destinations.protocol import HALF, PIECE, CannotSend
+from strongroom.server.destinations.protocol import PARTIAL_SUFFIX, PIECE, CannotSend
 from strongroom.store.sqlite import database_file
 
 if TYPE_CHECKING:
@@ -17,63 +17,63 @@ if TYPE_CHECKING:
 
 
 class Folder:
-    """A folder that is there: one that is not mounted must not fill the disk below it."""
+    """An existing folder. It is never created: an unmounted one must not fill the disk below it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.named = str(path)
+        self.label = str(path)
 
     async def __aenter__(self) -> Self:
-        """Nothing is open between two files."""
+        """Check that the folder exists."""
         if not self._path.is_dir():
-            raise CannotSend(f"BACKUP_TO {self.named} is no folder; make it, and see that its disk is mounted.")
+            raise CannotSend(f"BACKUP_TO {self.label} is not a folder; create it, and check that its disk is mounted.")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     async def sizes(self) -> dict[str, int]:
-        """The files that lie there, links aside."""
-        with self._in_words(), os.scandir(self._path) as entries:
+        """The regular files there, without links."""
+        with self._translate_errors(), os.scandir(self._path) as entries:
             return {entry.name: entry.stat().st_size for entry in entries if entry.is_file(follow_symlinks=False)}
 
     async def has(self, path: Path) -> bool:
-        """Compare all of it: a disk is quick."""
-        with self._in_words():
+        """Compare the whole content: a disk is fast."""
+        with self._translate_errors():
             return _digest_of(self._path / path.name) == _digest_of(path)
 
     async def put(self, path: Path) -> None:
-        """Copy a file under another name, read it back from the disk, then give it its name."""
-        half = self._path / f".{path.name}{HALF}"
-        with self._in_words():
-            half.unlink(missing_ok=True)
-            descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        """Copy a file under a temporary name, verify it from the disk, then rename it."""
+        partial = self._path / f".{path.name}{PARTIAL_SUFFIX}"
+        with self._translate_errors():
+            partial.unlink(missing_ok=True)
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as target, path.open("rb") as source:
                 shutil.copyfileobj(source, target, PIECE)
                 target.flush()
                 os.fsync(target.fileno())
-            if _digest_of(half) != _digest_of(path):
-                half.unlink()
-                raise CannotSend(f"{path.name} does not read back from {self.named} as it was written.")
-            half.rename(self._path / path.name)
+            if _digest_of(partial) != _digest_of(path):
+                partial.unlink()
+                raise CannotSend(f"{path.name} does not read back from {self.label} as it was written.")
+            partial.rename(self._path / path.name)
             database_file.sync_folder(self._path)
 
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Read a file."""
-        with self._in_words(), (self._path / name).open("rb") as source:
+        with self._translate_errors(), (self._path / name).open("rb") as source:
             shutil.copyfileobj(source, file, PIECE)
 
     async def delete(self, name: str) -> None:
         """Delete a file."""
-        with self._in_words():
+        with self._translate_errors():
             (self._path / name).unlink(missing_ok=True)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise CannotSend(f"{self.named} fails: {error.strerror}.") from None
+            raise CannotSend(f"{self.label} fails: {error.strerror}.") from None
 
 
 def _digest_of(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""The protocol of a destination of backups, and what all kinds of destinations share."""
+"""The protocol of a backup destination, and what all kinds of destinations share."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PIECE: Final = 4 * 1024 * 1024  # bytes that are sent or read at once
-EDGE: Final = 64 * 1024  # bytes of the beginning and of the end of a file by which it is told from another
-HALF: Final = ".half"
+EDGE: Final = 64 * 1024  # bytes at the start and at the end of a file, compared to identify it
+PARTIAL_SUFFIX: Final = ".half"
 
 
-class CannotSend(Exception):  # noqa: N818 - said to the operator in one sentence
+class CannotSend(Exception):  # noqa: N818 - the message is shown without a traceback
     """A backup could not be sent or fetched; the message is a sentence for the operator, without secrets."""
 
 
 class Destination(Protocol):
-    """A place for files, each of which appears whole or not at all."""
+    """Storage for files; a file appears completely or not at all."""
 
-    named: str  # what a sentence calls it
+    label: str  # its name in messages
 
     async def __aenter__(self) -> Self:
         """Connect."""
 
     async def __aexit__(self, *_: object) -> None:
-        """Let go."""
+        """Disconnect."""
 
     async def sizes(self) -> dict[str, int]:
-        """The names and sizes of the files that lie there; what lies below them does not count."""
+        """The names and sizes of the files there, without subfolders."""
 
     async def has(self, path: Path) -> bool:
-        """Whether the file there of the same name and size is this one, as far as that can be told at little cost."""
+        """Whether the file of the same name and size there is this one, by an inexpensive comparison."""
 
     async def put(self, path: Path) -> None:
-        """Send a file, and see that it arrived as it is here."""
+        """Send a file, and verify that it arrived unchanged."""
 
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Fetch a file."""
@@ -43,8 +43,8 @@ class Destination(Protocol):
         """Delete a file."""
 
 
-def edges_of(path: Path) -> dict[int, bytes]:
-    """The first and the last bytes of a file that is not empty, by where they begin."""
+def read_edges(path: Path) -> dict[int, bytes]:
+    """The first and last bytes of a file that is not empty, by offset."""
     size = path.stat().st_size
     found = {}
     with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Backups in storage that speaks S3. An object is there whole or not at all, and the storage checks its checksum.
+"""Backup destination: S3 storage. An object appears completely or not at all, and the storage verifies its checksum.
 
-The library's calls block, and so they should: nothing else runs in the process that sends, and the threads of its
-asynchronous ones can abort Python at its end.
+Blocking calls are used on purpose: nothing else runs in the process that sends, and the threads of the library's
+asynchronous calls can abort Python at exit.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from strongroom.server.destinations.protocol import PIECE, CannotSend, edges_of
+from strongroom.server.destinations.protocol import PIECE, CannotSend, read_edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
     from urllib.parse import SplitResult
 
-# What is taken from variables, as other programs do; without a key the library asks the machine for its role.
+# Variables with their usual meaning; without a key the library uses the role of the machine.
 _VARIABLES: Final = {
     "AWS_ACCESS_KEY_ID": "access_key_id",
     "AWS_SECRET_ACCESS_KEY": "secret_access_key",
@@ -33,18 +33,18 @@ _TIMEOUT: Final = "300s"  # for one request, which sends 5 MiB at the most
 
 
 class S3:
-    """A bucket, or what begins with a prefix in it."""
+    """A bucket, or a prefix in it."""
 
     def __init__(self, url: SplitResult, variables: Mapping[str, str]) -> None:
         self._bucket, self._prefix = url.netloc, url.path.strip("/")
         self._config = {key: variables[name] for name, key in _VARIABLES.items() if variables.get(name)}
-        self.named = f"s3://{self._bucket}/{self._prefix}".rstrip("/")
+        self.label = f"s3://{self._bucket}/{self._prefix}".rstrip("/")
         self._store: Any = None
 
     async def __aenter__(self) -> Self:
-        """Make a client; it connects when it is asked."""
+        """Create a client; it connects on its first request."""
         store = _obstore().store
-        with self._in_words():
+        with self._translate_errors():
             self._store = store.S3Store(
                 self._bucket,
                 prefix=self._prefix or None,
@@ -58,60 +58,62 @@ class S3:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     async def sizes(self) -> dict[str, int]:
-        """The objects that lie there, and not below."""
-        with self._in_words():
+        """The objects directly below the prefix."""
+        with self._translate_errors():
             listed = _obstore().list_with_delimiter(self._store)
         return {meta["path"].rpartition("/")[2]: meta["size"] for meta in listed["objects"]}
 
     async def has(self, path: Path) -> bool:
-        """Compare the beginning and the end. The library shows no checksum, and an ETag is one for some storages only.
+        """Compare the start and the end. The library shows no checksum, and not every storage has one as ETag.
 
-        Two archives differ there: in the manifest or the key of the encryption, and in the checksum at the end. What
-        the storage holds is its own to keep whole: it has checked what it was sent.
+        Two archives differ there: in the manifest or the key of the encryption, and in the checksum at the end. The
+        storage has verified what it received, and must keep it intact.
         """
-        with self._in_words():
-            for offset, piece in edges_of(path).items():
+        with self._translate_errors():
+            for offset, piece in read_edges(path).items():
                 found = _obstore().get_range(self._store, path.name, start=offset, length=len(piece))
                 if bytes(found) != piece:
                     return False
         return True
 
     async def put(self, path: Path) -> None:
-        """Send a file in parts, each with its checksum; then see that it is there with its size."""
-        with self._in_words():
+        """Upload a file in parts, each with its checksum; then verify its size."""
+        with self._translate_errors():
             _obstore().put(self._store, path.name, path)
             meta = _obstore().head(self._store, path.name)
         if meta["size"] != path.stat().st_size:  # noqa: ASYNC240 - nothing else runs in this process
-            raise CannotSend(f"{path.name} has another size in {self.named} than here.")
+            raise CannotSend(f"{path.name} has a different size in {self.label} than here.")
 
     async def get(self, name: str, file: IO[bytes]) -> None:
         """Fetch an object."""
-        with self._in_words():
+        with self._translate_errors():
             found = _obstore().get(self._store, name)
             for piece in found.stream(min_chunk_size=PIECE):
                 file.write(piece)
 
     async def delete(self, name: str) -> None:
         """Delete an object."""
-        with self._in_words():
+        with self._translate_errors():
             _obstore().delete(self._store, name)
 
     @contextmanager
-    def _in_words(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         exceptions = _obstore().exceptions
         try:
             yield
         except (exceptions.BaseError, OSError) as error:
             status = _STATUS.search(str(error))  # a refused list is a general error to the library
             if isinstance(error, exceptions.NotFoundError) or (status is not None and status[1] == "404"):
-                raise CannotSend(f"{self.named} has no such bucket or object.") from None
+                raise CannotSend(f"{self.label} has no such bucket or object.") from None
             if status is not None and status[1] in {"401", "403"}:
-                raise CannotSend(f"{self.named} does not let this key in; see AWS_ACCESS_KEY_ID.") from None
+                raise CannotSend(
+                    f"{self.label} denies access with this key; check AWS_ACCESS_KEY_ID and its permissions."
+                ) from None
             reason = _USER_INFO.sub("//", str(error).partition("\n")[0])[:200]
-            raise CannotSend(f"{self.named} fails: {reason.rstrip('.')}.") from None
+            raise CannotSend(f"{self.label} fails: {reason.rstrip('.')}.") from None
 
 
 def _obstore() -> Any:

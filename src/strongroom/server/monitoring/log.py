@@ -1,4 +1,4 @@
-"""One line a request, and one for each fault: JSON, or for people at a terminal plain text.
+"""The log: one line a request and one for each fault, as JSON, or as plain text on a terminal.
 
 Never a body, a token, a key, a query value or an email.
 """
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder().encode
 _FLUSH_SECONDS: Final = 0.05
 _FLUSH_LINES: Final = 512
-_FLUSH_PATIENCE: Final = 1.0  # seconds, when the process ends
-_MOST_WAITING: Final = 256 * 1024  # bytes of lines that nobody reads
-_STRANGERS: Final = 100  # lines of one second, for requests of callers who have not proven who they are
+_FLUSH_TIMEOUT: Final = 1.0  # seconds, when the process ends
+_MAX_QUEUED_BYTES: Final = 256 * 1024  # bytes of lines that are not written yet
+_UNAUTHENTICATED_LINES: Final = 100  # a second, for requests without a valid token
 
 _LEVELS: Final = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -37,13 +37,13 @@ class Log:
     """Lines on a file descriptor, written in small batches so that a request does not wait for the terminal."""
 
     def __init__(self, descriptor: int = 2, level: str = "info", *, plain: bool = False) -> None:
-        self._writer = _Writer(descriptor, self._lost)
+        self._writer = _Writer(descriptor, self._dropped)
         self._least = _LEVELS[level]
         self._plain = plain
         self._lines: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._second = 0  # for which strangers' requests are counted
-        self._strangers = self._left_out = 0
+        self._second = 0  # for which unauthenticated requests are counted
+        self._unauthenticated = self._suppressed = 0
 
     def request(
         self,
@@ -58,14 +58,14 @@ class Log:
         *,
         known: bool = True,
     ) -> None:
-        """Note a request that was answered; one that the server failed at is an error.
+        """Log a request; one that the server failed at is an error.
 
-        A stream is noted when it has `ended`, and why: its time is no latency. Of callers who are not `known` a bounded
-        number is noted, or they could fill the disk at no cost; at the level `debug`, all of them.
+        A stream is logged when it has `ended`, and why: its time is no latency. Of callers that are not `known` a
+        bounded number is logged, or they could fill the disk at no cost; at the level `debug`, all of them.
         """
         level = "info" if status < 500 or status in {503, 507} else "error"
         bounded = not known and level == "info" and self._least > _LEVELS["debug"]
-        if _LEVELS[level] < self._least or (bounded and not self._has_room()):
+        if _LEVELS[level] < self._least or (bounded and not self._within_limit()):
             return
         if self._plain:
             self._add_line(
@@ -82,24 +82,24 @@ class Log:
             f'"account":{who}{why}}}'
         )
 
-    def _has_room(self) -> bool:
-        """Whether one more line of a stranger's request is written in this second; if not, it is counted."""
+    def _within_limit(self) -> bool:
+        """Whether one more unauthenticated request is logged in this second; if not, it is counted."""
         second = int(time.monotonic())
         if second != self._second:
-            self._tell_left_out()
-            self._second, self._strangers = second, 0
-        if self._strangers < _STRANGERS:
-            self._strangers += 1
+            self._log_suppressed()
+            self._second, self._unauthenticated = second, 0
+        if self._unauthenticated < _UNAUTHENTICATED_LINES:
+            self._unauthenticated += 1
             return True
-        if not self._left_out:
-            with suppress(RuntimeError):  # without a loop, the next request tells
-                asyncio.get_running_loop().call_later(1, self._tell_left_out)
-        self._left_out += 1
+        if not self._suppressed:
+            with suppress(RuntimeError):  # without a loop, the next request logs it
+                asyncio.get_running_loop().call_later(1, self._log_suppressed)
+        self._suppressed += 1
         return False
 
-    def _tell_left_out(self) -> None:
-        """Tell how many requests were left out, if any were."""
-        number, self._left_out = self._left_out, 0
+    def _log_suppressed(self) -> None:
+        """Log how many requests were not logged, if any."""
+        number, self._suppressed = self._suppressed, 0
         if not number:
             return
         if self._plain:
@@ -108,7 +108,7 @@ class Log:
         self._add({"time": _now(), "level": "info", "event": "requests", "leftOut": number})
 
     def fault(self, error: BaseException, request_id: str) -> None:
-        """Note a fault of our own: its kind and where it was, not its message, which could hold what a user sent."""
+        """Log an unexpected exception: its type and traceback, not its message, which could hold what a user sent."""
         frames = traceback.extract_tb(error.__traceback__)
         trace = [f"{os.path.basename(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames]  # noqa: PTH119
         if self._plain:
@@ -126,7 +126,7 @@ class Log:
         )
 
     def say(self, level: str, message: str) -> None:
-        """Note something of the server's own life."""
+        """Log a message of the server."""
         if _LEVELS.get(level, 0) < self._least:
             return
         if self._plain:
@@ -140,15 +140,15 @@ class Log:
     def _add_line(self, line: str) -> None:
         self._lines.append(line)
         if len(self._lines) >= _FLUSH_LINES:
-            self._hand_over()
+            self._submit()
         elif self._timer is None:
             try:
-                self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._hand_over)
+                self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self._submit)
             except RuntimeError:
                 self.flush()
 
-    def _hand_over(self) -> None:
-        """Give what has gathered to the thread that writes."""
+    def _submit(self) -> None:
+        """Pass the collected lines to the writer thread."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -156,44 +156,44 @@ class Log:
         if lines:
             self._writer.put("".join([f"{line}\n" for line in lines]).encode(), len(lines))
 
-    def _lost(self, number: int) -> bytes:
-        """The line that tells that so many are missing."""
+    def _dropped(self, number: int) -> bytes:
+        """The line that says how many lines were dropped."""
         if self._plain:
             return f"{_now()[11:23]}  warning  {number} lines were not written here: nobody read them\n".encode()
         return _encode({"time": _now(), "level": "warning", "event": "log", "logLinesLost": number}) + b"\n"
 
     def flush(self) -> None:
-        """Write what has gathered, or give up in a timestamp where nobody reads."""
-        self._hand_over()
-        self._writer.wait(_FLUSH_PATIENCE)
+        """Write the collected lines, or give up after a second where nothing reads them."""
+        self._submit()
+        self._writer.wait(_FLUSH_TIMEOUT)
 
     def close(self) -> None:
-        """Write all that is left to tell."""
-        self._tell_left_out()
+        """Write everything that is left."""
+        self._log_suppressed()
         self.flush()
 
 
 class _Writer:
-    """Writes on a thread of its own, so that a log that nobody reads holds nobody up.
+    """A writer thread, so that a blocked log does not block requests.
 
-    What waits to be written is bounded. What comes when that is full is left out and counted, and the number is
-    written as soon as somebody reads again. A log that cannot be written at all is no reason to stop serving.
+    Its queue is bounded. Lines that do not fit are dropped and counted, and the number is written as soon as the log
+    can be written again. A log that cannot be written at all is no reason to stop serving.
     """
 
-    def __init__(self, descriptor: int, lost_line: Callable[[int], bytes]) -> None:
+    def __init__(self, descriptor: int, dropped_line: Callable[[int], bytes]) -> None:
         self._descriptor = descriptor
-        self._lost_line = lost_line
+        self._dropped_line = dropped_line
         self._changed = threading.Condition()
         self._waiting: list[bytes] = []
-        self._held = 0  # bytes that wait or are being written
-        self._lost = 0  # lines that were left out since that was told
+        self._held = 0  # bytes that are queued or being written
+        self._dropped = 0  # lines since the last report of dropped lines
         self._thread: threading.Thread | None = None
 
     def put(self, text: bytes, lines: int) -> None:
-        """Take so many lines, to be written soon."""
+        """Queue lines to be written."""
         with self._changed:
-            if self._held and self._held + len(text) > _MOST_WAITING:
-                self._lost += lines
+            if self._held and self._held + len(text) > _MAX_QUEUED_BYTES:
+                self._dropped += lines
                 return
             self._waiting.append(text)
             self._held += len(text)
@@ -203,18 +203,18 @@ class _Writer:
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Wait until all is written, for so long at most."""
+        """Wait until everything is written, or until the timeout."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._held and not self._lost, seconds)
+            self._changed.wait_for(lambda: not self._held and not self._dropped, seconds)
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._lost)
-                text, lost = b"".join(self._waiting), self._lost
+                self._changed.wait_for(lambda: self._waiting or self._dropped)
+                text, lost = b"".join(self._waiting), self._dropped
                 self._waiting.clear()
-                self._lost = 0
-            self._write(self._lost_line(lost) + text if lost else text)
+                self._dropped = 0
+            self._write(self._dropped_line(lost) + text if lost else text)
             with self._changed:
                 self._held -= len(text)
                 self._changed.notify_all()
@@ -225,12 +225,12 @@ class _Writer:
             while view:
                 try:
                     view = view[os.write(self._descriptor, view) :]
-                except BlockingIOError:  # somebody shares it, and made it so
+                except BlockingIOError:  # another process shares it, and made it non-blocking
                     select.select([], [self._descriptor], [])
 
 
 class Silent(Log):
-    """For embedding: the host application has a log of its own."""
+    """A log that writes nothing, for embedding."""
 
     def _add_line(self, line: str) -> None:
         pass
@@ -247,6 +247,6 @@ def _second(second: int) -> str:
 
 
 def to_stderr(level: str = "info", form: str = "auto") -> Log:
-    """The log of a server that runs by itself: for people where they look on, else for programs."""
+    """A log on standard error: plain text on a terminal, else JSON."""
     plain = sys.stderr.isatty() if form == "auto" else form == "text"
     return Log(sys.stderr.fileno(), level, plain=plain)

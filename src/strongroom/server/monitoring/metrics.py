@@ -1,4 +1,4 @@
-"""What the server counts: plain numbers, put into words only when somebody asks. No label names a person."""
+"""Metrics: counters, gauges and histograms in the format of Prometheus. No label names a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.shared_metrics import Samples
     from strongroom.store import Database
 
-# Every figure: its name, its kind, what it is.
+# Every metric: its name, its type, its help text.
 FAMILIES: Final = (
     ("strongroom_requests_total", "counter", "Requests that were answered, by route and status"),
     ("strongroom_request_seconds", "histogram", "Time from the headers of a request to the end of its answer"),
@@ -50,8 +50,8 @@ TURNED_AWAY: Final = (400, 408, 431, 503)  # how a connection is refused before 
 _LOGINS: Final = {200: "ok", 401: "failed", 403: "disabled", 429: "throttled"}
 
 
-class _Cell:
-    """What is counted of one route."""
+class _RouteMetrics:
+    """The metrics of one route."""
 
     __slots__ = ("latency", "method", "route", "statuses")
 
@@ -63,10 +63,10 @@ class _Cell:
 
 
 class Metrics:
-    """The numbers of one process."""
+    """The metrics of one process."""
 
     def __init__(self) -> None:
-        self._cells: dict[tuple[str, str], _Cell] = {}
+        self._routes: dict[tuple[str, str], _RouteMetrics] = {}
         self._before: Samples = {}
         self.refusals = dict.fromkeys(errors.codes(), 0)  # a series that appears with its first count has no increase
         self.turned_away = dict.fromkeys(TURNED_AWAY, 0)
@@ -74,15 +74,15 @@ class Metrics:
         self.connections = 0
 
     def request(self, method: str, route: str, status: int, seconds: float | None) -> None:
-        """Count a request that was answered; the time of a stream is none, for it is no latency."""
-        cell = self._cells.get((method, route))
-        if cell is None:
-            cell = self._cells[method, route] = _Cell(method, route)
-        statuses = cell.statuses
+        """Count a request; `seconds` is None for a stream, whose time is no latency."""
+        route_metrics = self._routes.get((method, route))
+        if route_metrics is None:
+            route_metrics = self._routes[method, route] = _RouteMetrics(method, route)
+        statuses = route_metrics.statuses
         statuses[status] = statuses.get(status, 0) + 1
         if seconds is None:
             return
-        latency = cell.latency
+        latency = route_metrics.latency
         latency.counts[bisect_left(SECONDS, seconds)] += 1
         latency.total += seconds
 
@@ -95,15 +95,15 @@ class Metrics:
         self.backup_failures += 1
 
     def turn_away(self, status: int) -> None:
-        """Count a connection that was refused."""
+        """Count a connection that was refused before there was a request."""
         self.turned_away[status] = self.turned_away.get(status, 0) + 1
 
-    def go_on_from(self, before: Samples) -> None:
-        """Count on from what another process counted: a counter never goes down while the server runs."""
+    def continue_from(self, before: Samples) -> None:
+        """Continue the counters of an earlier process: a counter never goes down while the server runs."""
         self._before = {name: dict(values) for name, values in before.items() if _KINDS.get(name) != "gauge"}
 
     def samples(self, db: Database, waiting: Mapping[str, int], streams: int, buffers: BufferBudget) -> Samples:
-        """This process's figures."""
+        """The samples of this process."""
         found: Samples = {
             "strongroom_requests_total": {},
             "strongroom_request_seconds": {},
@@ -123,18 +123,20 @@ class Metrics:
             "strongroom_backup_failures_total": {"": self.backup_failures},
             **{name: {"": value} for name, value in process.figures().items()},
         }
-        for cell in self._cells.values():
-            for status, count in cell.statuses.items():
-                labels = format_labels(method=cell.method, route=cell.route, status=status)
+        for route_metrics in self._routes.values():
+            for status, count in route_metrics.statuses.items():
+                labels = format_labels(method=route_metrics.method, route=route_metrics.route, status=status)
                 found["strongroom_requests_total"][labels] = count
-                if cell.route == "/auth/email/login" and status in _LOGINS:
+                if route_metrics.route == "/auth/email/login" and status in _LOGINS:
                     found["strongroom_logins_total"][format_labels(result=_LOGINS[status])] = count
-            found["strongroom_request_seconds"] |= _histogram(cell.latency, method=cell.method, route=cell.route)
+            found["strongroom_request_seconds"] |= _histogram(
+                route_metrics.latency, method=route_metrics.method, route=route_metrics.route
+            )
         return sum_samples([self._before, found])
 
 
 def exposition_text(samples: Samples) -> str:
-    """The figures as Prometheus reads them."""
+    """The samples in the text format of Prometheus."""
     lines: list[str] = []
     for name, kind, meaning in FAMILIES:
         values = samples.get(name)
@@ -145,12 +147,12 @@ def exposition_text(samples: Samples) -> str:
 
 
 def format_labels(**labels: object) -> str:
-    """Labels as they are written. Every value is of our own making, so nothing needs escaping."""
+    """Labels in the text format. Every value is the server's own, so nothing needs escaping."""
     return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
 
 
 def _histogram(histogram: Histogram, **labels: object) -> dict[str, float]:
-    """The lines of a histogram: each bucket holds those below it too."""
+    """The samples of a histogram, with cumulative buckets."""
     found: dict[str, float] = {}
     running = 0
     for bound, count in zip((*histogram.bounds, None), list(histogram.counts), strict=True):
@@ -163,7 +165,7 @@ def _histogram(histogram: Histogram, **labels: object) -> dict[str, float]:
 
 
 def sum_samples(parts: Iterable[Samples]) -> Samples:
-    """The sums of several processes' figures."""
+    """The sums of the samples of several processes."""
     total: Samples = {}
     for samples in parts:
         for name, values in samples.items():

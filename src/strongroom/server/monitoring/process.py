@@ -1,4 +1,4 @@
-"""What the system says of this process: memory, files, processor time, start; under the names that Prometheus uses."""
+"""Process metrics: memory, files, processor time, start; under the standard names of Prometheus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strongroom.server import memory
 
 
 def figures() -> dict[str, float]:
-    """What can be known here; the files and their limit only where there is /proc."""
+    """The metrics of this process; open files and their limit only where there is /proc."""
     found: dict[str, float] = {"process_cpu_seconds_total": time.process_time()}
     if resident := memory.resident():
         found["process_resident_memory_bytes"] = resident
@@ -24,7 +24,7 @@ def figures() -> dict[str, float]:
 
 
 def started_at(pid: int) -> float | None:
-    """When a process began, in seconds since 1970; None where the system does not say.
+    """When a process started, in seconds since 1970; None where the system does not say.
 
     It is counted from the boot, and the boot's own time stands in a file that a unit may hide.
     """

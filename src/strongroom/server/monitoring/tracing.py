@@ -1,6 +1,6 @@
-"""Traces for OpenTelemetry, where the extra `otel` is installed and the environment names a collector; else nothing.
+"""OpenTelemetry traces, if the extra `otel` is installed and the environment names a collector.
 
-A span is a request: its method, its route's template, its status. No path, no address, nobody.
+A span is a request: its method, its route's template, its status. No path, no address, no account.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
 
 _WANTED: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-_TIMEOUT_SECONDS: Final = 3.0  # seconds at the end to send what has gathered
+_TIMEOUT_SECONDS: Final = 3.0  # to send the last spans when the server stops
 
 
 def begin(log: Log) -> Traces | None:
-    """What sends the traces of this process, if somebody wants them."""
+    """The tracer of this process, if a collector is configured."""
     if not any(os.environ.get(name) for name in _WANTED):
         return None
     try:
@@ -31,7 +31,7 @@ def begin(log: Log) -> Traces | None:
 
 
 class Traces:
-    """Makes a span of each request that was answered; a thread of OpenTelemetry's sends them in batches."""
+    """Creates a span for each request; a thread of OpenTelemetry's exports them in batches."""
 
     def __init__(self) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -51,7 +51,7 @@ class Traces:
         self._context = TraceContextTextMapPropagator()
 
     def request(self, method: str, route: str | None, status: int, seconds: float, parent: str | None) -> None:
-        """A request has been answered just now. `parent` is the span of the proxy that sent it."""
+        """Record a request that has just ended. `parent` is the span of the proxy that sent it."""
         about: dict[str, Any] = {"http.request.method": method, "http.response.status_code": status}
         if route is not None:
             about["http.route"] = route
@@ -68,7 +68,7 @@ class Traces:
         span.end(now)
 
     def close(self) -> None:
-        """Send what has gathered, and wait for that, but not for ever."""
+        """Export the last spans, with a timeout."""
         ending = threading.Thread(target=self._provider.shutdown, daemon=True)
         ending.start()
         ending.join(_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""The endpoints, one file a noun. `router` has every route that a server of this variant has."""
+"""The routes of the API, one file a noun; `router` has those of a variant."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @lru_cache
 def router(variant: Variant) -> Router:
-    """Every route that this variant serves."""
-    of_accounts = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *transfer.ENDPOINTS]
-    endpoints = [*of_accounts, *vaults.endpoints(variant), *events.endpoints(variant)]
+    """The router of a server with this variant."""
+    account_routes = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *transfer.ENDPOINTS]
+    endpoints = [*account_routes, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
     if variant.has_blobs:
@@ -43,7 +43,7 @@ def router(variant: Variant) -> Router:
 
 
 @lru_cache
-def watching() -> Router:
-    """The routes of the port that only those who watch over a server reach."""
-    figures = structs.replace(metrics.METRICS, handler=metrics.figures)
-    return Router([*(endpoint for endpoint in system.ENDPOINTS if endpoint.path != "/"), figures])
+def monitoring_router() -> Router:
+    """The router of METRICS_PORT: metrics and health checks."""
+    on_own_port = structs.replace(metrics.METRICS, handler=metrics.get_on_own_port)
+    return Router([*(endpoint for endpoint in system.ENDPOINTS if endpoint.path != "/"), on_own_port])

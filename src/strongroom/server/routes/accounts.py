@@ -1,4 +1,4 @@
-"""Register, ask who one is, change the password, leave."""
+"""Accounts: registration, the current user, change of password, deletion, the account's log."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, login_throttle
 from strongroom.errors import Invalid, SignupsClosed
-from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Endpoint, Request, integer
+from strongroom.server.authentication import verify_password
+from strongroom.server.request import Access, Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
 
-MOST_EVENTS: Final = 1_000  # in one answer
+MOST_EVENTS: Final = 1_000  # in one response
 
 
 async def register(request: Request) -> Response:
-    """Make an account and open its first session."""
+    """Create an account and its first session."""
     context = request.context
     if not context.settings.signups:
         raise SignupsClosed
@@ -40,7 +40,7 @@ async def register(request: Request) -> Response:
 
 
 async def me(request: Request) -> Response:
-    """Who is calling, with which key, and what the account uses of what it may."""
+    """The caller's account, the API key if one is used, and the usage and limits of the account."""
     user, usage = await request.read(accounts.me, request.actor)
     key, about = request.actor.key, None
     if key is not None:
@@ -54,30 +54,30 @@ async def me(request: Request) -> Response:
 
 
 async def change_password(request: Request) -> Response:
-    """Change the password, and what is wrapped under it; every other session ends."""
+    """Change the password, and the keyring wrapped under it; every other session ends."""
     wanted = await request.read_body(wire.requests.ChangePassword)
-    async with proven(request, wanted.current_password) as checked:
+    async with verify_password(request, wanted.current_password) as password_hash:
         new_hash = await request.context.hash_password(wanted.new_password)
-        await request.write(accounts.change_password, request.actor, checked, new_hash, request.origin, wanted)
+        await request.write(accounts.change_password, request.actor, password_hash, new_hash, request.origin, wanted)
     return json_response(wire.responses.Done())
 
 
 async def delete(request: Request) -> Response:
-    """Delete the account and everything of it, at once and for good."""
+    """Delete the account and all its data, at once and permanently."""
     given = await request.read_body(wire.requests.DeleteAccount)
-    async with proven(request, given.password) as checked:
-        await request.write_long(accounts.delete, request.actor, checked)
+    async with verify_password(request, given.password) as password_hash:
+        await request.write_long(accounts.delete, request.actor, password_hash)
     await request.truncate_log()
     return json_response(wire.responses.Done())
 
 
-async def log(request: Request) -> Response:
-    """The account's log: registration, logins, failed ones, changes of password, keys and sessions."""
+async def list_events(request: Request) -> Response:
+    """The account's log: registration, logins, failed logins, changes of password, of keys and of sessions."""
     query = request.query()
-    limit = integer(query.get("limit", "100"), 1)
+    limit = parse_integer(query.get("limit", "100"), 1)
     if limit is None:
         raise Invalid({"limit": "must be an integer from 1"})
-    before = query.get("before", "g")  # after every id, in whatever order a database sorts
+    before = query.get("before", "g")  # sorts after every id in any collation
     if before != "g" and identifiers.canonical(before) is None:
         raise Invalid({"before": "must be the id of an event"})
     found, more = await request.read(events.list_, request.actor, before.lower(), min(limit, MOST_EVENTS))
@@ -91,8 +91,8 @@ ENDPOINTS: Final = (
         handler=register,
         summary="Register with an email and a password",
         access=Access.PUBLIC,
-        takes=wire.requests.Register,
-        body_bytes=512 * 1024,  # it carries a keyring
+        request_type=wire.requests.Register,
+        max_body_bytes=512 * 1024,  # it carries a keyring
         response_type=wire.responses.SignedIn,
         status=201,
         refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
@@ -101,16 +101,16 @@ ENDPOINTS: Final = (
         method="GET",
         path="/auth/me",
         handler=me,
-        summary="The current user, the API key if one is presented, and what the account uses",
+        summary="The current user, the API key if one is used, and the usage of the account",
         response_type=wire.responses.Me,
     ),
     Endpoint(
         method="DELETE",
         path="/auth/me",
         handler=delete,
-        summary="Delete the account and everything of it",
+        summary="Delete the account and all its data",
         access=Access.USER,
-        takes=wire.requests.DeleteAccount,
+        request_type=wire.requests.DeleteAccount,
         response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited),
     ),
@@ -120,20 +120,20 @@ ENDPOINTS: Final = (
         handler=change_password,
         summary="Change the password; every other session ends",
         access=Access.USER,
-        takes=wire.requests.ChangePassword,
+        request_type=wire.requests.ChangePassword,
         response_type=wire.responses.Done,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
     ),
     Endpoint(
         method="GET",
         path="/auth/events",
-        handler=log,
+        handler=list_events,
         summary="The account's log, newest first",
         access=Access.USER,
         response_type=wire.responses.Events,
         query=(
-            ("limit", "integer", "At most this many lines; 100 if absent"),
-            ("before", "string", "Only lines older than the one with this id"),
+            ("limit", "integer", "At most this many events; 100 if absent"),
+            ("before", "string", "Only events older than the one with this id"),
         ),
     ),
 )

@@ -10,17 +10,17 @@ from strongroom.model import Permission
 from strongroom.server.request import Endpoint, Request
 from strongroom.server.response import Response, json_response
 
-SMALL: Final = 16  # operations that may share a commit with other writes; more have one to themselves
+SMALL: Final = 16  # larger batches get a transaction of their own
 
 
 async def run(request: Request) -> Response:
-    """Create, replace and delete many documents at once: all of it is done, or nothing."""
+    """Create, replace and delete many documents in one transaction: all or nothing."""
     rules.require_any(request.actor.key, Permission.WRITE, Permission.DELETE)
-    wanted = (await request.read_body(wire.requests.Batch)).operations
-    write = request.write if len(wanted) <= SMALL else request.write_long
-    done = await write(batches.run, request.actor, request.context.limits, request.uid("vaultUid"), wanted)
+    operations = (await request.read_body(wire.requests.Batch)).operations
+    write = request.write if len(operations) <= SMALL else request.write_long
+    done = await write(batches.run, request.actor, request.context.limits, request.uid("vaultUid"), operations)
     return json_response(
-        wire.responses.Results([rules.visible_to(request.actor, *each) for each in zip(done, wanted, strict=True)])
+        wire.responses.Results([rules.visible_to(request.actor, *each) for each in zip(done, operations, strict=True)])
     )
 
 
@@ -28,10 +28,9 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path="/vaults/{vaultUid}/batch",
-        also=("/vault/{vaultUid}/batch",),
         handler=run,
         summary="Create, replace and delete many documents, all or nothing",
-        takes=wire.requests.Batch,
+        request_type=wire.requests.Batch,
         response_type=wire.responses.Results,
         refusals=(errors.VaultNotFound, errors.BatchConflict, errors.QuotaExceeded),
     ),

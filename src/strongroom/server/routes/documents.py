@@ -1,22 +1,19 @@
-"""Documents of a vault. The canonical spelling is /vaults/...; /vault/... is the same."""
+"""Documents of a vault. The canonical path is /vaults/...; /vault/... is an alias."""
 
 from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from strongroom import errors, rules, wire
 from strongroom.actions import documents
 from strongroom.actions.documents import ListQuery
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission
-from strongroom.server.request import ClientDisconnected, Endpoint, Request, integer
-from strongroom.server.response import CHUNK, Response, items, json_response, streamed
-from strongroom.server.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    from strongroom.server.response import Chunks, Pieces
+from strongroom.server.request import ClientDisconnected, Endpoint, Request, parse_integer
+from strongroom.server.response import Response, json_response, streaming_response
+from strongroom.server.snapshots import stream_list
 
 _HEAD: Final = b'{"documents":['
 MOST_WAIT: Final = 60  # seconds
@@ -26,13 +23,13 @@ def _response(
     request: Request, document: Document, status: int = 200, sent: wire.requests.Body | None = None
 ) -> Response:
     etag = str(document.version)
-    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+    if request.method in {"GET", "HEAD"} and request.not_modified(etag):
         return Response(status=304, etag=etag)
     return json_response(rules.visible_to(request.actor, document, sent), status, etag=etag)
 
 
 async def create(request: Request) -> Response:
-    """Add a document."""
+    """Create a document."""
     wanted = await request.read_body(wire.requests.CreateDocument)
     document, new = await request.write(
         documents.create, request.actor, request.context.limits, request.uid("vaultUid"), wanted
@@ -41,13 +38,13 @@ async def create(request: Request) -> Response:
 
 
 async def get(request: Request) -> Response:
-    """One document, deleted or not."""
+    """A document, deleted or not."""
     document = await request.read(documents.get, request.actor, request.uid("vaultUid"), request.uid("uid"))
     return _response(request, document)
 
 
 async def put(request: Request) -> Response:
-    """Replace a document at the version that the client saw."""
+    """Replace a document at the version that the client last saw."""
     wanted = await request.read_body(wire.requests.PutDocument)
     expected = request.expected(wanted.version)
     if expected is None:
@@ -65,7 +62,7 @@ async def put(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Make a document a tombstone."""
+    """Delete a document; a tombstone stays."""
     wanted = await request.read_body(wire.requests.DeleteDocument)
     expected = request.expected(wanted.version)
     tombstone = await request.write(
@@ -77,56 +74,63 @@ async def delete(request: Request) -> Response:
 
 
 async def list_(request: Request) -> Response:
-    """The documents of a vault, all or those that changed after `since`; with `wait`, not before there are any."""
-    wanted = _wanted(request)
+    """The documents of a vault, all or those that changed after `since`; with `wait`, a long poll."""
+    wanted = _list_query(request)
     await _wait(request, wanted)
     return await _list(request, wanted)
 
 
 async def sync(request: Request) -> Response:
-    """The list with `since`, as published clients of this API call it."""
-    wanted = _wanted(request, since=0)
+    """The list with `since`, under the path that published clients of this API use."""
+    wanted = _list_query(request, since=0)
     await _wait(request, wanted)
     return await _list(request, wanted, synced=True)
 
 
 async def _wait(request: Request, wanted: ListQuery) -> None:
-    """Wait for something that this list would show. Nothing is held meanwhile, and the caller is looked at again."""
+    """Long poll: wait for a change that this list would show. The caller is authenticated again afterwards."""
     if not wanted.wait:
         return
-    uid, looks = request.uid("vaultUid"), count()
+    uid, checks = request.uid("vaultUid"), count()
 
-    async def look() -> bool:
-        if next(looks) and request.recheck is not None:
+    async def has_changes() -> bool:
+        if next(checks) and request.recheck is not None:
             await request.recheck(request)
         return await request.read(documents.has_changes, request.actor, uid, wanted)
 
-    if await look():
+    if await has_changes():
         return
-    gone = asyncio.ensure_future(request.body.left())
+    disconnected = asyncio.ensure_future(request.body.wait_disconnected())
     try:
-        await request.context.live.wait(request.actor, uid, wanted.wait, look, gone)
-        if gone.done():
+        await request.context.live.wait(request.actor, uid, wanted.wait, has_changes, disconnected)
+        if disconnected.done():
             raise ClientDisconnected
     finally:
-        gone.cancel()
+        disconnected.cancel()
     if request.recheck is not None:
-        await request.recheck(
-            request
-        )  # whoever lost the right to look while he waited is told so, whatever there is to see
+        await request.recheck(request)  # the caller's access may have ended while it waited
 
 
 async def _list(request: Request, wanted: ListQuery, *, synced: bool = False) -> Response:
-    """Most who poll find nothing new: the vault's clock tells, and no list is begun."""
+    """The list; an empty one at once if the vault's clock shows that nothing changed after `since`."""
     if wanted.since is not None and await request.read(
         documents.is_up_to_date, request.actor, request.uid("vaultUid"), wanted
     ):
         return Response(_HEAD + _tail(wanted.since, more=False, synced=synced))
-    return await streamed(_listed(request, wanted, synced=synced))
+    listing = documents.DocumentList(request.actor, request.uid("vaultUid"), wanted)
+    return await streaming_response(
+        stream_list(
+            request,
+            _HEAD,
+            listing.read,
+            listing.take,
+            lambda: _tail(listing.last, more=listing.more, synced=synced),
+        )
+    )
 
 
-def _wanted(request: Request, since: int | None = None) -> ListQuery:
-    """What the query asks for."""
+def _list_query(request: Request, since: int | None = None) -> ListQuery:
+    """Parse the query parameters of a list."""
     query = request.query()
     bad: dict[str, str] = {}
     limit = collection = tombstones = None
@@ -136,11 +140,11 @@ def _wanted(request: Request, since: int | None = None) -> ListQuery:
     elif trash and "includeDeleted" in query:
         bad["deleted"] = "contradicts includeDeleted"
     if "since" in query:
-        since = integer(query["since"], 0)
+        since = parse_integer(query["since"], 0)
         if since is None:
             bad["since"] = "must be an integer from 0: Unix milliseconds"
     if "limit" in query:
-        limit = integer(query["limit"], 1)
+        limit = parse_integer(query["limit"], 1)
         if limit is None:
             bad["limit"] = "must be an integer from 1"
     if "collection" in query:
@@ -151,7 +155,7 @@ def _wanted(request: Request, since: int | None = None) -> ListQuery:
         tombstones = {"true": True, "false": False}.get(query["includeDeleted"])
         if tombstones is None:
             bad["includeDeleted"] = "must be true or false"
-    wait = integer(query.get("wait", "0"), 0)
+    wait = parse_integer(query.get("wait", "0"), 0)
     if wait is None or wait > MOST_WAIT:
         bad["wait"] = f"must be an integer from 0 to {MOST_WAIT}: seconds"
     elif "wait" in query and since is None and "since" not in bad:
@@ -166,38 +170,14 @@ def _tail(last: int, *, more: bool, synced: bool) -> bytes:
     return tail + (b',"syncedAt":%d}' % last if synced else b"}")
 
 
-async def _listed(request: Request, wanted: ListQuery, *, synced: bool = False) -> Chunks:
-    """The list as JSON, a chunk at a time: however long it is, only a page of it is in memory."""
-    found = documents.DocumentList(request.actor, request.uid("vaultUid"), wanted)
-    out: Pieces = [_HEAD]
-    size = 0
-    async with Snapshot(request) as snapshot:
-        pages = await snapshot.read(found.read)
-        while (page := await anext(pages, None)) is not None:
-            first = not found.count
-            if page := found.take(page):
-                out += items(page, first=first)
-                size += len(out[-1])
-            if size > CHUNK:
-                await snapshot.pause(size)
-                yield out
-                await snapshot.resume()
-                out, size = [], 0
-                if snapshot.released:
-                    pages = await snapshot.read_on(found.read)
-    out.append(_tail(found.last, more=found.more, synced=synced))
-    yield out
-
-
 _DOCUMENTS: Final = "/vaults/{vaultUid}/documents"
-_ALSO: Final = "/vault/{vaultUid}/documents"
 _QUERY: Final = (
-    ("since", "integer", "Only documents that changed after this moment (Unix milliseconds), tombstones included"),
+    ("since", "integer", "Only documents that changed after this time (Unix milliseconds), tombstones included"),
     ("limit", "integer", "At most this many documents; all of them if absent"),
     ("collection", "string", "Only documents of this collection"),
-    ("includeDeleted", "boolean", "Whether to show tombstones; by default only where there is a since"),
-    ("deleted", "string", "If it is only: nothing but deleted documents that can still be revived"),
-    ("wait", "integer", "Seconds, up to 60, to wait for something new; needs a since"),
+    ("includeDeleted", "boolean", "Whether to include tombstones; by default only together with since"),
+    ("deleted", "string", "only: just the deleted documents that can still be restored"),
+    ("wait", "integer", "Seconds, up to 60, to wait for a change; requires since"),
 )
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
@@ -205,7 +185,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS,
-        also=(_ALSO,),
         handler=list_,
         summary="List documents in the order of their changes",
         permission=Permission.READ,
@@ -216,11 +195,10 @@ ENDPOINTS: Final = (
     Endpoint(
         method="POST",
         path=_DOCUMENTS,
-        also=(_ALSO,),
         handler=create,
-        summary="Add a document",
+        summary="Create a document",
         permission=Permission.WRITE,
-        takes=wire.requests.CreateDocument,
+        request_type=wire.requests.CreateDocument,
         response_type=Document,
         status=201,
         refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
@@ -228,7 +206,6 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/sync",
-        also=(_ALSO + "/sync",),
         handler=sync,
         summary="The list with since (0 when absent)",
         permission=Permission.READ,
@@ -239,36 +216,33 @@ ENDPOINTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
         handler=get,
-        summary="One document, deleted or not",
+        summary="A document, deleted or not",
         permission=Permission.READ,
         response_type=Document,
         refusals=_MISSING,
-        conditional=("If-None-Match",),
+        request_headers=("If-None-Match",),
     ),
     Endpoint(
         method="PUT",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
         handler=put,
         summary="Replace a document at the version you last saw",
         permission=Permission.WRITE,
-        takes=wire.requests.PutDocument,
+        request_type=wire.requests.PutDocument,
         response_type=Document,
         refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
     Endpoint(
         method="DELETE",
         path=_DOCUMENTS + "/{uid}",
-        also=(_ALSO + "/{uid}",),
         handler=delete,
         summary="Delete a document; a tombstone stays",
         permission=Permission.DELETE,
-        takes=wire.requests.DeleteDocument,
+        request_type=wire.requests.DeleteDocument,
         response_type=wire.responses.Deleted,
         refusals=(*_MISSING, errors.DocumentConflict),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
 )

@@ -1,4 +1,4 @@
-"""A file on its way into an account: read as it arrives, line by line, and stored in small transactions."""
+"""Import: reads an export file as a stream, line by line, and stores it in small transactions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from strongroom.export_rows import (
     ExportRow,
 )
 from strongroom.rules import DAY
-from strongroom.server.authentication import is_signed
+from strongroom.server.authentication import has_valid_signature
 from strongroom.server.request import BODY_RATE, BODY_SECONDS
 from strongroom.server.timeouts import timeout
 from strongroom.store.queries.imports import ImportProgress
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from strongroom.store.queries.imports import Import
 
 LINES: Final = "application/x-ndjson"
-ENVELOPE: Final = 4_096  # what a line may have beside the ciphertext of a whole request
-BATCH_LINES: Final = 256  # in one transaction, so that others who write wait a few milliseconds and no more
+LINE_OVERHEAD: Final = 4_096  # bytes of a line beside the ciphertext of the largest request
+BATCH_LINES: Final = 256  # in one transaction, so that other writes wait a few milliseconds only
 BATCH_BYTES: Final = 512 * 1024
 _PARTS: Final = (ExportedDocument, ExportedVersion, ExportedBlob)  # of a vault, in this order
-_MOMENTS: Final = {
+_TIMESTAMPS: Final = {
     "exported_at": "exportedAt",
     "clock": "clock",
     "created_at": "createdAt",
@@ -52,17 +52,19 @@ _MOMENTS: Final = {
     "purged_at": "purgedAt",
     "replaced_at": "replacedAt",
 }
-_CUT_OFF: Final = "ends before its trailer: it was cut off. What came in stays; send the whole file to go on"
+_CUT_OFF: Final = (
+    "ends before its trailer: it was cut off. What was imported stays; send the whole file again to continue"
+)
 
 
 class ImportFile:
-    """What was read of the file so far: each line in its place, numbered, hashed and counted."""
+    """Validates an export file line by line: its order, its counts, its hash."""
 
     def __init__(self, now: int) -> None:
         self.number = 0
-        self._latest = now + DAY  # a clock may run ahead of ours, but not by more
+        self._latest = now + DAY  # the clock of the other server may be ahead, but not by more
         self.header: wire.export_lines.Header | None = None
-        self.reached: dict[str, int] = {}  # the time of each vault that lines since the last batch concern
+        self.reached: dict[str, int] = {}  # the clock of each vault in the current batch
         self._vault: ExportedVault | None = None
         self._part, self._last = 0, -1
         self._hash = hashlib.sha256()
@@ -70,14 +72,14 @@ class ImportFile:
 
     @property
     def progress(self) -> ImportProgress:
-        """How far we are."""
+        """The progress: lines, hash and counts so far."""
         return ImportProgress(self.number, self._hash.hexdigest(), ExportCounts(*self._counts.values()))
 
     def read(self, raw: bytes) -> wire.export_lines.Header | wire.export_lines.Trailer | ExportRow:
-        """The next line, or the refusal that names it."""
+        """Validate the next line; refused with its number."""
         try:
             line = wire.export_lines.read_line(raw)
-            self._place(line)
+            self._check_line(line)
         except Invalid as refusal:
             raise wire.export_lines.bad_line(self.number + 1, (refusal.details or {})["fields"]) from None
         if not isinstance(line, wire.export_lines.Trailer):
@@ -85,30 +87,30 @@ class ImportFile:
             self._hash.update(raw)
         return line
 
-    def _place(self, line: wire.export_lines.Header | wire.export_lines.Trailer | ExportRow) -> None:
-        """Refuse a line that does not belong here."""
-        late = [said for name, said in _MOMENTS.items() if (getattr(line, name, None) or 0) > self._latest]
+    def _check_line(self, line: wire.export_lines.Header | wire.export_lines.Trailer | ExportRow) -> None:
+        """Refuse a line that is out of order."""
+        late = [field for name, field in _TIMESTAMPS.items() if (getattr(line, name, None) or 0) > self._latest]
         if late:
             raise Invalid(dict.fromkeys(late, "is more than 24 hours ahead of this server's time"))
         if isinstance(line, wire.export_lines.Header):
-            self._begin(line)
+            self._check_header(line)
         elif self.header is None:
             raise Invalid({"kind": "must be header in the first line"})
         elif isinstance(line, wire.export_lines.Trailer):
-            self._leave_vault()
-            self._end(line)
+            self._end_vault()
+            self._check_trailer(line)
         elif isinstance(line, ExportedVault):
-            self._leave_vault()
+            self._end_vault()
             if line.updated_at > self.header.clock:
                 raise Invalid({"updatedAt": "must not be after the clock of the header"})
             self._vault, self._part, self._last = line, 0, -1
             self.reached[line.uid] = line.created_at
         else:
-            self._place_in_vault(line)
+            self._check_in_vault(line)
         if type(line) in self._counts:
             self._counts[type(line)] += 1
 
-    def _begin(self, header: wire.export_lines.Header) -> None:
+    def _check_header(self, header: wire.export_lines.Header) -> None:
         if self.header is not None:
             raise Invalid({"kind": "is header a second time"})
         if header.format != wire.export_lines.FORMAT:
@@ -117,8 +119,8 @@ class ImportFile:
             raise Invalid({"version": f"must be {wire.export_lines.FORMAT_VERSION}: this server reads no other"})
         self.header = header
 
-    def _place_in_vault(self, line: ExportedDocument | ExportedVersion | ExportedBlob) -> None:
-        """In a vault come its documents, then what they were, then what its blob was; each part in order."""
+    def _check_in_vault(self, line: ExportedDocument | ExportedVersion | ExportedBlob) -> None:
+        """Check the order in a vault: documents, their versions, versions of its blob; each by time or version."""
         name, home = ("uid", line.uid) if isinstance(line, ExportedBlob) else ("vaultUid", line.vault_uid)
         if self._vault is None or home != self._vault.uid:
             raise Invalid({name: "must be that of the vault before it"})
@@ -136,43 +138,43 @@ class ImportFile:
         if isinstance(line, ExportedDocument):
             self.reached[line.vault_uid] = line.updated_at
 
-    def _leave_vault(self) -> None:
+    def _end_vault(self) -> None:
         if self._vault is not None:
             self.reached[self._vault.uid] = self._vault.updated_at
 
-    def _end(self, trailer: wire.export_lines.Trailer) -> None:
-        """Refuse a file that is not the one that was written."""
+    def _check_trailer(self, trailer: wire.export_lines.Trailer) -> None:
+        """Refuse a file that was altered: by the hash and the counts of its trailer."""
         if trailer.sha256.lower() != self._hash.hexdigest():
-            raise Invalid({"sha256": "is not that of the lines before: the file was altered on its way"})
+            raise Invalid({"sha256": "is not that of the lines before: the file was altered"})
         if trailer.tally != self.progress.counts:
             raise Invalid({"counts": "are not those of the lines before: the file was altered"})
 
 
 class ImportUpload:
-    """One attempt to bring a file in. What earlier attempts with the same file brought is skipped."""
+    """One attempt to import a file. Lines that earlier attempts with the same file stored are skipped."""
 
     def __init__(self, request: Request) -> None:
-        self._call = request
+        self._request = request
         self._file = ImportFile(request.context.clock())
-        self._known = ImportProgress(0, "", ExportCounts())  # how far earlier attempts came
-        self._done = False  # to the end, even
+        self._known = ImportProgress(0, "", ExportCounts())  # the position of earlier attempts
+        self._done = False  # earlier attempts reached the end
         self._stored = self._known
         self._trailer = False
-        self._waiting: list[tuple[int, ExportRow]] = []
+        self._pending: list[tuple[int, ExportRow]] = []
         self._size = 0
 
     async def run(self) -> Import:
-        """Read and store all of it; what came of it."""
-        request, file = self._call, self._file
-        _admit(request)
+        """Read and store the whole file; the result of the import."""
+        request, file = self._request, self._file
+        _check_headers(request)
         await request.read(imports.require_empty_account, request.actor)
         async with aclosing(_lines(request)) as lines:
             async for raw in lines:
                 await self._line(raw)
         if not self._trailer or file.header is None:
-            raise Invalid({"body": _CUT_OFF}, f"The file {_CUT_OFF}, or give the import up with DELETE /auth/import.")
+            raise Invalid({"body": _CUT_OFF}, f"The file {_CUT_OFF}, or abandon the import with DELETE /auth/import.")
         if file.number < self._known.lines:
-            raise self._another()
+            raise self._wrong_file()
         if self._done:
             return await request.read(imports.latest, request.actor)
         rest = file.header.id, self._batch(), file.header.clock, request.origin
@@ -189,42 +191,45 @@ class ImportUpload:
             self._trailer = True
             return
         if isinstance(line, wire.export_lines.Header):
-            self._known, self._done = await self._call.write(imports.begin, self._call.actor, line, file.progress)
+            self._known, self._done = await self._request.write(imports.begin, self._request.actor, line, file.progress)
             self._stored = self._known
         elif file.number > self._known.lines:
             if self._done:
-                raise self._another()
-            self._waiting.append((file.number, line))
+                raise self._wrong_file()
+            self._pending.append((file.number, line))
             self._size += len(raw)
-            if len(self._waiting) >= BATCH_LINES or self._size >= BATCH_BYTES:
+            if len(self._pending) >= BATCH_LINES or self._size >= BATCH_BYTES:
                 await self._store()
         if file.number == self._known.lines:
             if file.progress != self._known:
-                raise self._another()
+                raise self._wrong_file()
             file.reached.clear()
 
     async def _store(self) -> None:
-        """Store what waits, and with it the progress up to here."""
-        context, file, batch = self._call.context, self._file, self._batch()
-        if not is_signed(self._call):
+        """Store the pending lines and the progress in one transaction."""
+        context, file, batch = self._request.context, self._file, self._batch()
+        if not has_valid_signature(self._request):
             raise Unauthorized
-        assert file.header is not None  # noqa: S101 - nothing waits before it came
-        await self._call.write_long(imports.store_batch, self._call.actor, context.limits, file.header.id, batch)
+        assert file.header is not None  # noqa: S101 - no line is pending before the header
+        await self._request.write_long(imports.store_batch, self._request.actor, context.limits, file.header.id, batch)
         self._stored = batch.progress
-        self._waiting, self._size, file.reached = [], 0, {}
+        self._pending, self._size, file.reached = [], 0, {}
 
     def _batch(self) -> imports.ImportBatch:
-        return imports.ImportBatch(self._waiting, self._stored.lines, self._file.progress, self._file.reached)
+        return imports.ImportBatch(self._pending, self._stored.lines, self._file.progress, self._file.reached)
 
-    def _another(self) -> Refusal:
-        """Up to the progress it must be the file that came before, to the byte."""
+    def _wrong_file(self) -> Refusal:
+        """The refusal of a file that differs from that of the earlier attempts."""
         if self._done:
             return AccountNotEmpty()
-        return ImportUnfinished("This is not the file with which the unfinished import into your account began.")
+        return ImportUnfinished(
+            "This is not the file of the unfinished import into this account. Send that file again, or abandon the "
+            "import with DELETE /auth/import."
+        )
 
 
-def _admit(request: Request) -> None:
-    """Refuse what is too large or no file at all, before anything is read."""
+def _check_headers(request: Request) -> None:
+    """Refuse a wrong size or media type before anything is read."""
     limit, declared = request.context.settings.import_max_bytes, request.header(b"content-length")
     if limit and declared is not None and int(declared) > limit:
         raise PayloadTooLarge(limit)
@@ -233,10 +238,10 @@ def _admit(request: Request) -> None:
 
 
 async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
-    """The lines of the body, each with its end; the last one may have none."""
-    longest = request.context.settings.max_body_bytes + ENVELOPE
+    """The lines of the body, each with its line break; the last one may have none."""
+    longest = request.context.settings.max_body_bytes + LINE_OVERHEAD
     pending, seen, number = bytearray(), 0, 1
-    async with aclosing(_pieces(request)) as pieces:
+    async with aclosing(_chunks(request)) as pieces:
         async for piece in pieces:
             pending += piece
             end = pending.find(b"\n", seen)
@@ -249,15 +254,15 @@ async def _lines(request: Request) -> AsyncGenerator[bytes, None]:
             request.buffer(seen)
             if seen > longest:
                 raise wire.export_lines.bad_line(
-                    number, {"line": f"is longer than {longest} bytes, the most that is taken here"}
+                    number, {"line": f"is longer than {longest} bytes, the limit of this server"}
                 )
-            await asyncio.sleep(0)  # others get their turn
+            await asyncio.sleep(0)  # yield to other requests
     if pending:
         yield bytes(pending)
 
 
-async def _pieces(request: Request) -> AsyncGenerator[bytes, None]:
-    """The body as it arrives. Only waiting for it counts against its time, not what is done with it meanwhile."""
+async def _chunks(request: Request) -> AsyncGenerator[bytes, None]:
+    """The chunks of the body as they arrive. Only time spent waiting for them counts against the timeout."""
     limit = request.context.settings.import_max_bytes or None
     loop = asyncio.get_running_loop()
     got, waited = 0, 0.0

@@ -1,4 +1,4 @@
-"""What clients keep here for themselves: how a password is derived, and the keys that are wrapped under it."""
+"""Keyrings: the key derivation of a password, and the keys that a client wrapped under it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from strongroom import descriptors, errors, rules, wire
 from strongroom.actions import keyrings, login_throttle
 from strongroom.errors import Invalid
-from strongroom.server.authentication import proven
-from strongroom.server.request import Access, Endpoint, Request, integer
+from strongroom.server.authentication import verify_password
+from strongroom.server.request import Access, Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def _response(request: Request, keyring: StoredKeyring) -> Response:
     etag = str(keyring.version)
-    if request.method != "PUT" and request.unchanged(etag):
+    if request.method != "PUT" and request.not_modified(etag):
         return Response(status=304, etag=etag)
     kdf = None if keyring.kdf is None else descriptors.parse(keyring.kdf)
     return json_response(wire.responses.Keyring(keyring.keyring, keyring.version, keyring.updated_at, kdf), etag=etag)
 
 
 async def prelogin(request: Request) -> Response:
-    """How the password of an email is derived. An email without an account costs the same work, and gets a decoy."""
+    """The key derivation of an email's password. An unknown email costs the same work, and gets a decoy."""
     context, address = request.context, request.counted_address
     await request.read(login_throttle.check_address, address)
     email = rules.normalise_email((await request.read_body(wire.requests.Prelogin)).email)
@@ -35,21 +35,21 @@ async def prelogin(request: Request) -> Response:
 
 
 async def get(request: Request) -> Response:
-    """The wrapped keys."""
+    """The account's wrapped keys."""
     return _response(request, await request.read(keyrings.get, request.actor))
 
 
 async def put(request: Request) -> Response:
-    """Replace the wrapped keys at the version that the client saw; with the password as proof, its descriptor too."""
+    """Replace the wrapped keys at the version that the client last saw; with the password, the key derivation too."""
     wanted = await request.read_body(wire.requests.PutKeyring)
     expected = request.expected(wanted.version)
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
     async with AsyncExitStack() as stack:
-        checked = None
+        password_hash = None
         if wanted.current_password is not None:
-            checked = await stack.enter_async_context(proven(request, wanted.current_password))
-        keyring = await request.write(keyrings.put, request.actor, wanted, expected, checked, request.origin)
+            password_hash = await stack.enter_async_context(verify_password(request, wanted.current_password))
+        keyring = await request.write(keyrings.put, request.actor, wanted, expected, password_hash, request.origin)
     return _response(request, keyring)
 
 
@@ -60,7 +60,7 @@ async def versions(request: Request) -> Response:
 
 async def version(request: Request) -> Response:
     """A keyring that was replaced."""
-    number = integer(request.parts["version"], 1) or 0
+    number = parse_integer(request.path_params["version"], 1) or 0
     return _response(request, await request.read(keyrings.version, request.actor, min(number, rules.MAX_INTEGER)))
 
 
@@ -81,15 +81,15 @@ ENDPOINTS: Final = (
         access=Access.USER,
         response_type=wire.responses.Keyring,
         refusals=(errors.VersionNotFound,),
-        conditional=("If-None-Match",),
+        request_headers=("If-None-Match",),
     ),
     Endpoint(
         method="POST",
         path="/auth/email/prelogin",
         handler=prelogin,
-        summary="How the password of an email is derived",
+        summary="The key derivation of an email's password",
         access=Access.PUBLIC,
-        takes=wire.requests.Prelogin,
+        request_type=wire.requests.Prelogin,
         response_type=wire.responses.Derivation,
         refusals=(errors.RateLimited,),
     ),
@@ -101,7 +101,7 @@ ENDPOINTS: Final = (
         access=Access.USER,
         response_type=wire.responses.Keyring,
         refusals=(errors.KeyringNotFound,),
-        conditional=("If-None-Match",),
+        request_headers=("If-None-Match",),
     ),
     Endpoint(
         method="PUT",
@@ -109,9 +109,9 @@ ENDPOINTS: Final = (
         handler=put,
         summary="Replace the wrapped keys at the version you last saw",
         access=Access.USER,
-        takes=wire.requests.PutKeyring,
+        request_type=wire.requests.PutKeyring,
         response_type=wire.responses.Keyring,
         refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
-        conditional=("If-Match",),
+        request_headers=("If-Match",),
     ),
 )

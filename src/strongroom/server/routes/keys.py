@@ -1,4 +1,4 @@
-"""API keys: make, list, revoke. Only a user may; a key cannot make keys."""
+"""API keys: create, list, revoke. For users only: a key cannot create keys."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from strongroom.server.response import Response, json_response
 
 
 async def create(request: Request) -> Response:
-    """Make a key; its secret is in this answer and nowhere else."""
+    """Create an API key; its secret is in this response only."""
     wanted = await request.read_body(wire.requests.CreateApiKey)
     secret = credentials.new_api_key()
     key_hash = credentials.api_key_hash(secret)
-    assert key_hash is not None  # noqa: S101 - a key of our own making has the right form
+    assert key_hash is not None  # noqa: S101 - a new key has the right form
     key = await request.write(keys.create, request.actor, wanted, key_hash, request.origin)
-    made = wire.responses.NewApiKey(
+    created = wire.responses.NewApiKey(
         uid=key.uid,
         name=key.name,
         key=secret,
@@ -27,16 +27,16 @@ async def create(request: Request) -> Response:
         expires_at=key.expires_at,
         created_at=key.created_at,
     )
-    return json_response(made, 201)
+    return json_response(created, 201)
 
 
 async def list_(request: Request) -> Response:
-    """The keys, without their secrets."""
+    """The API keys, without their secrets."""
     return json_response(wire.responses.ApiKeys(await request.read(keys.list_, request.actor)))
 
 
 async def revoke(request: Request) -> Response:
-    """Revoke a key."""
+    """Revoke an API key."""
     await request.write(keys.revoke, request.actor, request.uid("uid"), request.origin)
     return json_response(wire.responses.Done())
 
@@ -46,9 +46,9 @@ ENDPOINTS: Final = (
         method="POST",
         path="/auth/api-keys",
         handler=create,
-        summary="Make an API key; its secret is shown once",
+        summary="Create an API key; its secret is shown once",
         access=Access.USER,
-        takes=wire.requests.CreateApiKey,
+        request_type=wire.requests.CreateApiKey,
         response_type=wire.responses.NewApiKey,
         status=201,
         refusals=(errors.VaultNotFound,),

@@ -1,4 +1,4 @@
-"""Metrics, as Prometheus reads them."""
+"""Metrics in the text format of Prometheus."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from strongroom.store.queries import schema
 if TYPE_CHECKING:
     from strongroom.server.context import AppContext
 
-_TIMEOUT_SECONDS: Final = 2.0  # seconds to wait for what the database says of itself
+_TIMEOUT_SECONDS: Final = 2.0  # for the size of the database
 _CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 async def get(request: Request) -> Response:
-    """The figures, for who has the token. Without one, and where they have a port of their own, nothing is here."""
+    """The metrics, with METRICS_TOKEN; not found without a token, or where METRICS_PORT is set."""
     settings = request.context.settings
     if settings.metrics_port is not None or not settings.metrics_token:
         raise NotFound
-    return await figures(request)
+    return await get_on_own_port(request)
 
 
-async def figures(request: Request) -> Response:
-    """The figures on their own port, for anybody there unless a token is set."""
+async def get_on_own_port(request: Request) -> Response:
+    """The metrics on METRICS_PORT; a token is required if one is set."""
     token = request.context.settings.metrics_token
-    if token and not hmac.compare_digest(b"bearer " + token, _lowered(request.headers.get(b"authorization", b""))):
+    if token and not hmac.compare_digest(b"bearer " + token, _lower_scheme(request.headers.get(b"authorization", b""))):
         await request.write(login_throttle.record_failed_secret, request.counted_address)
         raise Unauthorized("Send the metrics token as 'Authorization: Bearer ...'.")
     return Response(await _exposition(request.context), content_type=_CONTENT_TYPE)
 
 
-def _lowered(header: bytes) -> bytes:
+def _lower_scheme(header: bytes) -> bytes:
     scheme, _, token = header.partition(b" ")
     return scheme.lower() + b" " + token
 
 
 async def _exposition(context: AppContext) -> bytes:
-    """The figures of all processes of this node, and of its database, as Prometheus reads them."""
+    """The metrics of all processes of this node, and of its database, as text."""
     samples = metrics.sum_samples(
         [context.samples(), *([] if context.metrics_slot is None else context.metrics_slot.others())]
     )
@@ -69,7 +69,7 @@ async def _exposition(context: AppContext) -> bytes:
         samples["strongroom_database_bytes"] = {"": size}
         if free is not None:
             samples["strongroom_disk_free_bytes"] = {"": free}
-    except (Refusal, OSError):  # the database is away: what is known is told all the same
+    except (Refusal, OSError):  # the database cannot be reached: the other metrics are still shown
         pass
     backup = context.last_backup()
     if backup is not None:
@@ -82,7 +82,7 @@ METRICS: Final = Endpoint(
     method="GET",
     path="/metrics",
     handler=get,
-    summary="The server's figures, as Prometheus reads them",
+    summary="Metrics of the server, in the text format of Prometheus",
     access=Access.PUBLIC,
     refusals=(errors.NotFound, errors.Unauthorized, errors.RateLimited),
 )

@@ -1,4 +1,4 @@
-"""Log in, refresh, log out."""
+"""Sessions: login, refresh, logout, list, end."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
 from strongroom.model import User
-from strongroom.server.authentication import finish_session_check
+from strongroom.server.authentication import finish_session_check, password_attempt
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 
 async def log_in(request: Request) -> Response:
-    """Check a password and open a session. An unknown email costs the same work and gets the same answer."""
+    """Verify a password and create a session. An unknown email costs the same work and gets the same response."""
     context, address = request.context, request.counted_address
     await request.read(login_throttle.check_address, address)
     given = await request.read_body(wire.requests.LogIn)
     email = rules.normalise_email(given.email)
     account = login_throttle.account_label(email)
-    async with context.attempts.attempt(
-        f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
-    ):
+    async with password_attempt(request, account):
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
         if not await context.password_matches(given.password, phc) or login is None or phc is None:
@@ -30,10 +28,10 @@ async def log_in(request: Request) -> Response:
                 login_throttle.record_failed_login, address, account, login.id if login else None, request.origin
             )
             raise InvalidCredentials
-        anew = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
+        rehashed = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = context.clock()
         pair = context.token_issuer.pair(login.id, identifiers.new_uid(now), now)
-        await request.write(sessions.log_in, login, phc, anew, pair, request.origin, address, account)
+        await request.write(sessions.log_in, login, phc, rehashed, pair, request.origin, address, account)
     user = User(login.id, login.email)
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
@@ -44,9 +42,8 @@ async def refresh(request: Request) -> Response:
     try:
         given = await request.read_body(wire.requests.Refresh)
     except Refusal:
-        await request.read(
-            login_throttle.check_address, request.counted_address
-        )  # 429 comes before what is wrong with the body
+        # 429 comes before any fault of the body
+        await request.read(login_throttle.check_address, request.counted_address)
         raise
     now = context.clock()
     claims = context.token_signer.claims(given.refresh_token, "refresh", now)
@@ -66,8 +63,8 @@ async def log_out(request: Request) -> Response:
 
 
 async def list_(request: Request) -> Response:
-    """The open sessions: where each was last used, and which one this is."""
-    await finish_session_check(request)  # this use is among those that are shown
+    """The open sessions: when and from where each was last used, and which one this is."""
+    await finish_session_check(request)  # so that the list shows this use
     found = await request.read(sessions.list_, request.actor)
     shown = [
         wire.responses.ListedSession(
@@ -96,7 +93,7 @@ ENDPOINTS: Final = (
         handler=log_in,
         summary="Log in with an email and a password",
         access=Access.PUBLIC,
-        takes=wire.requests.LogIn,
+        request_type=wire.requests.LogIn,
         response_type=wire.responses.SignedIn,
         refusals=(errors.InvalidCredentials, errors.AccountDisabled, errors.RateLimited),
     ),
@@ -106,7 +103,7 @@ ENDPOINTS: Final = (
         handler=refresh,
         summary="Exchange a refresh token for a new pair of tokens",
         access=Access.PUBLIC,
-        takes=wire.requests.Refresh,
+        request_type=wire.requests.Refresh,
         response_type=wire.responses.Tokens,
         refusals=(errors.InvalidRefreshToken, errors.AccountDisabled, errors.RateLimited),
     ),
@@ -116,7 +113,7 @@ ENDPOINTS: Final = (
         handler=log_out,
         summary="End the session, or all of them: their tokens are refused from now on",
         access=Access.USER,
-        takes=wire.requests.LogOut,
+        request_type=wire.requests.LogOut,
         response_type=wire.responses.Done,
     ),
     Endpoint(

@@ -1,4 +1,4 @@
-"""Health, readiness, and the description of the API."""
+"""Health, readiness, and the documentation of the API."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 async def health(request: Request) -> Response:
-    """The process is alive."""
+    """Liveness: the process responds."""
     return json_response(
         wire.responses.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest())
     )
 
 
 async def ready(request: Request) -> Response:
-    """The database takes writes, its schema is current, and so on. Looked at once a second at most."""
+    """Readiness: the database accepts writes, its schema is current, and so on. Checked once a second at most."""
     checks = await request.context.readiness.checks()
     good = all(checks.values())
-    told = {name: "ok" if passed else "failed" for name, passed in checks.items()}
+    results = {name: "ok" if passed else "failed" for name, passed in checks.items()}
     if request.context.stopping:
-        return json_response(wire.responses.ReadyReport("stopping", told), 503)
-    return json_response(wire.responses.ReadyReport("ready" if good else "not ready", told), 200 if good else 503)
+        return json_response(wire.responses.ReadyReport("stopping", results), 503)
+    return json_response(wire.responses.ReadyReport("ready" if good else "not ready", results), 200 if good else 503)
 
 
-async def front(_call: Request) -> Response:
-    """Where to go from here."""
+async def root(_request: Request) -> Response:
+    """Redirect to the documentation."""
     return Response(status=302, headers=[(b"location", b"/docs")])
 
 
@@ -55,24 +55,24 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         response_type=wire.responses.ReadyReport,
     ),
-    Endpoint(method="GET", path="/", handler=front, summary="Leads to the documentation", access=Access.PUBLIC),
+    Endpoint(method="GET", path="/", handler=root, summary="Redirects to the documentation", access=Access.PUBLIC),
 )
 
 
 def documentation_endpoints(description: ApiDescription) -> tuple[Endpoint, ...]:
-    """The endpoints that show a description of the API."""
+    """The endpoints that serve the documentation of the API."""
 
-    async def api(_call: Request) -> Response:
+    async def api(_request: Request) -> Response:
         """The API in OpenAPI 3.1."""
-        return Response(await asyncio.to_thread(description.as_json))  # made once, which takes long
+        return Response(await asyncio.to_thread(description.as_json))  # cached; the first time takes long
 
-    async def page(_call: Request) -> Response:
-        """The API as a page to read."""
-        made = await asyncio.to_thread(html.documentation, description)
-        return Response(made, content_type=b"text/html; charset=utf-8")
+    async def page(_request: Request) -> Response:
+        """The API as an HTML page."""
+        text = await asyncio.to_thread(html.documentation, description)
+        return Response(text, content_type=b"text/html; charset=utf-8")
 
-    async def stylesheet(_call: Request) -> Response:
-        """How the page looks."""
+    async def stylesheet(_request: Request) -> Response:
+        """The style sheet of the page."""
         return Response(html.stylesheet(), content_type=b"text/css; charset=utf-8")
 
     return (
@@ -83,8 +83,14 @@ def documentation_endpoints(description: ApiDescription) -> tuple[Endpoint, ...]
             summary="This description, in OpenAPI 3.1",
             access=Access.PUBLIC,
         ),
-        Endpoint(method="GET", path="/docs", handler=page, summary="This description, as a page", access=Access.PUBLIC),
         Endpoint(
-            method="GET", path="/docs/style.css", handler=stylesheet, summary="The page's style", access=Access.PUBLIC
+            method="GET", path="/docs", handler=page, summary="This description, as an HTML page", access=Access.PUBLIC
+        ),
+        Endpoint(
+            method="GET",
+            path="/docs/style.css",
+            handler=stylesheet,
+            summary="The style sheet of the page",
+            access=Access.PUBLIC,
         ),
     )

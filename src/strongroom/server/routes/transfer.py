@@ -1,4 +1,4 @@
-"""Moving house: everything of an account as one file, out of here or into here."""
+"""Export and import: all data of an account as one file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion, ExportRow
 from strongroom.server.request import Access, Endpoint, Request
-from strongroom.server.response import CHUNK, Response, json_response, streamed
+from strongroom.server.response import CHUNK, Response, json_response, streaming_response
 from strongroom.server.routes.import_upload import LINES, ImportUpload
 from strongroom.server.snapshots import ExportSnapshot
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 async def export(request: Request) -> Response:
-    """Everything of the account, ciphertext as it is stored. The log tells of it."""
+    """All data of the account, with its ciphertext as stored. It is recorded in the account's log."""
     headers = ((b"content-disposition", b'attachment; filename="strongroom-export.ndjson"'),)
     if request.method == "HEAD":
         return Response(headers=headers, content_type=LINES.encode())
-    with suppress(StorageFull, Unavailable):  # a full disk is a reason to leave, and must not be one to stay
+    with suppress(StorageFull, Unavailable):  # an export must work on a full disk
         await request.write(exports.record, request.actor, request.origin)
-    return await streamed(_exported(request), headers=headers, content_type=LINES.encode())
+    return await streaming_response(_stream_export(request), headers=headers, content_type=LINES.encode())
 
 
-async def _exported(request: Request) -> Chunks:
-    """The file, a chunk at a time: one moment of the database, and only a page of it in memory."""
+async def _stream_export(request: Request) -> Chunks:
+    """Stream the file from one consistent snapshot, with only one page of it in memory."""
     context, now = request.context, request.context.clock()
     counts: dict[type[ExportRow], int] = {ExportedVault: 0, ExportedDocument: 0, ExportedVersion: 0, ExportedBlob: 0}
     digest = hashlib.sha256()
@@ -72,15 +72,15 @@ async def _exported(request: Request) -> Chunks:
 
 
 async def import_(request: Request) -> Response:
-    """Take in the file of an export, into an account without vaults. Broken off, the same file goes on."""
-    came = await ImportUpload(request).run()
+    """Import the file of an export into an account without vaults. After an interruption, send the same file again."""
+    done = await ImportUpload(request).run()
     return json_response(
-        wire.responses.Imported(came.vaults, came.documents, came.versions, came.blob_versions, came.left_out)
+        wire.responses.Imported(done.vaults, done.documents, done.versions, done.blob_versions, done.left_out)
     )
 
 
-async def give_up(request: Request) -> Response:
-    """Give up an import that was not finished: what came in is deleted, and the account is as empty as before."""
+async def abandon_import(request: Request) -> Response:
+    """Abandon an unfinished import: what was imported is deleted, and the account is empty again."""
     await request.write(imports.abandon, request.actor)
     while await request.write_long(imports.delete_some, request.actor):
         pass
@@ -93,25 +93,25 @@ ENDPOINTS: Final = (
         method="GET",
         path="/auth/export",
         handler=export,
-        summary="Everything of the account as one file",
+        summary="All data of the account as one file",
         access=Access.USER,
-        gives=LINES,
+        response_media_type=LINES,
     ),
     Endpoint(
         method="POST",
         path="/auth/import",
         handler=import_,
-        summary="Take in such a file, into an account without vaults",
+        summary="Import such a file into an account without vaults",
         access=Access.USER,
-        reads=LINES,
+        request_media_type=LINES,
         response_type=wire.responses.Imported,
         refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
     ),
     Endpoint(
         method="DELETE",
         path="/auth/import",
-        handler=give_up,
-        summary="Give up an import that was not finished",
+        handler=abandon_import,
+        summary="Abandon an unfinished import",
         access=Access.USER,
         response_type=wire.responses.Done,
         refusals=(errors.ImportNotFound,),

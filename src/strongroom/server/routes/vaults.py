@@ -1,4 +1,4 @@
-"""Vaults. The variant decides what a request may carry and what an answer shows; below, there is one kind of vault."""
+"""Vaults. The variant decides which fields requests and responses have; below the routes there is one kind of vault."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from strongroom.actions import vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.request import Endpoint, Request
-from strongroom.server.response import CHUNK, Response, items, json_response, streamed
-from strongroom.server.snapshots import Snapshot
+from strongroom.server.response import Response, json_response, streaming_response
+from strongroom.server.snapshots import stream_list
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from strongroom.server.response import Chunks, Pieces
     from strongroom.store import Tx
 
 _CREATE: dict[Variant, type[wire.requests.CreateVault | wire.requests.CreateContainer | wire.requests.CreateBlob]] = {
@@ -31,15 +30,15 @@ _PUT: dict[Variant, type[wire.requests.PutVault | wire.requests.RenameVault | wi
 
 
 def _response(request: Request, vault: Vault, status: int = 200, sent: wire.requests.Body | None = None) -> Response:
-    """A vault, with its ETag: it covers the vault's own version and its clock."""
+    """A vault, with an ETag of its version and its clock."""
     etag = f"{vault.version}-{vault.updated_at}"
-    if request.method in {"GET", "HEAD"} and request.unchanged(etag):
+    if request.method in {"GET", "HEAD"} and request.not_modified(etag):
         return Response(status=304, etag=etag)
     return json_response(_shown(request, vault, sent), status, etag=etag)
 
 
 def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = None) -> wire.responses.Vault:
-    """A vault as the caller may see it, who sent this with the request."""
+    """A vault as the caller may see it; `sent` is the body of the request."""
     vault = rules.visible_to(request.actor, stored, sent)
     blob = request.context.variant.has_blobs
     return wire.responses.Vault(
@@ -56,51 +55,35 @@ def _shown(request: Request, stored: Vault, sent: wire.requests.Body | None = No
 
 
 async def list_(request: Request) -> Response:
-    """The vaults within reach."""
-    return await streamed(_listed(request))
-
-
-async def _listed(request: Request) -> Chunks:
-    """The list as JSON, a chunk at a time; where its client is slow, it goes on beyond the last uid."""
-    out: Pieces = [b'{"vaults":[']
-    last, size = "", 0
+    """The vaults that the caller may read."""
+    last = ""
 
     async def read(tx: Tx) -> AsyncGenerator[list[Vault], None]:
         return vaults.list_(tx, request.actor, last, blobs=request.context.variant.has_blobs)
 
-    async with Snapshot(request) as snapshot:
-        pages = await snapshot.read(read)
-        while (page := await anext(pages, None)) is not None:
-            if page:
-                out += items([_shown(request, vault) for vault in page], first=not last)
-                last = page[-1].uid
-                size += len(out[-1])
-            if size > CHUNK:
-                await snapshot.pause(size)
-                yield out
-                await snapshot.resume()
-                out, size = [], 0
-                if snapshot.released:
-                    pages = await snapshot.read_on(read)
-    out.append(b"]}")
-    yield out
+    def shown(page: list[Vault]) -> list[wire.responses.Vault]:
+        nonlocal last
+        last = page[-1].uid if page else last
+        return [_shown(request, vault) for vault in page]
+
+    return await streaming_response(stream_list(request, b'{"vaults":[', read, shown, lambda: b"]}"))
 
 
 async def create(request: Request) -> Response:
-    """Make a vault."""
+    """Create a vault."""
     wanted = await request.read_body(_CREATE[request.context.variant])
     vault, new = await request.write(vaults.create, request.actor, request.context.limits, wanted)
     return _response(request, vault, 201 if new else 200, wanted)
 
 
 async def get(request: Request) -> Response:
-    """One vault."""
+    """A vault."""
     return _response(request, await request.read(vaults.get, request.actor, request.uid("uid")))
 
 
 async def by_name(request: Request) -> Response:
-    """The vault of a name."""
-    return _response(request, await request.read(vaults.by_name, request.actor, request.parts["name"]))
+    """The vault with a name."""
+    return _response(request, await request.read(vaults.by_name, request.actor, request.path_params["name"]))
 
 
 async def put(request: Request) -> Response:
@@ -123,7 +106,7 @@ async def delete(request: Request) -> Response:
 
 
 def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
-    """The vault routes, with the bodies that this variant takes."""
+    """The vault routes, with the request bodies of this variant."""
     return (
         Endpoint(
             method="GET",
@@ -140,7 +123,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             summary="Create a vault",
             permission=Permission.WRITE,
             whole_account=True,
-            takes=_CREATE[variant],
+            request_type=_CREATE[variant],
             response_type=wire.responses.Vault,
             status=201,
             refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
@@ -149,21 +132,21 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             method="GET",
             path="/vault/by-name/{name*}",
             handler=by_name,
-            summary="The vault of a name; any percent-encoded name",
+            summary="The vault with a name; any percent-encoded name",
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
-            conditional=("If-None-Match",),
+            request_headers=("If-None-Match",),
         ),
         Endpoint(
             method="GET",
             path="/vault/{uid}",
             handler=get,
-            summary="One vault",
+            summary="A vault",
             permission=Permission.READ,
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound,),
-            conditional=("If-None-Match",),
+            request_headers=("If-None-Match",),
         ),
         Endpoint(
             method="PUT",
@@ -171,10 +154,10 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             handler=put,
             summary=_PUT_SUMMARY[variant],
             permission=Permission.WRITE,
-            takes=_PUT[variant],
+            request_type=_PUT[variant],
             response_type=wire.responses.Vault,
             refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
-            conditional=("If-Match",),
+            request_headers=("If-Match",),
         ),
         Endpoint(
             method="DELETE",
@@ -185,7 +168,7 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             whole_account=True,
             response_type=wire.responses.Done,
             refusals=(errors.VaultNotFound, errors.VaultConflict),
-            conditional=("If-Match",),
+            request_headers=("If-Match",),
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The history of documents and of blobs."""
+"""Versions: the history of documents and of blobs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from strongroom import errors, identifiers, rules, wire
 from strongroom.actions import versions
 from strongroom.errors import Invalid
 from strongroom.model import Document, Permission, VaultBlob
-from strongroom.server.request import Endpoint, Request, integer
+from strongroom.server.request import Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
 
 MOST_HISTORY: Final = 1_000  # versions in one response, which is built in memory
 
 
 def _version(request: Request) -> int:
-    """The version that the path names; what is no number becomes one that nothing has."""
-    number = integer(request.parts["version"], 1) or 0
+    """The version in the path, or 0 (matches no row) if malformed."""
+    number = parse_integer(request.path_params["version"], 1) or 0
     return number if number <= rules.MAX_INTEGER else 0
 
 
@@ -35,7 +35,7 @@ async def document(request: Request) -> Response:
 async def history(request: Request) -> Response:
     """The replaced versions of a vault's documents, in the order in which they were written, without ciphertext."""
     query, bad = request.query(), dict[str, str]()
-    since, limit = integer(query.get("since", "0"), 0), integer(query.get("limit", str(MOST_HISTORY)), 1)
+    since, limit = parse_integer(query.get("since", "0"), 0), parse_integer(query.get("limit", str(MOST_HISTORY)), 1)
     uid = identifiers.canonical(query["uid"]) if "uid" in query else None
     if since is None:
         bad["since"] = "must be an integer from 0: Unix milliseconds"
@@ -63,7 +63,6 @@ async def blob(request: Request) -> Response:
 
 
 _DOCUMENT: Final = "/vaults/{vaultUid}/documents/{uid}/versions"
-_ALSO: Final = "/vault/{vaultUid}/documents/{uid}/versions"
 _BLOB: Final = "/vault/{uid}/versions"
 _MISSING: Final = (errors.VaultNotFound, errors.DocumentNotFound)
 
@@ -71,7 +70,6 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path="/vaults/{vaultUid}/documents/history",
-        also=("/vault/{vaultUid}/documents/history",),
         handler=history,
         summary="List the replaced versions of all documents of a vault",
         permission=Permission.READ,
@@ -86,7 +84,6 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT,
-        also=(_ALSO,),
         handler=of_document,
         summary="List the replaced versions of a document",
         permission=Permission.READ,
@@ -96,7 +93,6 @@ OF_DOCUMENTS: Final = (
     Endpoint(
         method="GET",
         path=_DOCUMENT + "/{version}",
-        also=(_ALSO + "/{version}",),
         handler=document,
         summary="A document as it was at a version",
         permission=Permission.READ,

@@ -1,4 +1,4 @@
-"""The application as an ASGI one, for those who embed it in a server of their own."""
+"""The ASGI adapter, for programs that embed the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from strongroom.server.request import ClientDisconnected, Request, joined
+from strongroom.server.request import ClientDisconnected, Request, merge_headers
 from strongroom.server.response import Chunk, Response, size_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class _Body:
-    """A body that comes in messages."""
+    """A request body from ASGI messages."""
 
     whole: bytes | None = None
 
@@ -33,13 +33,13 @@ class _Body:
             raise ClientDisconnected
         return message.get("body", b""), message.get("more_body", False)
 
-    async def left(self) -> None:
-        """Return once the client has gone."""
+    async def wait_disconnected(self) -> None:
+        """Wait until the client has disconnected."""
         await _disconnected(self._receive)
 
 
 async def serve(app: App, scope: Scope, receive: Receive, send: Send) -> None:
-    """One request, or the life of the application."""
+    """Handle one ASGI scope: a request, or the lifespan of the application."""
     if scope["type"] == "lifespan":
         await _live(app, receive, send)
     elif scope["type"] == "http":
@@ -64,7 +64,7 @@ async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
         scope["method"],
         _raw_path(scope),
         scope.get("query_string", b""),
-        joined(scope["headers"]),
+        merge_headers(scope["headers"]),
         client[0] if client else None,
     )
     request.body = _Body(receive)
@@ -75,11 +75,11 @@ async def _handle(app: App, scope: Scope, receive: Receive, send: Send) -> None:
             status = response.status
             size = await _send(response, send, receive)
     finally:
-        app.note(request, status, size, None if response is None else response.ended)
+        app.log_request(request, status, size, None if response is None else response.ended)
 
 
 async def _send(response: Response, send: Send, receive: Receive) -> int:
-    """Send it; how many bytes the body had. A stream stops when nobody is there to take it."""
+    """Send the response; the bytes of its body. A stream stops when the client disconnects."""
     await send({"type": "http.response.start", "status": response.status, "headers": response.fields()})
     if response.chunks is None:
         await send({"type": "http.response.body", "body": _joined(response.body)})
@@ -97,10 +97,10 @@ async def _send(response: Response, send: Send, receive: Receive) -> int:
 
 
 async def _chunks(response: Response, send: Send) -> int:
-    """Send piece after piece.
+    """Send the chunks of a stream.
 
     A server takes a message only when the client has taken most of what was sent before. So the empty one waits for the
-    client, and what is sent next is chosen after that: nothing lies about that is decided already.
+    client, and what is sent next is chosen after that: no chunk is queued that was made too early.
     """
     assert response.chunks is not None  # noqa: S101
     size = 0
@@ -110,7 +110,7 @@ async def _chunks(response: Response, send: Send) -> int:
             await send({"type": "http.response.body", "body": _joined(chunk), "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": True})
     finally:
-        await response.chunks.aclose()  # lets go of the database
+        await response.chunks.aclose()  # releases the database
     await send({"type": "http.response.body", "body": b""})
     return size
 
@@ -125,7 +125,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _raw_path(scope: Scope) -> bytes:
-    """The path as it was sent, without the prefix that an embedding application mounts us under."""
+    """The raw path, without the prefix under which the application is mounted."""
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
     prefix: bytes = scope.get("root_path", "").encode()
     return raw.removeprefix(prefix) if prefix else raw

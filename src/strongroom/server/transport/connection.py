@@ -1,8 +1,7 @@
-"""A connection: requests are parsed, queued and answered in order, and nobody may starve the others.
+"""HTTP/1.1 connections: parsing, pipelining, timeouts, backpressure and limits.
 
-httptools parses; what a connection may take is bounded here: how long its headers and its silence may last, how long
-its headers may be, how many connections there may be, how long a client may take nothing of its answer, and how far
-ahead of the answers requests are parsed.
+httptools parses; the limits are here: the time for headers and between requests, the size of headers, the number of
+connections, how long a client may read nothing of its response, and how far ahead of the responses requests are parsed.
 """
 
 from __future__ import annotations
@@ -30,17 +29,21 @@ if TYPE_CHECKING:
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of its headers
 HEADER_BYTES: Final = 64 * 1024
 IDLE_SECONDS: Final = 75.0  # between two requests
-LEFTOVER_SECONDS: Final = 10.0  # to go on sending a body that was answered before it was read
-STALL_SECONDS: Final = 60.0  # without taking a byte of an answer
-PARTING_SECONDS: Final = 2.0  # the same, while the server stops; and for a request that has begun to arrive by then
-PARTING_IDLE: Final = 0.5  # that an idle connection is kept while the server stops: a request may be on its way
-LINGER_SECONDS: Final = 2.0  # to take the last answer while more is sent: closing at once would reset the connection
-PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: what bounds the requests that wait
+LEFTOVER_SECONDS: Final = 10.0  # to finish a body after an early response
+STALL_SECONDS: Final = 60.0  # without reading a byte of a response
+SHUTDOWN_SECONDS: Final = 2.0  # the same, while the server stops; and for a request that has begun to arrive by then
+SHUTDOWN_IDLE: Final = (
+    0.5  # an idle connection stays open for this long while the server stops: a request may be on its way
+)
+LINGER_SECONDS: Final = (
+    2.0  # to read the last response while the client still sends: closing at once would reset the connection
+)
+PARSE_AHEAD: Final = 4 * 1024  # bytes that are parsed at once outside of bodies: bounds the queue of parsed requests
 PARSE_CHUNKS: Final = 16 * 1024  # the same within a body whose length is not known
 _NEVER: Final = float("inf")
 _SWEEP_SECONDS: Final = 0.25
 _WARN_SECONDS: Final = 60.0
-_ENCODER_OVERHEAD: Final = 1.5  # times as much memory as it has bytes is taken by what the JSON encoder makes
+_ENCODER_OVERHEAD: Final = 1.5  # memory of a response of the JSON encoder, as a multiple of its bytes
 _UNFRAMED: Final = -1  # the body is chunked, or there is none
 _FRAMING: Final = (b"content-length", b"transfer-encoding")
 _HOST: Final = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
@@ -53,7 +56,7 @@ _STATUS: Final = {
 
 
 def protocol(app: App, most_connections: int) -> type[Connection]:
-    """The protocol that serves this application, with so many connections at most."""
+    """A connection class for this application, with a limit of connections."""
     return type("Limited", (Connection,), {"app": app, "most_connections": most_connections})
 
 
@@ -77,7 +80,7 @@ async def sweep(connections: Iterable[Connection], buffers: BufferBudget, log: L
 
 
 class ServerState:
-    """What all connections of a server share: who they are, what is still to be finished, the Date header."""
+    """What all connections of a server share: their set, unfinished requests, the Date header."""
 
     def __init__(self) -> None:
         self.connections: set[Connection] = set()
@@ -85,12 +88,12 @@ class ServerState:
         self.renew_date()
 
     def renew_date(self) -> None:
-        """Set the Date header to the time of now."""
+        """Set the Date header to the current time."""
         self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
 
 
 class Connection(asyncio.Protocol):
-    """One connection."""
+    """One connection of a client."""
 
     app: App
     most_connections = 0
@@ -105,23 +108,23 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport = None  # type: ignore[assignment]
         self._parser = _parser(self)
         self._client: str | None = None
-        self._exchange: Exchange | None = None  # the one that arrives, or arrived last
-        self._in_hand: Exchange | None = None  # the one that is answered, or was last
-        self._queue: deque[Exchange] = deque()  # those that came before the answers ahead of them were out
+        self._exchange: Exchange | None = None  # the request that is arriving, or arrived last
+        self._running: Exchange | None = None  # the request that is being handled, or was last
+        self._queue: deque[Exchange] = deque()  # pipelined requests, parsed and not begun
         self._new: Exchange | None = None
-        self._unparsed = b""  # what came behind requests that are still to be answered
-        self._body_left = _UNFRAMED  # bytes of the body that are still to come, where its length was announced
-        self._last = False  # the last request of this connection has begun: nothing that follows it is served
+        self._unparsed = b""  # bytes behind the queued requests
+        self._body_left = _UNFRAMED  # bytes of the body that are missing, where there is a Content-Length
+        self._last = False  # the last request of this connection has begun: nothing after it is served
         self._upgrade_with_body = False  # the parser is about to hand back the body of a request for an upgrade
         self._excess = False  # something came after it
         self._lingering = False
         self._paused = False
         self._drain: asyncio.Future[None] | None = None
-        self._due = _NEVER
-        self._answer_late = True
+        self._deadline = _NEVER
+        self._respond_when_late = True
         self._stall: asyncio.TimerHandle | None = None
         self._unsent = 0
-        self._patience = STALL_SECONDS
+        self._stall_seconds = STALL_SECONDS
         self._head = 0  # bytes of the headers so far; -1 once they are complete
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._target = b""
@@ -129,7 +132,7 @@ class Connection(asyncio.Protocol):
 
     @classmethod
     def _batcher_of(cls, loop: asyncio.AbstractEventLoop) -> RequestBatcher:
-        """All connections of a server have one batcher."""
+        """The batcher, which all connections of a server share."""
         if cls.batcher is None:
             cls.batcher = RequestBatcher(loop)
         return cls.batcher
@@ -137,7 +140,7 @@ class Connection(asyncio.Protocol):
     # The connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Take the connection, unless there are too many."""
+        """Accept the connection, or refuse it with 503 if there are too many."""
         self._transport = transport
         self.write = transport.write
         self.write_all = transport.writelines
@@ -149,62 +152,62 @@ class Connection(asyncio.Protocol):
         if len(self._state.connections) > self.most_connections:
             self._refuse(503, "unavailable", "The server has as many connections as it takes; try again shortly.")
         else:
-            self._expect(HEADER_SECONDS)
+            self._set_deadline(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Tell those who still write to it, or read from it."""
+        """Disconnect the exchanges, and release what they hold."""
         self._state.connections.discard(self)
         self.app.context.buffers.remove(self)
         self.app.context.metrics.connections -= 1
-        self._due = _NEVER
-        for exchange in (self._in_hand, self._exchange, *self._queue):
+        self._deadline = _NEVER
+        for exchange in (self._running, self._exchange, *self._queue):
             if exchange is not None:
-                exchange.lost()
+                exchange.disconnect()
         self._queue.clear()
         self._unparsed = b""
         self._stop_stall_timer()
         self._release_writers()
-        # Each of these holds this connection, and with it a transport that may hold an answer that was never taken.
-        self._exchange = self._in_hand = self._new = None
+        # Each of these references this connection, and so a transport that may hold a response that was never read.
+        self._exchange = self._running = self._new = None
         self._parser = None  # type: ignore[assignment]
 
     def expect_close(self) -> None:
-        """The server stops: the request that came last is the last one, if its answer can still say so."""
+        """Announce `Connection: close` with the current response, if its headers are not sent: the server stops."""
         exchange = self._exchange
         if exchange is not None and exchange.state in {State.QUEUED, State.RUNNING}:
             exchange.keep_alive = False
             self._last = True
 
     def shutdown(self) -> None:
-        """Finish the answer in hand, but not for a reader who has stopped reading; then close.
+        """Finish the current response, unless the client has stopped reading; then close.
 
         An idle connection stays open for a moment: a proxy may just be sending a request on it, and a close would be a
-        reset. That request is answered, and told that the connection ends.
+        reset. That request is served, with `Connection: close`.
         """
-        self._patience = PARTING_SECONDS
+        self._stall_seconds = SHUTDOWN_SECONDS
         if self._stall is not None:
             self._stop_stall_timer()
             self._start_stall_timer()
-        self._loop.call_later(PARTING_IDLE, self._part, self._loop.time() + PARTING_SECONDS)
+        self._loop.call_later(SHUTDOWN_IDLE, self._close_when_idle, self._loop.time() + SHUTDOWN_SECONDS)
 
-    def _part(self, deadline: float) -> None:
-        """Close if nothing is in hand, or look again in a moment."""
+    def _close_when_idle(self, deadline: float) -> None:
+        """Close if no request is under way, or check again in a moment."""
         transport, late = self._transport, self._loop.time() >= deadline
         if self not in self._state.connections:
             return
         if transport.is_closing():
             if late and not transport.get_write_buffer_size():
-                transport.abort()  # nobody answers the end of TLS
+                transport.abort()  # the client does not answer the TLS shutdown
         elif (self._exchange is None or self._exchange.complete) and (self._head <= 0 or late):
             transport.close()
-        self._loop.call_later(PARTING_IDLE / 2, self._part, deadline)
+        self._loop.call_later(SHUTDOWN_IDLE / 2, self._close_when_idle, deadline)
 
     def abort(self) -> None:
         """Cut the connection."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, or keep it until the answers before it are out."""
+        """Parse what arrived, or hold it until the responses before it are sent."""
         if self.is_closing:
             return
         if self._unparsed:
@@ -213,9 +216,9 @@ class Connection(asyncio.Protocol):
             self._parse(data)
 
     def _parse(self, data: bytes) -> None:
-        """Parse in small pieces: a client that sends requests faster than it is answered waits with them.
+        """Parse in small pieces: backpressure for a client that pipelines faster than it is served.
 
-        The requests of one piece may wait, parsed, for their turn; whatever lies behind them stays as it came.
+        The requests of one piece may be queued, parsed; the bytes behind them stay unparsed.
         """
         while data and not (self._last and self._last_is_here):
             if self._queue or self._drain is not None:
@@ -234,12 +237,12 @@ class Connection(asyncio.Protocol):
             self._excess = True
         if self._new is not None:
             exchange, self._new = self._new, None
-            self._take(exchange)
+            self._submit(exchange)
         self.adjust_reading()
 
     @property
     def _last_is_here(self) -> bool:
-        """Whether all of the last request has come, so that nothing more is parsed."""
+        """Whether the last request has arrived completely, so that nothing more is parsed."""
         return self._last and not (self._exchange is not None and self._exchange.more_body)
 
     def _feed(self, data: bytes) -> bool:
@@ -279,23 +282,23 @@ class Connection(asyncio.Protocol):
         return not data or self._feed(data)
 
     def eof_received(self) -> None:
-        """The client sends no more; it may still be waiting for its answer."""
+        """Ignore a half-close: the client may still wait for its response."""
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as we send: nothing more is read from it, and nothing begun for it."""
+        """Stop reading and start no request, because the client does not read its response."""
         self._drain = self._loop.create_future()
         self._start_stall_timer()
         self.app.context.buffers.grow(
-            self._unsent if self._in_hand is None else int(self._in_hand.written * _ENCODER_OVERHEAD)
+            self._unsent if self._running is None else int(self._running.written * _ENCODER_OVERHEAD)
         )
         self.adjust_reading()
 
     def resume_writing(self) -> None:
-        """It reads again."""
+        """Go on, because the client reads again."""
         self._stop_stall_timer()
         self._release_writers()
-        if self._in_hand is None or self._in_hand.complete:
-            self._go_on()
+        if self._running is None or self._running.complete:
+            self._next_request()
             return
         if self._unparsed and not self._queue:
             data, self._unparsed = self._unparsed, b""
@@ -311,7 +314,7 @@ class Connection(asyncio.Protocol):
     # The parser
 
     def on_message_begin(self) -> None:
-        """A request begins: its headers have a time to arrive, once the answers before it are out."""
+        """Start the header timeout, once the responses before it are sent."""
         if self._last:
             raise _AfterLast
         self._head = max(1, self._head)  # its first bytes may have come with the request before
@@ -319,14 +322,14 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._headers = {}
         if self._exchange is None or self._exchange.complete:
-            self._expect(HEADER_SECONDS)
+            self._set_deadline(HEADER_SECONDS)
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the address."""
+        """Collect the request target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header, several of one name joined as HTTP says; what comes after the body under that name is none."""
+        """Collect a header; repeated ones are joined with a comma. Trailers are ignored."""
         if self._head >= 0:
             name, value = name.lower(), value.strip(b" \t")
             headers = self._headers
@@ -338,9 +341,9 @@ class Connection(asyncio.Protocol):
                 headers[name] += b", " + value
 
     def on_headers_complete(self) -> None:
-        """A request: it is answered at once, or after those before it."""
+        """Start the request, or queue it behind those before it."""
         self._head = -1
-        self._due = _NEVER
+        self._deadline = _NEVER
         path, query = _split(self._target)
         parser, headers = self._parser, self._headers
         version = parser.get_http_version()
@@ -358,25 +361,25 @@ class Connection(asyncio.Protocol):
             keep_alive=(
                 version != "1.0" and not upgrade and parser.should_keep_alive() and not self.app.context.stopping
             ),
-            oldest=version == "1.0",
+            http_1_0=version == "1.0",
             wants_continue=version != "1.0" and _expects_continue(headers.get(b"expect")),
         )
         self._last = not exchange.keep_alive
         before, self._exchange = self._exchange, exchange
         if before is None or before.complete:
-            self._new = exchange  # begun once all that came with it is read, its body most of all
+            self._new = exchange  # begun once all that arrived with it is parsed, above all its body
         else:
             if self._new is not None:
                 earlier, self._new = self._new, None
-                self._take(earlier)
+                self._submit(earlier)
             self._queue.append(exchange)
 
     def on_chunk_header(self) -> None:
-        """A chunk begins, perhaps the last one."""
+        """Count from the beginning of a chunk, which may be the last one."""
         self._tail = 0
 
     def on_body(self, body: bytes) -> None:
-        """A piece of the body; what comes after the answer counts for nothing."""
+        """Pass a piece of the body on; what arrives after the response is discarded."""
         self._tail = None
         self._body_left = max(_UNFRAMED, self._body_left - len(body))
         exchange = self._exchange
@@ -385,7 +388,7 @@ class Connection(asyncio.Protocol):
             self.app.context.buffers.grow(len(body))
 
     def on_message_complete(self) -> None:
-        """The whole request is here."""
+        """Finish the request: all of it has arrived."""
         if self._upgrade_with_body:
             return
         self._head = 0  # what comes next belongs to the next request
@@ -393,21 +396,21 @@ class Connection(asyncio.Protocol):
         exchange = self._exchange
         if exchange is not None:
             exchange.end()
-            self._expect(IDLE_SECONDS, answer=False) if exchange.complete else self._cancel()
+            self._set_deadline(IDLE_SECONDS, answer=False) if exchange.complete else self._clear_deadline()
 
     def _in_body(self, data: bytes) -> bool:
         """Whether the headers end within these bytes, so that what follows is a body."""
         return b"\r\n\r\n" in data[: max(0, HEADER_BYTES - (self._head - len(data))) + 4]
 
-    # What it holds
+    # Buffers
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes are kept in memory for it: a response that is not taken, requests that are not answered."""
+        """The bytes in memory: a response that is not read, requests that are not handled."""
         if self._transport.is_closing():
             return 0
         held = self._transport.get_write_buffer_size()
-        exchange, running = self._exchange, self._in_hand
+        exchange, running = self._exchange, self._running
         if self._drain is not None and running is not None:
             held = max(held, int(running.written * _ENCODER_OVERHEAD))
         held += len(self._unparsed)
@@ -417,24 +420,24 @@ class Connection(asyncio.Protocol):
 
     @property
     def owner(self) -> str:
-        """The account, or else the address, that they are kept for."""
-        exchange = self._in_hand or self._exchange
+        """The account, or else the address, that the buffers belong to."""
+        exchange = self._running or self._exchange
         return self._client or "" if exchange is None else exchange.request.owner
 
     @property
     def is_busy(self) -> bool:
-        """Whether its request is being carried out: to cut it would free nothing."""
-        running = self._in_hand
+        """Whether its request is running: to cut it would free nothing."""
+        running = self._running
         return running is not None and not running.complete and not running.more_body and not running.request.streaming
 
-    # Answers
+    # Responses
 
-    def _take(self, exchange: Exchange) -> None:
-        self._in_hand = exchange
+    def _submit(self, exchange: Exchange) -> None:
+        self._running = exchange
         self._batcher.submit(exchange)
 
     def awaited(self) -> asyncio.Future[None]:
-        """Something that the server waits for before it ends, as it waits for tasks."""
+        """A future that the server waits for before it stops, as it waits for tasks."""
         future = self._loop.create_future()
         tasks = self._state.tasks
         tasks.add(future)
@@ -443,30 +446,30 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
         return self._lingering or self._transport.is_closing()
 
     def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task, which the server waits for before it ends."""
+        """A task, which the server waits for before it stops."""
         task = self._loop.create_task(running)
         tasks = self._state.tasks
         tasks.add(task)
         task.add_done_callback(tasks.discard)
         return task
 
-    def answered(self, exchange: Exchange) -> None:
-        """An answer is out: the next request's turn, or the client's."""
+    def response_sent(self, exchange: Exchange) -> None:
+        """Go on after a response: close, start the next request, or wait for one."""
         if not exchange.keep_alive:
             self._close(linger=exchange.more_body or self._excess or self._paused)
         elif not self.is_closing:
-            self._go_on()
+            self._next_request()
 
-    def _go_on(self) -> None:
-        """Begin the next request, or wait for one; while the client takes no answers, neither."""
+    def _next_request(self) -> None:
+        """Start the next request, or wait for one; neither while the client does not read."""
         if self._drain is not None:
             return
         if self._queue:
-            self._take(self._queue.popleft())
+            self._submit(self._queue.popleft())
         if self._unparsed and not self._queue:
             data, self._unparsed = self._unparsed, b""
             self._parse(data)
@@ -474,16 +477,16 @@ class Connection(asyncio.Protocol):
         if self._exchange is None or not self._exchange.complete:
             return
         if self._exchange.more_body:  # a client that still sends the body has a little time to finish
-            self._expect(LEFTOVER_SECONDS, answer=False)
+            self._set_deadline(LEFTOVER_SECONDS, answer=False)
         elif self._head > 0:
-            self._expect(HEADER_SECONDS)
+            self._set_deadline(HEADER_SECONDS)
         else:
-            self._expect(IDLE_SECONDS, answer=False)
+            self._set_deadline(IDLE_SECONDS, answer=False)
 
     def _close(self, *, linger: bool) -> None:
-        """Close. A client that may still be sending is given the time to read its answer first.
+        """Close; linger if the client may still be sending.
 
-        To close a socket with unread bytes resets the connection, and a reset can take the answer with it.
+        To close a socket with unread bytes resets the connection, and a reset can discard the response.
         """
         if self._lingering:
             return
@@ -492,11 +495,11 @@ class Connection(asyncio.Protocol):
             return
         self._lingering = True
         self._transport.write_eof()
-        self._expect(LINGER_SECONDS, answer=False)
+        self._set_deadline(LINGER_SECONDS, answer=False)
         self.adjust_reading()
 
     async def drained(self) -> None:
-        """Wait until the client has taken enough."""
+        """Wait until the write buffer has drained."""
         if self._drain is not None:
             await self._drain
 
@@ -505,7 +508,7 @@ class Connection(asyncio.Protocol):
         return self._state.date
 
     def adjust_reading(self) -> None:
-        """Read, unless the client must wait: with its next requests, with its body, or to take its answers first."""
+        """Pause or resume reading: the client may have to wait with its requests, or to read its response first."""
         if self._drain is None and not self._unparsed and not self._queue:
             pause = self._exchange is not None and self._exchange.is_full and not self._lingering
         else:
@@ -518,30 +521,30 @@ class Connection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    # Time
+    # Timeouts
 
-    def _expect(self, seconds: float, *, answer: bool = True) -> None:
-        self._due = self._loop.time() + seconds
-        self._answer_late = answer
+    def _set_deadline(self, seconds: float, *, answer: bool = True) -> None:
+        self._deadline = self._loop.time() + seconds
+        self._respond_when_late = answer
 
-    def _cancel(self) -> None:
-        self._due = _NEVER
+    def _clear_deadline(self) -> None:
+        self._deadline = _NEVER
 
     def check_deadline(self, now: float) -> None:
-        """End what should have come by now and has not."""
-        if now < self._due or self._transport.is_closing():
+        """Close or refuse if the deadline has passed."""
+        if now < self._deadline or self._transport.is_closing():
             return
-        self._cancel()
-        if self._head == 0 or not self._answer_late:
-            self._transport.close()  # it never said a word: nothing to answer
+        self._clear_deadline()
+        if self._head == 0 or not self._respond_when_late:
+            self._transport.close()  # it sent nothing: there is nothing to respond to
         elif self._exchange is not None and not self._exchange.complete:
-            self._transport.abort()  # an answer is under way: nothing can be said in the middle of it
+            self._transport.abort()  # a response is under way: a refusal cannot be sent in the middle of it
         else:
             self._refuse(408, "request_timeout", "The request took too long to arrive.")
 
     def _start_stall_timer(self) -> None:
         self._unsent = self._transport.get_write_buffer_size()
-        self._stall = self._loop.call_later(self._patience, self._stalled)
+        self._stall = self._loop.call_later(self._stall_seconds, self._stalled)
 
     def _stop_stall_timer(self) -> None:
         if self._stall is not None:
@@ -549,7 +552,7 @@ class Connection(asyncio.Protocol):
             self._stall = None
 
     def _stalled(self) -> None:
-        """Cut a reader that has taken nothing; one that is only slow may go on."""
+        """Cut a client that has read nothing; one that is only slow may go on."""
         if self._transport.get_write_buffer_size() < self._unsent:
             self._start_stall_timer()
         else:
@@ -558,12 +561,12 @@ class Connection(asyncio.Protocol):
     def _refuse(self, status: int, code: str, message: str) -> None:
         """Refuse what cannot be parsed as a request, and close.
 
-        The refusal is written only where no answer is under way or due, and none was given to the same request. An
-        exchange whose own body is malformed is told so; those before it are answered, and then the connection closes.
+        The refusal is written only where no response is under way or due, and none was sent for the same request. An
+        exchange whose own body is malformed fails; those before it are served, and then the connection closes.
         """
         self._last = True
         self._unparsed = b""
-        exchange, running = self._exchange, self._in_hand
+        exchange, running = self._exchange, self._running
         if exchange is not None and exchange.more_body and exchange.complete:
             self._close(linger=True)
         elif exchange is not None and not exchange.complete:
@@ -586,7 +589,7 @@ class _AfterLast(Exception):  # noqa: N818 - nothing is wrong: what follows the 
 
 
 class _BodyParser:
-    """What a parser calls that is given the framing and the body of a request, and nothing else of it."""
+    """Parser callbacks for the framing and the body of a request, without its other headers."""
 
     def __init__(self, connection: Connection) -> None:
         self.on_chunk_header = connection.on_chunk_header
@@ -603,13 +606,13 @@ class _BodyParser:
 
 def _parser(protocol: object) -> httptools.HttpRequestParser:
     parser = httptools.HttpRequestParser(protocol)
-    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # we close by ourselves, after the answer
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # the connection closes after the response
     return parser
 
 
 @lru_cache(maxsize=256)
 def _check(version: str, host: bytes | None, coding: bytes | None) -> None:
-    """Refuse what RFC 9112 refuses and the parser lets through."""
+    """Raise ValueError for what RFC 9112 forbids and the parser accepts."""
     if version not in {"1.1", "1.0"}:
         raise ValueError("not HTTP/1.1")
     if _HOST.fullmatch(host or b"") is None or (host is None and version == "1.1"):
@@ -619,7 +622,7 @@ def _check(version: str, host: bytes | None, coding: bytes | None) -> None:
 
 
 def _expects_continue(expect: bytes | None) -> bool:
-    """Whether 100-continue is among what a client expects; proxies look for it in a list as well."""
+    """Whether 100-continue is among the expectations; proxies accept it in a list as well."""
     return expect is not None and b"100-continue" in [one.strip(b" \t") for one in expect.lower().split(b",")]
 
 
@@ -628,7 +631,7 @@ def _announces_body(headers: dict[bytes, bytes]) -> bool:
 
 
 def _split(target: bytes) -> tuple[bytes, bytes]:
-    """Path and query of an address, in any of the forms in which HTTP writes it."""
+    """Path and query of a request target, in any form of HTTP."""
     if target.startswith(b"/") and b"#" not in target:
         path, _, query = target.partition(b"?")
         return path, query

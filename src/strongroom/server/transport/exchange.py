@@ -1,4 +1,4 @@
-"""One request and its answer on a connection: the body as it comes in, the answer as it goes out."""
+"""An exchange: one request and its response on a connection."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from strongroom.errors import Invalid, Refusal
-from strongroom.server.request import NOTHING, ClientDisconnected, Request
-from strongroom.server.response import BrokenOff, Response, size_of
+from strongroom.server.request import EMPTY_BODY, ClientDisconnected, Request
+from strongroom.server.response import Response, StreamAborted, size_of
 from strongroom.server.timeouts import become_task
 
 if TYPE_CHECKING:
@@ -46,39 +46,39 @@ class BodyState(Enum):
 
 
 class ExchangeConnection(Protocol):
-    """The connection of a request, as the request sees it."""
+    """The connection of a request, as the exchange uses it."""
 
     write: Callable[[bytes | bytearray], None]
     write_all: Callable[[Iterable[bytes | bytearray | memoryview]], None]
 
     @property
     def is_closing(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether nothing more can be sent."""
 
     def abort(self) -> None:
         """Cut the connection."""
 
     def adjust_reading(self) -> None:
-        """Read, unless the client must wait."""
+        """Pause or resume reading."""
 
     def awaited(self) -> asyncio.Future[None]:
-        """Something that the server waits for before it ends, as it waits for tasks."""
+        """A future that the server waits for before it stops, as it waits for tasks."""
 
     def task(self, running: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task, which the server waits for before it ends."""
+        """A task, which the server waits for before it stops."""
 
     async def drained(self) -> None:
-        """Wait until the client has taken enough."""
+        """Wait until the write buffer has drained."""
 
     def date(self) -> bytes:
         """The Date header."""
 
-    def answered(self, exchange: Exchange) -> None:
-        """An answer is out: the next request's turn, or the client's."""
+    def response_sent(self, exchange: Exchange) -> None:
+        """Go on after a response: close, start the next request, or wait for one."""
 
 
 class Exchange:
-    """A request that has begun to arrive, until its answer is out."""
+    """A request from the end of its headers until its response is sent."""
 
     __slots__ = (
         "_app",
@@ -88,7 +88,7 @@ class Exchange:
         "_connection",
         "_continue",
         "_ended",
-        "_oldest",
+        "_http_1_0",
         "_pieces",
         "_response",
         "_running",
@@ -109,7 +109,7 @@ class Exchange:
         request: Request,
         *,
         keep_alive: bool,
-        oldest: bool,
+        http_1_0: bool,
         wants_continue: bool,
     ) -> None:
         self._connection = connection
@@ -120,16 +120,16 @@ class Exchange:
         self._waiter: asyncio.Future[None] | None = None
         self._continue = wants_continue
         self._sent = 0
-        self._oldest = oldest  # HTTP/1.0, which knows no chunks
+        self._http_1_0 = http_1_0  # which has no chunked coding
         self.request = request
         self.keep_alive = keep_alive
         self.state = State.QUEUED
         self.task: asyncio.Task[None] | None = None
-        self.written = 0  # bytes of the last write, and made for the next: they stay until the client has taken them
+        self.written = 0  # bytes of the last write, or prepared for the next: in memory until the client has read them
         self._running: Coroutine[Any, Any, None] | None = None
         self._response: Response | None = None
         self._ended: asyncio.Future[None] | None = None  # where the server waits for it without a task
-        self._pieces: bytes | list[Any] | None = None  # of a whole answer, until it is sent
+        self._pieces: bytes | list[Any] | None = None  # of a complete response, until it is sent
 
     @property
     def complete(self) -> bool:
@@ -150,11 +150,11 @@ class Exchange:
 
     @property
     def whole(self) -> bytes | None:
-        """The body, if all of it is here and none of it was taken."""
+        """The body, if all of it has arrived and none of it was read."""
         return None if self.more_body or self.disconnected else self._body
 
     async def more(self) -> tuple[bytes, bool]:
-        """The next piece of the body, and whether there are more."""
+        """Read the next piece of the body, and whether there are more."""
         if self._continue and not self.disconnected:
             self._continue = False
             self._connection.write(_CONTINUE)
@@ -169,46 +169,46 @@ class Exchange:
         piece, self._body = self._body, b""
         return piece, self.more_body
 
-    async def left(self) -> None:
-        """Return once the client has gone."""
+    async def wait_disconnected(self) -> None:
+        """Wait until the client has disconnected."""
         while not self.disconnected:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
     def feed(self, piece: bytes) -> None:
-        """A piece of the body has arrived."""
+        """Add a piece of the body."""
         self._body = self._body + piece if self._body else piece
         self.wake()
 
     @property
     def is_full(self) -> bool:
-        """Whether more of the body is here than should wait to be read."""
+        """Whether more of the body is buffered than should be."""
         return len(self._body) > HIGH_WATER and not self.complete
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes of the body are kept in memory."""
+        """The bytes of the body in memory."""
         return 0 if self.complete else len(self._body) + self.request.buffered
 
     def fail(self) -> None:
-        """The rest of the body will never come: what did is not HTTP."""
+        """Mark the body as malformed: its rest will never arrive."""
         self._body_state = BodyState.MALFORMED
         self.wake()
 
     def end(self) -> None:
-        """The body is here to its end."""
+        """Mark the body as complete."""
         self._body_state = BodyState.COMPLETE
         self.wake()
 
     def wake(self) -> None:
-        """Let the one look again who waits for the body."""
+        """Wake the reader of the body, if it waits."""
         if self._waiter is not None:
             if not self._waiter.done():
                 self._waiter.set_result(None)
             self._waiter = None
 
-    def lost(self) -> None:
-        """The client has gone: nobody is there to take the answer."""
+    def disconnect(self) -> None:
+        """Handle that the client has disconnected; a stream is cancelled."""
         if self.complete or self.disconnected:
             return
         was_running, self.state = self.state is not State.QUEUED, State.DISCONNECTED
@@ -216,30 +216,30 @@ class Exchange:
         if self.task is not None and self.request.streaming:
             self.task.cancel()
         elif was_running:
-            self._be_awaited()
+            self._register_unfinished()
 
-    # The answer
+    # The response
 
     def begin(self) -> None:
-        """Response the request, as far as it goes without waiting.
+        """Handle the request, as far as it goes without waiting.
 
-        Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the request is
-        driven by what it waits for, and becomes a task when it asks to (`become_task`). Where the database is always to
-        be waited for, it is one from the beginning.
+        Most requests wait for nothing, or for one commit, and a task is a tenth of what a read costs. So the coroutine
+        is driven here, and becomes a task when it asks to (`become_task`). Where the database is always waited for, it
+        is one from the beginning. See docs/decisions/0013-requests-are-not-tasks.md.
         """
-        self.request.body = self  # not earlier: the two hold each other, and `note` comes only for what was begun
+        self.request.body = self  # not earlier: the two hold each other, and `record` comes only for what was begun
         self._running = self.run()
         if self.disconnected:
-            self._be_awaited()
+            self._register_unfinished()
         else:
             self.state = State.RUNNING
         if self._app.context.db.waits:
             self._become_a_task()
         else:
-            self._go_on()
+            self._step()
 
-    def _go_on(self, _done: object = None) -> None:
-        assert self._running is not None  # noqa: S101 - it ends when it has been driven to its end
+    def _step(self, _future: object = None) -> None:
+        assert self._running is not None  # noqa: S101 - it is None only after its end
         try:
             awaited = self._running.send(None)
         except (StopIteration, asyncio.CancelledError):
@@ -247,11 +247,11 @@ class Exchange:
         if awaited is None:
             self._become_a_task()
         else:
-            awaited._asyncio_future_blocking = False  # noqa: SLF001 - what asyncio asks of those who await by hand
-            awaited.add_done_callback(self._go_on)
+            awaited._asyncio_future_blocking = False  # noqa: SLF001 - which a task would do
+            awaited.add_done_callback(self._step)
 
-    def _be_awaited(self) -> None:
-        """What was begun is finished before the server ends, even if nobody waits for the answer."""
+    def _register_unfinished(self) -> None:
+        """Let the server wait for this request before it stops, although its client has disconnected."""
         if self.task is None and self._running is not None:
             self._ended = self._connection.awaited()
 
@@ -260,7 +260,7 @@ class Exchange:
         self.task = self._connection.task(self._running)
 
     async def run(self) -> None:
-        """Make the answer: whole, to be sent by the batcher, or streamed here."""
+        """Make the response: complete, to be sent by the batcher, or streamed here."""
         try:
             response = self._response = await self._app.handle(self.request)
             if response is None or self.disconnected:
@@ -270,7 +270,7 @@ class Exchange:
                 self._pieces = self._whole(response)
             else:
                 await self._stream(response)
-        except (BrokenOff, Refusal) as reason:  # only a cut tells the client that a stream is not whole
+        except (StreamAborted, Refusal) as reason:  # only a cut shows the client that a stream is incomplete
             if self._response is not None:
                 self._response.ended = getattr(reason, "code", "cut")
         except Exception as error:  # noqa: BLE001 - a stream that broke off
@@ -279,7 +279,7 @@ class Exchange:
             self._batcher.complete(self, self._sent)
 
     def send(self) -> None:
-        """Send the answer, unless that was done or nobody is there any more."""
+        """Send the response, unless it was streamed or the client has disconnected."""
         pieces, self._pieces = self._pieces, None
         if self._connection.is_closing:
             return
@@ -289,28 +289,28 @@ class Exchange:
                 self._connection.write(pieces)
             else:
                 self._connection.write_all(pieces)
-            self._done()
+            self._finish()
         if not self.complete:
-            self._connection.abort()  # what was begun cannot be ended: only a cut tells the client so
+            self._connection.abort()  # the response is incomplete: only a cut shows that to the client
 
     def break_off(self, error: Exception) -> None:
-        """Something of this request failed that must not: say so, and let its connection go."""
+        """Log an unexpected failure of a step, and cut the connection."""
         self._app.context.log.fault(error, self.request.request_id)
         self._connection.abort()
-        self._end()
+        self._release()
 
-    def note(self) -> None:
-        """Note what became of it."""
-        request, response, self._response = self.request, self._response, None  # which may be large, and is out
+    def record(self) -> None:
+        """Log and count the request."""
+        request, response, self._response = self.request, self._response, None  # which may be large, and is sent
         if response is None:
-            self._app.note(request, 499, 0)
+            self._app.log_request(request, 499, 0)
         else:
-            self._app.note(request, response.status, self._sent, response.ended)
-        request.body = NOTHING  # the two would hold each other until somebody collects them
-        self._end()
+            self._app.log_request(request, response.status, self._sent, response.ended)
+        request.body = EMPTY_BODY  # a reference cycle otherwise
+        self._release()
 
-    def _end(self) -> None:
-        self.task = self._running = None  # which hold this exchange, and perhaps what was being sent
+    def _release(self) -> None:
+        self.task = self._running = None  # which reference this exchange, and perhaps what was being sent
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
@@ -325,17 +325,17 @@ class Exchange:
         return b"".join((*head, body))
 
     async def _stream(self, response: Response) -> None:
-        """Send chunks as the client takes them: the next is made once it has taken most of the one before."""
+        """Send chunks as the client reads them: the next is made once most of the one before was read."""
         assert response.chunks is not None  # noqa: S101
         bare = self.request.method == "HEAD"
         pieces: Sequence[bytes | bytearray | memoryview]
-        await become_task()  # which is cancelled when the client goes away
+        await become_task()  # which is cancelled when the client disconnects
         if self.disconnected:
             await response.chunks.aclose()
             return
         self.request.streaming = True
         try:
-            if self._oldest:
+            if self._http_1_0:
                 self.keep_alive = False
             self._connection.write(b"".join(self._head(response)))
             if not bare:
@@ -347,15 +347,15 @@ class Exchange:
                     self.written = max(length, response.prepared)
                     response.prepared = max(0, response.prepared - length)
                     pieces = chunk if isinstance(chunk, list) else (chunk,)
-                    self._connection.write_all(pieces if self._oldest else (b"%x\r\n" % length, *pieces, b"\r\n"))
+                    self._connection.write_all(pieces if self._http_1_0 else (b"%x\r\n" % length, *pieces, b"\r\n"))
                     await self._connection.drained()
         finally:
-            chunk, pieces = b"", []  # a traceback holds what these hold
+            chunk, pieces = b"", []  # a traceback would reference the chunk
             self.request.streaming = False
-            await response.chunks.aclose()  # lets go of the database
-        if not bare and not self._oldest:
+            await response.chunks.aclose()  # releases the database
+        if not bare and not self._http_1_0:
             self._connection.write(b"0\r\n\r\n")
-        self._done()
+        self._finish()
 
     def _head(self, response: Response) -> tuple[bytes, ...]:
         self.state = State.HEADERS_SENT
@@ -367,12 +367,12 @@ class Exchange:
             if self.more_body and (b"expect" in headers or b"transfer-encoding" in headers):
                 self.keep_alive = False  # the body may never come, or turn out malformed after the next request is sent
             end = _END if self.keep_alive else _CLOSE
-        if response.chunks is not None and not self._oldest and self.request.method != "HEAD":
+        if response.chunks is not None and not self._http_1_0 and self.request.method != "HEAD":
             end = _CHUNKED + end
         return _LINES[response.status], self._connection.date(), response.head(), end
 
-    def _done(self) -> None:
+    def _finish(self) -> None:
         self.state = State.COMPLETE
         self._continue = False
         self._body = b""
-        self._connection.answered(self)
+        self._connection.response_sent(self)

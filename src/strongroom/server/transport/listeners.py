@@ -1,4 +1,4 @@
-"""Where a server listens: an address, a file, a second port for its figures; with TLS if there is a certificate."""
+"""Listening sockets: TCP, a Unix socket, a second port for metrics; TLS."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from strongroom.server.settings import UNIX, BadSetting
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
-_LOCAL: Final = "127.0.0.1"  # where figures are told without a token, or if requests come through a file
+_LOCAL: Final = "127.0.0.1"  # where metrics are served without a token, or beside a Unix socket
 
 
 class Listeners(NamedTuple):
-    """The sockets that a server takes requests from, and how they are told to people."""
+    """The listening sockets of a server, and their URLs."""
 
     main: socket.socket
     metrics: socket.socket | None
     url: str
-    metrics_url: str | None  # where the figures are told, if that is a place of its own
-    made: tuple[int, int] | None = None  # device and inode of the file that requests come through
+    metrics_url: str | None  # of the separate metrics port, if there is one
+    made: tuple[int, int] | None = None  # device and inode of the Unix socket
 
     def release(self) -> None:
         """Close the sockets here; other processes that have them go on with theirs."""
@@ -38,7 +38,7 @@ class Listeners(NamedTuple):
                 bound.close()
 
     def close(self) -> None:
-        """Take the file away that requests came through, if it is still the one that was made for them."""
+        """Remove the file of the Unix socket, if it is still the one that was created."""
         if self.made is None:
             return
         path = Path(self.url.removeprefix(UNIX))
@@ -48,21 +48,21 @@ class Listeners(NamedTuple):
 
 
 def open_listeners(settings: Settings, host: str | None = None, port: int | None = None) -> Listeners:
-    """Bind now, so that a taken port is a sentence and not a traceback."""
+    """Bind the sockets, or raise BadSetting with a sentence for the operator."""
     host = settings.host if host is None else host
     port = settings.port if port is None else port
-    main = _file(host.removeprefix(UNIX)) if host.startswith(UNIX) else _address(host, port, "HOST and PORT")
+    main = _bind_file(host.removeprefix(UNIX)) if host.startswith(UNIX) else _bind_address(host, port, "HOST and PORT")
     metrics = None
     if settings.metrics_port is not None:
-        beside = host if not host.startswith(UNIX) and (settings.metrics_token or _is_local(host)) else _LOCAL
-        metrics = _address(beside, settings.metrics_port, "HOST and METRICS_PORT")
+        metrics_host = host if not host.startswith(UNIX) and (settings.metrics_token or _is_local(host)) else _LOCAL
+        metrics = _bind_address(metrics_host, settings.metrics_port, "HOST and METRICS_PORT")
     told = None if metrics is None else _url(metrics, "http") + "/metrics"
     made = _identity(Path(host.removeprefix(UNIX))) if host.startswith(UNIX) else None
     return Listeners(main, metrics, _url(main, "https" if settings.tls_cert_file else "http"), told, made)
 
 
 def _is_local(host: str) -> bool:
-    """Whether an address is one that only this machine reaches."""
+    """Whether an address is a loopback address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -70,12 +70,12 @@ def _is_local(host: str) -> bool:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    """Which file this is, whatever else may come to have its name."""
+    """Device and inode of a file."""
     found = path.lstat()
     return found.st_dev, found.st_ino
 
 
-def _address(host: str, port: int, named: str) -> socket.socket:
+def _bind_address(host: str, port: int, named: str) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -89,12 +89,12 @@ def _address(host: str, port: int, named: str) -> socket.socket:
     return bound
 
 
-def _file(path: str) -> socket.socket:
-    """A socket in a file, for its owner and its group. One that a dead server left behind is taken away first."""
+def _bind_file(path: str) -> socket.socket:
+    """A Unix socket, for its owner and its group. One that a dead server left behind is removed first."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o117)
     try:
-        _clear(path)
+        _remove_stale_socket(path)
         bound.bind(path)
     except OSError as error:
         bound.close()
@@ -105,8 +105,8 @@ def _file(path: str) -> socket.socket:
     return bound
 
 
-def _clear(path: str) -> None:
-    """Take away a socket that nobody answers on; anything else that is there stays, and is a refusal."""
+def _remove_stale_socket(path: str) -> None:
+    """Remove a socket that no process listens on; anything else with this name stays, and is an error."""
     try:
         found = Path(path).lstat()
     except FileNotFoundError:
@@ -132,7 +132,7 @@ def _url(bound: socket.socket, scheme: str) -> str:
 
 
 def tls(settings: Settings) -> ssl.SSLContext | None:
-    """What TLS is spoken with; None where it is not."""
+    """The TLS context; None where TLS is not configured."""
     if not settings.tls_cert_file:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -143,7 +143,7 @@ def tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
-    """Read the certificate and its key, perhaps anew: who connects from now on is shown these."""
+    """Load or reload the certificate and its key, for new connections."""
     files = settings.tls_cert_file, settings.tls_key_file or None
     try:
         # First elsewhere: a pair that does not fit would take the good one away from a context that is in use.
@@ -158,7 +158,7 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
 
 
 def certificate_digest(settings: Settings) -> bytes:
-    """A digest of the file with the certificate, to see whether it has changed; empty where there is none."""
+    """A digest of the certificate file, to detect changes; empty where there is none."""
     try:
         return hashlib.sha256(Path(settings.tls_cert_file).read_bytes()).digest() if settings.tls_cert_file else b""
     except OSError:
@@ -166,7 +166,7 @@ def certificate_digest(settings: Settings) -> bytes:
 
 
 def expiry(settings: Settings) -> float | None:
-    """When the certificate ends, in seconds since 1970; None where there is none, or it cannot be told."""
+    """When the certificate expires, in seconds since 1970; None where there is none, or it cannot be read."""
     try:
         return credentials.certificate_expiry(Path(settings.tls_cert_file).read_bytes())
     except (OSError, ValueError):
@@ -174,7 +174,7 @@ def expiry(settings: Settings) -> float | None:
 
 
 def announce(settings: Settings, data: str, listeners: Listeners) -> None:
-    """Tell where it listens, what it serves, where the data lies and where the documentation is."""
+    """Print where the server listens, what it serves, where the data is and where the documentation is."""
     serves = {
         "both": "document vaults and blob vaults",
         "document": "document vaults (Variant A)",

@@ -1,4 +1,4 @@
-"""Runs a server: serves behind its doors, reads its secrets anew on SIGHUP, ends well on a signal."""
+"""The server process: accepts connections, reloads on SIGHUP, shuts down gracefully on SIGTERM."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from strongroom.server.settings import Settings
     from strongroom.server.transport.listeners import Listeners
 
-_COLLECT: Final = 10_000  # objects that have gathered before somebody looks which of them are garbage
-_OWN_FILES: Final = 200  # databases, their connections, lists, the log, listening sockets, those who watch
+_COLLECT: Final = 10_000  # allocations between two garbage collections
+_OWN_FILES: Final = 200  # databases, their connections, snapshots, the log, listening sockets, metrics
 _BACKLOG: Final = 2048  # connections that the kernel keeps until they are accepted
-_TICK_SECONDS: Final = 0.1  # between two looks at what signals asked for, and at the time for the Date header
+_TICK_SECONDS: Final = 0.1  # between two checks for signals, and of the time for the Date header
 _FINISH_SECONDS: Final = 30.0  # for requests under way when the server stops
-_SPARE: Final = 16  # connections for those who watch, when all others are taken
+_SPARE: Final = 16  # connections to the metrics port beyond the limit
 
 
 class Runner:
-    """One process that serves."""
+    """Runs the server in this process."""
 
-    reload_at_start: Callable[[], bool] = staticmethod(lambda: False)  # whether SIGHUP came before it was heard
+    reload_at_start: Callable[[], bool] = staticmethod(lambda: False)  # whether SIGHUP came before it was handled
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Runner:
 
     def _started(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            _collect_rarely()
+            _tune_garbage_collector()
         if self.reload_at_start():
             self._reload()
         self.started.set()
@@ -77,19 +77,19 @@ class Runner:
             self._notifier.ready()
 
     def run(self) -> None:
-        """Serve until told to stop."""
+        """Serve until a signal or `stop`."""
         memory.configure()
-        _have_enough_files(self._context.settings.max_connections, self._context.log)
+        _raise_file_limit(self._context.settings.max_connections, self._context.log)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(self._serve())
         self._context.log.close()
 
     def stop(self) -> None:
-        """Finish the requests in hand, then end; safe to call from another thread."""
+        """Shut down gracefully; safe to call from another thread."""
         self._stop_wanted = True
 
     async def _serve(self) -> None:
-        """Start, accept connections until told to stop, drain, finish, close."""
+        """Start, accept connections until a stop is wanted, drain, finish, close."""
         with self._signals():
             self._app.start()
             servers = await self._accept()
@@ -106,7 +106,7 @@ class Runner:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Handle signals, which only the main thread may; at the end, the handlers from before are back."""
+        """Install signal handlers, which only the main thread may; restore the previous ones at the end."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -136,12 +136,14 @@ class Runner:
             )
         ]
         if self._listeners.metrics is not None:
-            watching = protocol(App(self._context, routes.watching()), most + _SPARE)
-            servers.append(await loop.create_server(lambda: watching(server_state=state), sock=self._listeners.metrics))
+            monitoring = protocol(App(self._context, routes.monitoring_router()), most + _SPARE)
+            servers.append(
+                await loop.create_server(lambda: monitoring(server_state=state), sock=self._listeners.metrics)
+            )
         return servers
 
     async def _beat_regularly(self) -> None:
-        """Give a sign of life again and again, for as long as the event loop turns."""
+        """Send heartbeats, for as long as the event loop turns."""
         while self._beat_seconds:
             self._beat()
             await asyncio.sleep(self._beat_seconds)
@@ -195,7 +197,7 @@ class Runner:
             self._context.log.fault(error, "close")
 
     def reload(self) -> None:
-        """Read secrets and certificate anew; what cannot be read leaves all as it was."""
+        """Reload secrets and certificate; if one cannot be read, nothing changes."""
         if self._notifier is not None:
             self._notifier.reloading()
         self._reload()
@@ -216,15 +218,15 @@ class Runner:
             return
         before, self._certificate = self._certificate, listeners.certificate_digest(running)
         self._context.renew(read)
-        log.say("info", reloading.taken(running, read, certificate=before != self._certificate))
+        log.say("info", reloading.summary(running, read, certificate=before != self._certificate))
         metrics_slot = self._context.metrics_slot
-        if metrics_slot is None or metrics_slot.number == 0:  # of several workers one says it
+        if metrics_slot is None or metrics_slot.number == 0:  # only one of several workers logs it
             for sentence in reloading.warnings(running, read):
                 log.say("warning", sentence)
 
 
-def _have_enough_files(connections: int, log: Log) -> None:
-    """Raise the limit of open files as far as it may be, and warn where that is too low for so many connections."""
+def _raise_file_limit(connections: int, log: Log) -> None:
+    """Raise the limit of open files, and warn where it stays too low for so many connections."""
     try:
         import resource
     except ImportError:  # where there is no such limit
@@ -245,8 +247,8 @@ def _have_enough_files(connections: int, log: Log) -> None:
         )
 
 
-def _collect_rarely() -> None:
-    """A request leaves no garbage that holds itself. What is here by now stays: it need not be looked through."""
+def _tune_garbage_collector() -> None:
+    """Collect garbage rarely: a request leaves no cycles. Objects from the start are frozen, and not scanned again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT, 20, 50)
