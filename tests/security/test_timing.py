@@ -87,9 +87,9 @@ runpy.run_module("strongroom", run_name="__main__", alter_sys=True)
 
 
 def test_a_planted_delay_is_noticed(tmp_path: Path) -> None:
-    """Twice the margin more time for unknown emails is outside of the margin."""
+    """Four times the margin more time for unknown emails is outside of the margin, whatever else the machine does."""
     server = Server(tmp_path, LOG_LEVEL="debug")
-    server.program = ("-c", SLOWER_FOR_UNKNOWN.replace("SHARE", str(2 * MARGIN / (1 - MARGIN))))
+    server.program = ("-c", SLOWER_FOR_UNKNOWN.replace("SHARE", str(4 * MARGIN / (1 - MARGIN))))
     try:
         assert apart(server, Person.register(server.start()).email, 0) > MARGIN
     finally:
