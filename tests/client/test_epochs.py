@@ -176,7 +176,7 @@ def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
     for _ in range(2):
         [conflict] = devices.here.replica.sync(resolver).conflicts
         assert (conflict.mine.value, conflict.theirs.value) == ("four", "after the restore")
-        assert conflict.is_for_a_person
+        assert conflict.needs_manual_resolution
     assert asked == []
     assert here.get(note.uid).value == "four"
     conflict.resolve(keep_mine)

@@ -323,7 +323,7 @@ def test_a_notice_can_be_made_again() -> None:
     """The proof of a tombstone whose data is gone stands for new data, of nothing."""
     sealed = seal.seal_deletion(NOTES, UID, 2, to_content(b"last"), parent=b"p" * 16)
     purged = row_of(NOTES, UID, 3, seal.Sealed("", sealed.hmac), 5)
-    again = seal.notice_again(NOTES, purged)
+    again = seal.reseal_notice(NOTES, purged)
     assert again.hmac == sealed.hmac
     opened = seal.open_document(NOTES, row_of(NOTES, UID, 2, again))
     assert (opened.deleted, opened.content, opened.parent) == (True, EMPTY, b"p" * 16)

@@ -228,7 +228,7 @@ GUARDS: dict[str, Guard] = {
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
-        replaced((Sync, "_meet_blob", blob_as_shown)),
+        replaced((Sync, "_reconcile_blob", blob_as_shown)),
         replica=("a blob that is gone", "an older blob in the place of the newest"),
     ),
     "that what was written is what is answered": Guard(
@@ -315,7 +315,7 @@ GUARDS: dict[str, Guard] = {
         replaced((seal, "open_blob", nothing)), client=("a blob of the server's own making, to be replaced",)
     ),
     "that what is here is kept beside another branch": Guard(
-        replaced((incoming, "keep_mine_aside", nothing)),
+        replaced((incoming, "queue_local_conflict", nothing)),
         replica=(
             "a write that is withheld, and another branch",
             "a new epoch and a row of another branch",
@@ -323,7 +323,7 @@ GUARDS: dict[str, Guard] = {
         ),
     ),
     "that no resolver decides for what is not newer": Guard(
-        replaced((Conflict, "is_for_a_person", False)),
+        replaced((Conflict, "needs_manual_resolution", False)),
         replica=(
             "a new epoch and a row of another branch, to keep mine",
             "a new epoch and a row of another branch, to keep theirs",

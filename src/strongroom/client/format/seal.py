@@ -212,7 +212,7 @@ def seal_content(
     return Sealed(data, PREFIX + to_url(generation_bytes(key.generation) + parent + mac))
 
 
-def notice_again(keys: CollectionKeys, row: Document, random: primitives.Random = primitives.random) -> Sealed:
+def reseal_notice(keys: CollectionKeys, row: Document, random: primitives.Random = primitives.random) -> Sealed:
     """A notice with the proof of a tombstone whose content was thrown away: the proof does not depend on it."""
     proof = read_proof(row.hmac)
     key = keys.of(proof.generation)

@@ -81,7 +81,7 @@ class _Resealing:
             old = [one for one in page if seal.read_proof(one.proof).generation != newest]
             self._done += len(page) - len(old)
             self._total += len(page)
-            self._tell(0)
+            self._report_progress(0)
             batch: list[tuple[Document, seal.Sealed]] = []
             for document in old:
                 batch.append((document, _sealed(scope, document)))
@@ -102,14 +102,14 @@ class _Resealing:
                 for one in batch:
                     yield from self._send(scope, [one])
                 return
-            yield from self._again(scope, batch[0][0])
+            yield from self._retry(scope, batch[0][0])
         else:
             for (document, sealed), row in zip(batch, found.results, strict=True):
                 documents.check_stored(row, sealed, document.uid, document.version + 1)
                 documents.open_written(self._core, scope, row, mark)
-        self._tell(len(batch))
+        self._report_progress(len(batch))
 
-    def _again(self, scope: KeyScope, document: Document) -> Effects[None]:
+    def _retry(self, scope: KeyScope, document: Document) -> Effects[None]:
         """Somebody changed it meanwhile: what they wrote may be of the old generation still."""
         try:
             now = yield from documents.get(self._core, scope, document.uid)
@@ -118,7 +118,7 @@ class _Resealing:
         except (DocumentConflict, DocumentNotFound):
             pass  # changed or deleted again: a writer that has the new keys, or the next run, sees to it
 
-    def _tell(self, more: int) -> None:
+    def _report_progress(self, more: int) -> None:
         self._done += more
         if self._progress is not None:
             self._progress(self._done, self._total)

@@ -53,7 +53,7 @@ class RestoreReconciliation:
             limit = listing.next_limit(page, limit)
             rows = [row for row in page.documents if self._scope.holds(row.collection)]
             seen.update(row.uid for row in rows)
-            came += yield from self.match_outbox(rows)
+            came += yield from self.compare_rows(rows)
             more = page.has_more
         with self._file.transaction():
             forgotten = self._file.uids(self._scope.vault) - seen
@@ -65,7 +65,7 @@ class RestoreReconciliation:
             )
         return came
 
-    def match_outbox(self, rows: list[Document]) -> Effects[int]:
+    def compare_rows(self, rows: list[Document]) -> Effects[int]:
         """Lay rows of the server beside those that are here."""
         traced = yield from incoming.descents(self._core, self._file, self._scope, rows, 0, self._history)
         stored = yield from incoming.stored_before(self._core, self._file, self._scope, rows)
@@ -95,7 +95,7 @@ class RestoreReconciliation:
             return False
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         if not follows:
-            incoming.keep_mine_aside(self._local, self._scope, row)
+            incoming.queue_local_conflict(self._local, self._scope, row)
         self._file.put_rows([(row, made.deleted)])
         incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
         return True

@@ -50,7 +50,7 @@ class Conflict:
         self.theirs: Document = local.open_local_row(scope, row)
 
     @property
-    def is_for_a_person(self) -> bool:
+    def needs_manual_resolution(self) -> bool:
         """Whether no resolver may decide it: the server's side is not of a higher version than this device has seen."""
         return self._row.version <= self._entry.floor
 

@@ -28,7 +28,7 @@ _WRONG_TIME: Final = "The server changed the time of something that it showed be
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
-class Taken(NamedTuple):
+class StoredPage(NamedTuple):
     """What came of a page: rows that were new, those among them whose past is not known, and those that forked."""
 
     new: int
@@ -71,7 +71,7 @@ def store_page(
     rows: list[Document],
     stored: dict[str, Document],
     traced: dict[str, Descent],
-) -> Taken:
+) -> StoredPage:
     """Keep a page of rows, and the place in the list that it leads to.
 
     `stored` is what was sent from here and stored before some of these rows.
@@ -86,7 +86,7 @@ def store_page(
         for row, _ in fresh:
             descent = traced.get(row.uid)
             if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
-                keep_mine_aside(local, scope, row)
+                queue_local_conflict(local, scope, row)
             elif descent is Descent.GAP:
                 gaps += 1
         file.put_rows(fresh)
@@ -96,7 +96,7 @@ def store_page(
             ):
                 match_outbox(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(record)
-    return Taken(len(fresh), gaps)
+    return StoredPage(len(fresh), gaps)
 
 
 def _rebase_same(
@@ -116,7 +116,7 @@ def _rebase_same(
     return True
 
 
-def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
+def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
     """Queue what is here as a change of its own that conflicts with a row that did not know of it.
 
     A row that says that it did, under an older key, is refused.
@@ -136,7 +136,7 @@ def keep_mine_aside(local: Local, scope: KeyScope, row: Document) -> None:
         local.file.drop_entry(scope.vault, row.uid)
     elif entry is not None:  # it waited to be decided against what is here, which is nowhere else any more
         recreate_entry(local, scope, entry)
-    data = seal.notice_again(scope.key(here.collection), here).data if mine.purged else here.data
+    data = seal.reseal_notice(scope.key(here.collection), here).data if mine.purged else here.data
     local.file.put_entry(
         Entry(
             vault=here.vault_uid,

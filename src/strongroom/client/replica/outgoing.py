@@ -140,7 +140,7 @@ def _repeated(local: Local, scope: KeyScope, uid: str, base: int) -> EntryOperat
     version = row.version - gone
     sealed = Sealed(row.data, row.hmac or "")
     if not row.data:  # the content was thrown away; the proof of a deletion stands without it
-        sealed = seal.notice_again(scope.key(row.collection), row)
+        sealed = seal.reseal_notice(scope.key(row.collection), row)
     if base == 0:
         operations = [requests.create_operation(uid, row.collection, sealed, version)]
     else:

@@ -202,7 +202,7 @@ class Sync:
             self.file.put_vault(was)
 
     def _pull_changes(self, scope: KeyScope, row: responses.Vault, record: VaultRecord | None) -> Effects[None]:
-        row = yield from self._meet_blob(scope, record, row)
+        row = yield from self._reconcile_blob(scope, record, row)
         if record is not None and record.epoch != row.epoch:
             came = yield from RestoreReconciliation(self.local, scope, _vault_record(row, 0, None)).run()
             self._report_progress("pull", came)
@@ -252,12 +252,12 @@ class Sync:
             store = _store(self.local, scope, kept, rows, stored, traced)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
-                taken = yield from effects.compute(store)
-                self._report_progress("pull", taken.new, taken.gaps)
+                stored_page = yield from effects.compute(store)
+                self._report_progress("pull", stored_page.new, stored_page.gaps)
                 return record
             call = incoming.list_call(scope, cursor, limit, deleted=deleted)
-            page, taken = yield from self.core.session.send_and_compute(call, store)
-            self._report_progress("pull", taken.new, taken.gaps)
+            page, stored_page = yield from self.core.session.send_and_compute(call, store)
+            self._report_progress("pull", stored_page.new, stored_page.gaps)
 
     def _without_repeats(self, scope: KeyScope, rows: list[Document]) -> Effects[list[Document]]:
         """The rows of this place; those that are to be sent again after a restore are met as after a restore."""
@@ -266,12 +266,14 @@ class Sync:
         record = self.file.vault(scope.vault)
         if not repeats or record is None:
             return rows
-        yield from RestoreReconciliation(self.local, scope, record).match_outbox(
+        yield from RestoreReconciliation(self.local, scope, record).compare_rows(
             [row for row in rows if row.uid in repeats]
         )
         return [row for row in rows if row.uid not in repeats]
 
-    def _meet_blob(self, scope: KeyScope, record: VaultRecord | None, row: responses.Vault) -> Effects[responses.Vault]:
+    def _reconcile_blob(
+        self, scope: KeyScope, record: VaultRecord | None, row: responses.Vault
+    ) -> Effects[responses.Vault]:
         """Compare a vault's blob with the one that is here; what a restored server has forgotten is sent again."""
         if scope.vault_keys is None:
             return row
@@ -339,7 +341,7 @@ class Sync:
     def _resolve_conflicts(self) -> None:
         if self._resolver is not None:
             for conflict in undecided_conflicts(self.local, self._scopes):
-                if not conflict.is_for_a_person:
+                if not conflict.needs_manual_resolution:
                     conflict.resolve(self._resolver)
 
     def _repeat(self, scope: KeyScope) -> Effects[None]:
@@ -349,7 +351,7 @@ class Sync:
             record = self.file.vault(scope.vault)
             if row.uid != uid or record is None:
                 raise Tampered(documents.WRONG_DOCUMENT)
-            yield from RestoreReconciliation(self.local, scope, record).match_outbox([row])
+            yield from RestoreReconciliation(self.local, scope, record).compare_rows([row])
 
     def _push(self, scope: KeyScope, pushed: PushResult) -> Effects[None]:
         self._done, self._total = 0, self.file.queue_length()
@@ -389,7 +391,7 @@ def _store(
     rows: list[Document],
     stored: dict[str, Document],
     traced: dict[str, Descent],
-) -> Callable[[], incoming.Taken]:
+) -> Callable[[], incoming.StoredPage]:
     return lambda: incoming.store_page(local, scope, record, rows, stored, traced)
 
 
