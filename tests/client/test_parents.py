@@ -15,6 +15,7 @@ from strongroom.client.format.encoding import NO_PARENT, short
 from strongroom.client.format.seal import Sealed
 from strongroom.client.net import requests
 from strongroom.client.net.effects import Request
+from strongroom.client.operations import documents
 from tests.client.devices import Devices
 from tests.sync.oracle import HISTORY_VERSIONS
 
@@ -138,6 +139,26 @@ def test_a_gap_is_taken_and_said(devices: Devices, forked: Forked) -> None:
     report = devices.there.replica.sync()
     assert (report.conflicts, report.gaps) == ([], 1)
     assert devices.get(devices.there, forked.uid).value == found.value
+
+
+def test_a_history_without_an_end_is_a_gap(devices: Devices, forked: Forked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that always has one page more keeps nobody reading for ever."""
+    monkeypatch.setattr(documents, "MAX_HISTORY_PAGES", 5)
+    here = devices.notes(devices.here)
+    for number in range(3):
+        here.replace(here.get(forked.uid), f"change {number}")
+        devices.here.replica.sync()
+    pages: list[str] = []
+
+    def lie(wanted: Request, told: Any) -> None:
+        if wanted.path.endswith("/history"):
+            pages.append(wanted.path)
+            assert len(pages) <= 5
+            told |= {"versions": [], "next": int(dict(wanted.query)["since"]) + 1, "hasMore": True}
+
+    devices.there.world.lie = lie
+    report = devices.there.replica.sync()
+    assert (report.conflicts, report.gaps, len(pages)) == ([], 1, 5)
 
 
 @pytest.mark.parametrize("waiting", [False, True])

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WRONG_DOCUMENT: Final = "The server answered with another document than the one that was asked for."
 FORKED: Final = "The server shows a newer document whose writer did not know of what this device has seen."
 WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
+MAX_HISTORY_PAGES: Final = 1_000  # of a thousand versions each
 _NOT_STORED: Final = "The server did not keep the document that it was given."
 
 
@@ -287,15 +288,19 @@ def _require_descent(core: Core, row: model.Document, known: KnownDocument) -> E
 
 
 def read_history(core: Core, vault: str, since: int, uid: str | None = None) -> Effects[list[tuple[str, Link]]]:
-    """Uid, version and proof of what was replaced after a time, in a vault or of one document."""
+    """Uid, version and proof of what was replaced after a time, in a vault or of one document.
+
+    A history that does not end is not read to its end: what lies beyond is a gap.
+    """
     found: list[tuple[str, Link]] = []
-    more = True
-    while more:
+    for _ in range(MAX_HISTORY_PAGES):
         page = yield from core.session.send(requests.history(vault, since, uid))
         found += [(one.uid, Link(one.version, one.hmac)) for one in page.versions if one.hmac is not None]
         if page.has_more and page.next <= since:
             raise Tampered(WRONG_DOCUMENT)
-        since, more = page.next, page.has_more
+        if not page.has_more:
+            break
+        since = page.next
     return found
 
 
