@@ -172,9 +172,11 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
 	  --quiet requirements-soak.in --output-file requirements-soak.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
-	  --quiet pyproject.toml requirements-build.in --output-file requirements.lock
+	  --quiet --extra server pyproject.toml requirements-build.in --output-file requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
-	  --quiet --constraint requirements.lock requirements-dev.in --output-file requirements-dev.lock
+	  --quiet --extra client --constraint requirements.lock pyproject.toml --output-file requirements-client.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --upgrade \
+	  --quiet --constraint requirements.lock --constraint requirements-client.lock requirements-dev.in --output-file requirements-dev.lock
 
 build: .venv/.dev
 	$(BIN)/python -m tools.build

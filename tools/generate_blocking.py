@@ -24,7 +24,7 @@ _REPLACEMENTS: Final = (
     (r"\b__a(enter|exit|iter)__", r"__\1__"),
     (r"\baiter\(", "iter("),
     (r"\bAsync(?=[A-Z])", ""),
-    (r"\basync_(?=client|replica)", ""),
+    (r"\basync_(?=client|replica|driver)", ""),
     (r"\bAn asynchronous\b", "A blocking"),
     (r"\basynchronous\b", "blocking"),
     (r"\bSeveral tasks\b", "Several threads"),

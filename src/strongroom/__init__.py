@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Server", "__version__", "create_server"]
 
+if not TYPE_CHECKING:  # a type checker would take any name for a public one
 
-def __getattr__(name: str) -> Any:
-    """Import the server on first use: clients and the command line start without it."""
-    if name in {"Server", "create_server"}:
-        from strongroom import server
+    def __getattr__(name: str) -> Any:
+        """Import the server on first use: clients and the command line start without it."""
+        if name in {"Server", "create_server"}:
+            from strongroom import server
 
-        return getattr(server, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return getattr(server, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client, keep_mine
-from strongroom.client.net.drivers import Driver
+from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import Effect
 from strongroom.client.replica import Replica
 from tests.client.both_clients import PASSWORD, unique_email

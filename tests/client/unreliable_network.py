@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from strongroom.client import Client
-from strongroom.client.net.drivers import Driver
+from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import (
     Compute,
     Effect,

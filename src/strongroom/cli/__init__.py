@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom._version import __version__
@@ -11,6 +12,8 @@ from strongroom.cli import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+_SERVER_LIBRARIES: Final = ("asyncpg", "dotenv", "httptools")
 
 
 class _Command(NamedTuple):
@@ -36,6 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
     terminal.open_closed_streams()
     with terminal.exit_when_output_closes():
+        if any(find_spec(name) is None for name in _SERVER_LIBRARIES):
+            terminal.print_error(
+                "this command runs and manages a server, and only the client is installed; "
+                "run: pip install 'strongroom[server]' (in a clone: pip install '.[server]')"
+            )
+            return 2
         return _run(arguments)
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.format.primitives import SecretText
-from strongroom.client.net.drivers import AsyncDriver
+from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.net.http import AsyncHttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults

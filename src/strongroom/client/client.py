@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from strongroom.client.format.primitives import SecretText
-from strongroom.client.net.drivers import Driver
+from strongroom.client.net.driver import Driver
 from strongroom.client.net.http import HttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults

@@ -1,6 +1,7 @@
 """Effects: the I/O that an operation needs, as values. Nothing that yields them does I/O itself (sans-I/O).
 
-An operation is a generator. It yields effects, and a driver (drivers.py) performs each and sends back its result:
+An operation is a generator. It yields effects; a driver (driver.py, async_driver.py) performs each and sends its
+result back:
 
     Request          an HTTP request                    → Response; NoResponse is raised if there is none
     Sleep            a delay                            → None

@@ -14,7 +14,7 @@ from strongroom.client.replica.watch import Watch
 from strongroom.errors import Unavailable
 
 if TYPE_CHECKING:
-    from strongroom.client.net.drivers import AsyncDriver
+    from strongroom.client.net.async_driver import AsyncDriver
     from strongroom.client.replica.local import Local
 
 

@@ -15,7 +15,7 @@ from strongroom.client.replica.watch import Watch
 from strongroom.errors import Unavailable
 
 if TYPE_CHECKING:
-    from strongroom.client.net.drivers import Driver
+    from strongroom.client.net.driver import Driver
     from strongroom.client.replica.local import Local
 
 

@@ -1,13 +1,11 @@
-"""Drivers perform the effects of an operation: one blocks, the other awaits."""
+"""The blocking driver: performs the effects of an operation on the calling thread."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from strongroom.client.net.effects import (
     Effect,
@@ -20,7 +18,11 @@ from strongroom.client.net.effects import (
     Sleep,
     WithLock,
 )
-from strongroom.client.net.http import AsyncHttpClient, HttpClient
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from strongroom.client.net.http import HttpClient
 
 T = TypeVar("T")
 
@@ -66,6 +68,8 @@ class Driver:
         return effect.run()
 
     def _send_and_compute(self, effect: SendAndCompute) -> Any:
+        from concurrent.futures import ThreadPoolExecutor, wait
+
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1, "strongroom")
         computation = self._executor.submit(effect.run)
@@ -82,57 +86,3 @@ class Driver:
         if self._executor is not None:
             self._executor.shutdown()
         self.http.close()
-
-
-class AsyncDriver:
-    """Performs effects on an event loop; slow computations run in a thread."""
-
-    def __init__(self, http: AsyncHttpClient) -> None:
-        self.http = http
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    async def run(self, effects: Effects[T]) -> T:
-        """Perform all effects of an operation, and return its result."""
-        value: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                effect = effects.send(value) if error is None else effects.throw(error)
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            value = error = None
-            try:
-                value = await self._perform(effect)
-            except BaseException as raised:  # noqa: BLE001 - a cancellation too: the operation cleans up, and lets it go on
-                error = raised
-
-    async def _perform(self, effect: Effect) -> Any:
-        if isinstance(effect, Request):
-            return await self.http.send(effect)
-        if isinstance(effect, Sleep):
-            return await asyncio.sleep(effect.seconds)
-        if isinstance(effect, WithLock):
-            async with self._locks[effect.lock]:
-                return await self.run(effect.effects)
-        if isinstance(effect, SendAndCompute):
-            return await self._send_and_compute(effect)
-        if isinstance(effect, OpenStream):
-            return await self.http.open_stream(effect.request)
-        if isinstance(effect, ReadStream):
-            return await effect.stream.read()
-        return await asyncio.to_thread(effect.run)
-
-    async def _send_and_compute(self, effect: SendAndCompute) -> Any:
-        computation = asyncio.create_task(asyncio.to_thread(effect.run))
-        try:
-            response: Any = await self.http.send(effect.request)
-        except NoResponse as none:
-            response = none
-        finally:
-            await asyncio.wait([computation])
-        return response, computation.result()
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.http.close()
