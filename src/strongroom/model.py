@@ -94,6 +94,7 @@ class Session(Struct, frozen=True, rename="camel"):
     last_used_at: int
     address: str | None
     user_agent: str | None
+    device_name: str | None
 
 
 class EventType(StrEnum):

@@ -28,6 +28,7 @@ SESSIONS_PER_ACCOUNT: Final = 100
 EVENTS_PER_TYPE: Final = 200  # in an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token used this soon comes from a second browser tab
 MAX_EMAIL: Final = 254  # characters of an email
+MAX_DEVICE_NAME: Final = 128  # characters of the name of a session's device
 MAX_KEYRING: Final = 262_144  # characters of a keyring
 RETENTION_MINIMUM: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
 MAX_KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON

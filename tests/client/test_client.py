@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from strongroom import errors
-from strongroom.client import AsyncClient, Client, Locked, Tampered, async_client
+from strongroom.client import AsyncClient, Client, Locked, Tampered, async_client, async_iterators, iterators
 from strongroom.client import client as blocking
 from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
@@ -321,8 +321,10 @@ def test_an_account_ends(faces: Faces) -> None:
 
 def test_the_two_clients_are_one() -> None:
     """Every name and every argument of one client is in the other; only the waiting differs."""
-    for ours in (blocking.Client, blocking.Vault, blocking.VaultBlob, blocking.Collection, blocking.Changes):
-        theirs = getattr(async_client, f"Async{ours.__name__}")
+    of_clients = (blocking.Client, blocking.Vault, blocking.VaultBlob, blocking.Collection)
+    pairs: list[tuple[Any, Any]] = [(ours, async_client) for ours in of_clients]
+    for ours, module in [*pairs, (iterators.Changes, async_iterators), (iterators.Log, async_iterators)]:
+        theirs = getattr(module, f"Async{ours.__name__}")
         swap = {"__enter__": "__aenter__", "__exit__": "__aexit__", "__iter__": "__aiter__"}
         assert {swap.get(name, name) for name in vars(ours)} == set(vars(theirs))
         for name, method in inspect.getmembers(ours, inspect.isfunction):

@@ -12,7 +12,7 @@ import asyncpg
 from strongroom import identifiers
 from strongroom.actions import accounts, admin, sessions
 from strongroom.model import EventType, Origin
-from strongroom.rules import DAY, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
+from strongroom.rules import DAY, MAX_DEVICE_NAME, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -59,7 +59,7 @@ async def test_of_a_hundred_and_one_sessions_the_oldest_unused_ends(nodes: Nodes
 async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
     """Address and user agent of its last use, to the minute."""
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
-        body = {"email": "ann@example.com", "password": PASSWORD}
+        body = {"email": "ann@example.com", "password": PASSWORD, "deviceName": "Ann's laptop"}
         made = await stage.send("POST", "/auth/email/register", None, body, address="192.0.2.1", agent="first")
         ann = Account("ann", body["email"], "first", made.json())
         start = stage.clock.now
@@ -70,10 +70,27 @@ async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
             return dict(only)
 
         expected = {"id": ann.session, "createdAt": start, "lastUsedAt": start, "current": True}
+        expected["deviceName"] = "Ann's laptop"
         assert await seen("192.0.2.2") == {**expected, "address": "192.0.2.1", "userAgent": "first"}
         stage.clock.pass_(MINUTE)
         expected["lastUsedAt"] = stage.clock.now
         assert await seen("192.0.2.3") == {**expected, "address": "192.0.2.3", "userAgent": "second"}
+
+
+@runs
+async def test_a_session_has_the_name_that_its_client_gave(nodes: Nodes) -> None:
+    """At registration and at each login; a session without one has none, and what is no name is refused."""
+    async with nodes() as (stage,):
+        body = {"email": "ann@example.com", "password": PASSWORD}
+        made = await stage.send("POST", "/auth/email/register", None, body)
+        for name in ("Ann's \N{MOBILE PHONE}", "x" * MAX_DEVICE_NAME):
+            assert (await stage.send("POST", "/auth/email/login", None, {**body, "deviceName": name})).status == 200
+        for wrong in ("", "x" * (MAX_DEVICE_NAME + 1), "two\nlines", "\u0000", 7):
+            for route in ("login", "register"):
+                refused = await stage.send("POST", f"/auth/email/{route}", None, {**body, "deviceName": wrong})
+                assert (refused.status, list(refused.json()["error"]["details"]["fields"])) == (400, ["deviceName"])
+        listed = (await stage.send("GET", "/auth/sessions", made.json()["accessToken"])).json()["sessions"]
+        assert {one["deviceName"] for one in listed} == {None, "Ann's \N{MOBILE PHONE}", "x" * MAX_DEVICE_NAME}
 
 
 @runs

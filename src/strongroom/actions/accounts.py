@@ -37,7 +37,7 @@ async def register(
     """Create an account with the descriptor and keyring of its client, and open its first session."""
     user = await create(tx, user_id, email, password_hash, origin)
     await keyrings.store_first(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
-    await sessions.open_(tx, user_id, password_hash, pair, origin)
+    await sessions.open_(tx, user_id, password_hash, pair, origin, wanted.device_name)
     return user
 
 

@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from strongroom.store.session_check import SessionCheck
 
 
-async def open_(tx: Tx, user_id: str, password_hash: str, pair: TokenPair, origin: Origin) -> None:
+async def open_(
+    tx: Tx, user_id: str, password_hash: str, pair: TokenPair, origin: Origin, device_name: str | None = None
+) -> None:
     """Open a session for an account whose password was verified against this hash."""
-    if not await store.sessions.open_(tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin):
+    if not await store.sessions.open_(
+        tx, user_id, pair.session_id, password_hash, pair.session_expires_at, origin, device_name
+    ):
         raise AccountDisabled if await store.accounts.is_disabled(tx, user_id) else InvalidCredentials
     await store.sessions.add_token(tx, user_id, pair.session_id, pair.jti, 0, pair.refresh_expires_at)
     await store.sessions.trim(tx, user_id, SESSIONS_PER_ACCOUNT)
@@ -35,12 +39,13 @@ async def log_in(
     origin: Origin,
     address: str,
     account: str,
+    device_name: str | None,
 ) -> None:
     """Open a session after a correct password, and clear its failures; a new hash replaces an outdated one."""
     await login_throttle.check_again(tx, address, account)
     if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
         checked = new_hash
-    await open_(tx, login.id, checked, pair, origin)
+    await open_(tx, login.id, checked, pair, origin, device_name)
     await login_throttle.clear_failures(tx, address, account)
     await events.record(tx, login.id, EventType.LOGIN, origin)
 

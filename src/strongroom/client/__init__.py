@@ -12,9 +12,11 @@ Randomness is a parameter (`random`, the system's by default). No secret is in a
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.client.client import Changes, Client, Collection, Vault
+from strongroom.client.client import Client, Collection, Vault
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, Unsupported, WeakParameters
+from strongroom.client.iterators import Changes, Log
 from strongroom.client.operations.documents import Document
+from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
 from strongroom.client.replica import (
     AsyncReplica,
@@ -30,14 +32,17 @@ from strongroom.client.replica import (
     keep_theirs,
     merged,
 )
+from strongroom.model import Event
 
 if TYPE_CHECKING:
-    from strongroom.client.async_client import AsyncChanges, AsyncClient, AsyncCollection, AsyncVault
+    from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault
+    from strongroom.client.async_iterators import AsyncChanges, AsyncLog
 
 __all__ = [
     "AsyncChanges",
     "AsyncClient",
     "AsyncCollection",
+    "AsyncLog",
     "AsyncReplica",
     "AsyncVault",
     "Blob",
@@ -48,7 +53,9 @@ __all__ = [
     "Conflict",
     "CredentialsRolledBack",
     "Document",
+    "Event",
     "Locked",
+    "Log",
     "Progress",
     "Replica",
     "Report",
@@ -57,6 +64,7 @@ __all__ = [
     "RolledBack",
     "Tampered",
     "Unsupported",
+    "Usage",
     "Vault",
     "WeakParameters",
     "keep_both",

@@ -4,43 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
+from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart
 from strongroom.client.format.primitives import SecretText
 from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.net.http import AsyncHttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
-from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults
-from strongroom.client.operations.core import Core
+from strongroom.client.operations import (
+    accounts,
+    documents,
+    exports,
+    rotation,
+    sessions_and_keys,
+    usage_and_log,
+    vaults,
+)
+from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
-from strongroom.client.operations.listing import Listing
+from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Effects
     from strongroom.client.replica.async_replica import AsyncReplica
     from strongroom.model import ApiKey, User
     from strongroom.wire.responses import ListedSession
 
-T = TypeVar("T")
 
-
-class _Part:
-    """The base of a client and of what it opens: shared state and driver."""
-
-    def __init__(self, core: Core, driver: AsyncDriver) -> None:
-        self._core = core
-        self._driver = driver
-
-    async def _run(self, steps: Effects[T]) -> T:
-        return await self._driver.run(steps)
-
-
-class AsyncClient(_Part):
+class AsyncClient(AsyncPart):
     """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
 
-    Several tasks may use one client.
+    Several tasks may use one client. `device_name` is what the list of sessions calls this device, and the server can
+    read it; by default it names the operating system and nothing else, and `""` sends none.
     """
 
     def __init__(
@@ -51,10 +47,12 @@ class AsyncClient(_Part):
         timeout: float = 30.0,
         retries: int = RETRIES,
         patience: float = PATIENCE,
+        device_name: str | None = None,
         transport: Any = None,
     ) -> None:
         http = AsyncHttpClient(checked_url(url, insecure=insecure), timeout, transport)
-        core = Core(Session(retries=retries, patience=patience), Device())
+        session = Session(retries=retries, patience=patience)
+        core = Core(session, Device(), device_name=checked_device_name(device_name))
         super().__init__(core, AsyncDriver(http))
 
     @classmethod
@@ -163,6 +161,14 @@ class AsyncClient(_Part):
         """End one session."""
         await self._run(sessions_and_keys.end_session(self._core, session_id))
 
+    def log(self) -> AsyncLog:
+        """The account's log, newest first: logins, failed logins, changes of passwords, keys and sessions."""
+        return AsyncLog(self._core, self._driver)
+
+    async def usage(self) -> Usage:
+        """What the account uses, and its limits."""
+        return await self._run(usage_and_log.usage(self._core))
+
     async def api_keys(self) -> list[ApiKey]:
         """The API keys, those inside tokens included."""
         return await self._run(sessions_and_keys.api_keys(self._core))
@@ -205,7 +211,7 @@ class AsyncClient(_Part):
         await self._run(unlock.unlock(self._core, path, password))
 
 
-class AsyncVault(_Part):
+class AsyncVault(AsyncPart):
     """A vault: collections of documents, and perhaps a blob."""
 
     def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
@@ -264,7 +270,7 @@ class AsyncVault(_Part):
         )
 
 
-class AsyncVaultBlob(_Part):
+class AsyncVaultBlob(AsyncPart):
     """The one value that a vault may carry besides its documents."""
 
     def __init__(self, core: Core, driver: AsyncDriver, opened: OpenVault) -> None:
@@ -281,7 +287,7 @@ class AsyncVaultBlob(_Part):
         return await self._run(vaults.put_blob(self._core, self._opened, value, version))
 
 
-class AsyncCollection(_Part):
+class AsyncCollection(AsyncPart):
     """Documents of one kind: JSON values or bytes."""
 
     def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope) -> None:
@@ -329,21 +335,3 @@ class AsyncCollection(_Part):
         return await self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )
-
-
-class AsyncChanges(_Part):
-    """The changes after a cursor. After the iteration, `cursor` is where to continue."""
-
-    def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope, cursor: int | None) -> None:
-        super().__init__(core, driver)
-        self._listing = Listing(core, scope, cursor)
-
-    @property
-    def cursor(self) -> int:
-        """The timestamp up to which every change was seen."""
-        return self._listing.cursor
-
-    async def __aiter__(self) -> AsyncIterator[Document]:
-        while self._listing.more:
-            for document in await self._run(self._listing.page()):
-                yield document

@@ -5,43 +5,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from strongroom.client.format.primitives import SecretText
+from strongroom.client.iterators import Changes, Log, Part
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.http import HttpClient, checked_url
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
-from strongroom.client.operations import accounts, documents, exports, rotation, sessions_and_keys, vaults
-from strongroom.client.operations.core import Core
+from strongroom.client.operations import (
+    accounts,
+    documents,
+    exports,
+    rotation,
+    sessions_and_keys,
+    usage_and_log,
+    vaults,
+)
+from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
-from strongroom.client.operations.listing import Listing
+from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
-    from strongroom.client.net.effects import Effects
     from strongroom.client.replica.replica import Replica
     from strongroom.model import ApiKey, User
     from strongroom.wire.responses import ListedSession
 
-T = TypeVar("T")
 
-
-class _Part:
-    """The base of a client and of what it opens: shared state and driver."""
-
-    def __init__(self, core: Core, driver: Driver) -> None:
-        self._core = core
-        self._driver = driver
-
-    def _run(self, steps: Effects[T]) -> T:
-        return self._driver.run(steps)
-
-
-class Client(_Part):
+class Client(Part):
     """A client of one server: register or log in, then open vaults. Everything is sealed here and opened here.
 
-    Several threads may use one client.
+    Several threads may use one client. `device_name` is what the list of sessions calls this device, and the server can
+    read it; by default it names the operating system and nothing else, and `""` sends none.
     """
 
     def __init__(
@@ -52,10 +48,12 @@ class Client(_Part):
         timeout: float = 30.0,
         retries: int = RETRIES,
         patience: float = PATIENCE,
+        device_name: str | None = None,
         transport: Any = None,
     ) -> None:
         http = HttpClient(checked_url(url, insecure=insecure), timeout, transport)
-        core = Core(Session(retries=retries, patience=patience), Device())
+        session = Session(retries=retries, patience=patience)
+        core = Core(session, Device(), device_name=checked_device_name(device_name))
         super().__init__(core, Driver(http))
 
     @classmethod
@@ -164,6 +162,14 @@ class Client(_Part):
         """End one session."""
         self._run(sessions_and_keys.end_session(self._core, session_id))
 
+    def log(self) -> Log:
+        """The account's log, newest first: logins, failed logins, changes of passwords, keys and sessions."""
+        return Log(self._core, self._driver)
+
+    def usage(self) -> Usage:
+        """What the account uses, and its limits."""
+        return self._run(usage_and_log.usage(self._core))
+
     def api_keys(self) -> list[ApiKey]:
         """The API keys, those inside tokens included."""
         return self._run(sessions_and_keys.api_keys(self._core))
@@ -206,7 +212,7 @@ class Client(_Part):
         self._run(unlock.unlock(self._core, path, password))
 
 
-class Vault(_Part):
+class Vault(Part):
     """A vault: collections of documents, and perhaps a blob."""
 
     def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
@@ -265,7 +271,7 @@ class Vault(_Part):
         )
 
 
-class VaultBlob(_Part):
+class VaultBlob(Part):
     """The one value that a vault may carry besides its documents."""
 
     def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
@@ -282,7 +288,7 @@ class VaultBlob(_Part):
         return self._run(vaults.put_blob(self._core, self._opened, value, version))
 
 
-class Collection(_Part):
+class Collection(Part):
     """Documents of one kind: JSON values or bytes."""
 
     def __init__(self, core: Core, driver: Driver, scope: KeyScope) -> None:
@@ -330,20 +336,3 @@ class Collection(_Part):
         return self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )
-
-
-class Changes(_Part):
-    """The changes after a cursor. After the iteration, `cursor` is where to continue."""
-
-    def __init__(self, core: Core, driver: Driver, scope: KeyScope, cursor: int | None) -> None:
-        super().__init__(core, driver)
-        self._listing = Listing(core, scope, cursor)
-
-    @property
-    def cursor(self) -> int:
-        """The timestamp up to which every change was seen."""
-        return self._listing.cursor
-
-    def __iter__(self) -> Iterator[Document]:
-        while self._listing.more:
-            yield from self._run(self._listing.page())

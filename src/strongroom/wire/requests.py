@@ -30,6 +30,15 @@ Name = Annotated[
         "must be 1 to 255 characters without control characters", min_length=1, max_length=255, pattern=_NAME_PATTERN
     ),
 ]
+DeviceName = Annotated[
+    str,
+    _meta(
+        f"must be 1 to {rules.MAX_DEVICE_NAME} characters without control characters",
+        min_length=1,
+        max_length=rules.MAX_DEVICE_NAME,
+        pattern=_NAME_PATTERN,
+    ),
+]
 Uid = Annotated[str, _meta("must be a UUID, like 0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")]
 Ciphertext = Annotated[
     str,
@@ -120,6 +129,7 @@ class Register(Body, frozen=True):
     password: NewPassword
     kdf: Kdf | None = None
     keyring: Wrapped | None = None
+    device_name: DeviceName | None = None
     checks = {"email": _is_email, "kdf": _is_kdf, "keyring": rules.is_base64}
 
 
@@ -135,6 +145,7 @@ class LogIn(Body, frozen=True):
 
     email: Text
     password: Text
+    device_name: DeviceName | None = None
 
 
 class Refresh(Body, frozen=True):

@@ -234,6 +234,7 @@ class ListedSession(Struct, frozen=True, rename="camel"):
     address: str | None
     user_agent: str | None
     current: bool
+    device_name: str | None = None
 
 
 class Sessions(Struct, frozen=True):

@@ -79,9 +79,11 @@ def prelogin(email: str) -> Call[responses.Derivation]:
     return Call(method="POST", path="/auth/email/prelogin", body=body, decode=decoders.derivation, authenticated=False)
 
 
-def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Call[responses.SignedIn]:
+def register(
+    email: str, password: str, kdf: dict[str, Any], keyring: str, device_name: str | None
+) -> Call[responses.SignedIn]:
     """Register an account."""
-    body = {"email": email, "password": str(password), "kdf": kdf, "keyring": keyring}
+    body = {"email": email, "password": str(password), "kdf": kdf, "keyring": keyring} | _device(device_name)
     return Call(
         method="POST",
         path="/auth/email/register",
@@ -94,12 +96,16 @@ def register(email: str, password: str, kdf: dict[str, Any], keyring: str) -> Ca
     )
 
 
-def login(email: str, password: str) -> Call[responses.SignedIn]:
+def _device(name: str | None) -> dict[str, Any]:
+    return {} if name is None else {"deviceName": name}
+
+
+def login(email: str, password: str, device_name: str | None) -> Call[responses.SignedIn]:
     """Log in."""
     return Call(
         method="POST",
         path="/auth/email/login",
-        body=_encode({"email": email, "password": str(password)}),
+        body=_encode({"email": email, "password": str(password)} | _device(device_name)),
         decode=decoders.signed_in,
         refusals={401: errors.InvalidCredentials},
         secrets=(password,),
@@ -141,6 +147,17 @@ def end_session(sid: str) -> Call[Any]:
         refusals={404: errors.SessionNotFound},
         already_done=(errors.SessionNotFound,),
     )
+
+
+def me() -> Call[responses.Me]:
+    """Get the account, its usage and its limits."""
+    return Call(method="GET", path="/auth/me", decode=decoders.me)
+
+
+def log(before: str | None) -> Call[responses.Events]:
+    """Get a page of the account's log, before an entry."""
+    query = () if before is None else (("before", before),)
+    return Call(method="GET", path="/auth/events", query=query, decode=decoders.events)
 
 
 def get_keyring() -> Call[responses.Keyring]:

@@ -47,7 +47,7 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
     email = derive.normal_email(email)
     core.lock()
     made = yield from effects.compute(lambda: account.register(email, password))
-    call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed)
+    call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed, core.device_name)
     user = yield from _begin_registered(core, email, call, made.password.password)
     try:
         yield from _check_keyring_stored(core, made.sealed, made.keyring.version)
@@ -62,7 +62,7 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
 def _begin_registered(core: Core, email: str, call: requests.Call[SignedIn], password: str) -> Effects[User]:
     opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
-        opened = yield from core.session.send(requests.login(email, password))
+        opened = yield from core.session.send(requests.login(email, password, core.device_name))
     return core.begin(email, opened)
 
 

@@ -12,6 +12,7 @@ from strongroom.client.net import requests
 from strongroom.client.net.session import Session
 from strongroom.client.operations.device import Device
 from strongroom.errors import Invalid
+from strongroom.rules import MAX_DEVICE_NAME, has_control
 
 if TYPE_CHECKING:
     from strongroom.client.format.derive import Descriptor, PasswordKeys
@@ -27,12 +28,34 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
+def checked_device_name(name: str | None) -> str | None:
+    """What the owner's list of sessions calls this device: a name, None for the default, "" for none.
+
+    The server can read it. So the default names the operating system, and neither the machine nor its user.
+    """
+    if name is None:
+        import platform
+
+        return f"strongroom Python client on {platform.system() or 'an unknown system'}"
+    if len(name) > MAX_DEVICE_NAME or has_control(name):
+        raise Invalid({"device_name": f"must be at most {MAX_DEVICE_NAME} characters without control characters"})
+    return name or None
+
+
 class Core:
     """The state of one client."""
 
-    def __init__(self, session: Session, device: Device, *, clock: Callable[[], int] = now) -> None:
+    def __init__(
+        self,
+        session: Session,
+        device: Device,
+        *,
+        device_name: str | None = None,
+        clock: Callable[[], int] = now,
+    ) -> None:
         self.session = session
         self.device = device
+        self.device_name = device_name
         self.clock = clock
         self.email: str | None = None
         self.ring: Keyring | None = None
@@ -60,7 +83,7 @@ class Core:
 
     def open_session(self, email: str, password: str) -> Effects[User]:
         """Log in with the auth key of a password."""
-        opened = yield from self.session.send(requests.login(email, password))
+        opened = yield from self.session.send(requests.login(email, password, self.device_name))
         return self.begin(email, opened)
 
     def begin(self, email: str, opened: SignedIn) -> User:

@@ -51,19 +51,20 @@ _DOCUMENT: Final = {
 _SCOPE: Final = {"permissions": ["read", "write"], "vaultUids": [_VAULT_UID], "collections": None}
 _KEY: Final = {"uid": _UID, "name": "backup script", **_SCOPE, "expiresAt": None}
 _FROM: Final = {"address": "192.0.2.7", "userAgent": "curl/8.9"}
-_SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True}
+_DEVICE: Final = {"deviceName": "Ada's laptop"}
+_SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True, **_DEVICE}
 _CHANGED: Final = {"uid": _UID, "vaultUid": _VAULT_UID, "collection": "notes", "version": 2}
 _KEPT: Final = {"version": 1, "updatedAt": _NOW, "replacedAt": _NOW + 60_000, "bytes": 40}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
-    wire.requests.Register: {**_LOGIN, "kdf": _KDF, "keyring": _KEYRING},
+    wire.requests.Register: {**_LOGIN, "kdf": _KDF, "keyring": _KEYRING, **_DEVICE},
     wire.requests.Prelogin: {"email": _LOGIN["email"]},
     wire.responses.Derivation: {"kdf": _KDF},
     wire.requests.PutKeyring: {"keyring": _KEYRING, "version": 1},
     wire.responses.Keyring: {"keyring": _KEYRING, "version": 1, "updatedAt": _NOW, "kdf": _KDF},
     wire.responses.KeyringVersions: {"versions": [{**_KEPT, "bytes": 2_196}]},
-    wire.requests.LogIn: _LOGIN,
+    wire.requests.LogIn: {**_LOGIN, **_DEVICE},
     wire.requests.Refresh: {"refreshToken": _REFRESH},
     wire.requests.LogOut: {"everywhere": False},
     wire.requests.ChangePassword: {"currentPassword": "correct horse battery staple", "newPassword": "a better one"},
@@ -94,7 +95,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         "usage": {"documents": 12, "bytes": 48_211},
         "limits": {"documents": None, "bytes": None},
     },
-    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 8},
+    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 9},
     wire.responses.ReadyReport: {
         "status": "ready",
         "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},

@@ -31,7 +31,8 @@ async def log_in(request: Request) -> Response:
         rehashed = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
         now = context.clock()
         pair = context.token_issuer.pair(login.id, identifiers.new_uid(now), now)
-        await request.write(sessions.log_in, login, phc, rehashed, pair, request.origin, address, account)
+        who = address, account, given.device_name
+        await request.write(sessions.log_in, login, phc, rehashed, pair, request.origin, *who)
     user = User(login.id, login.email)
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
@@ -74,6 +75,7 @@ async def list_(request: Request) -> Response:
             session.address,
             session.user_agent,
             session.id == request.actor.session_id,
+            session.device_name,
         )
         for session in found
     ]

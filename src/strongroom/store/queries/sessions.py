@@ -26,8 +26,9 @@ class RefreshToken(Struct, frozen=True):
 
 # The password hash that was checked must still be the stored one: a login cannot outrun a password change.
 _OPENED = """
-    INSERT INTO sessions (user_id, id, generation, created_at, last_used_at, expires_at, address, user_agent)
-    SELECT id, :id, 0, :now, :now, :expires_at, :address, :user_agent
+    INSERT INTO sessions
+           (user_id, id, generation, created_at, last_used_at, expires_at, address, user_agent, device_name)
+    SELECT id, :id, 0, :now, :now, :expires_at, :address, :user_agent, CAST(:device_name AS TEXT)
       FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
 """
 _OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
@@ -72,7 +73,15 @@ _PURGE_TOKENS = Sql("DELETE FROM refresh_tokens WHERE expires_at <= :now")
 _PURGE_SESSIONS = Sql("DELETE FROM sessions WHERE expires_at <= :now")
 
 
-async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expires_at: int, origin: Origin) -> bool:
+async def open_(
+    tx: Tx,
+    user_id: str,
+    session_id: str,
+    password_hash: str,
+    expires_at: int,
+    origin: Origin,
+    device_name: str | None = None,
+) -> bool:
     """Open a session; False if the account or its password has changed since it was checked."""
     opened = await tx.value(
         _OPEN,
@@ -83,6 +92,7 @@ async def open_(tx: Tx, user_id: str, session_id: str, password_hash: str, expir
         expires_at=expires_at,
         address=origin.address,
         user_agent=origin.user_agent,
+        device_name=device_name,
     )
     return opened is not None
 
