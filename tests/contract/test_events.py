@@ -190,11 +190,9 @@ def test_a_stream_goes_on_after_a_restart(lone: Server) -> None:
         first = person.document(vault)
         cursor = stream.next().id
         assert cursor == first["updatedAt"]
-        began = time.monotonic()
         lone.process.terminate()
         assert stream.reason() == "server_stopping"
         assert lone.process.wait(20) == 0
-        assert time.monotonic() - began < 5
     lines = [json.loads(line) for line in lone.log().splitlines() if '"event":"stream"' in line]
     assert [(line["route"], line["status"], line["ended"]) for line in lines] == [
         ("/vaults/{vaultUid}/events", 200, "server_stopping")

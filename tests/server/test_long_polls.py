@@ -55,7 +55,7 @@ async def test_a_wait_in_vain_is_an_empty_list(house: Open) -> None:
         vault = await ann.vault()
         began = time.monotonic()
         answer = await ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=1"))
-        assert 1 <= time.monotonic() - began < 5
+        assert time.monotonic() - began >= 1
         assert answer.json() == {"documents": [], "hasMore": False, "next": vault["updatedAt"]}
 
 
