@@ -112,7 +112,8 @@ soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
 	  $(BIN)/python -m pytest --capture=no --verbose --durations 10 $(SOAK_$*) $(PYTEST)
 
-soak-mutation:
+soak-mutation: .venv/.dev
+	$(BIN)/python -m tests.mutation --reasons
 	$(MAKE) mutation MUTATION="--guards --count 10 --seed $$(date +%j) --at-least 50"
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
