@@ -13,6 +13,7 @@ from strongroom.client.format import (
     derive,
     encoding,
     keyring,
+    keyring_body,
     names,
     padding,
     parents,
@@ -242,7 +243,7 @@ def _ring(ring: Keyring) -> Given:
         "generation": ring.generation,
         "previous": ring.previous.hex(),
         "digest": ring.digest.hex(),
-        "body": keyring._to_json(ring),
+        "body": keyring_body.to_json(ring),
     }
 
 
@@ -251,14 +252,13 @@ def ring_of(given: Given) -> Keyring:
     account, version, generation = hexed(given["account"]), given["version"], given["generation"]
     body = Content(padding.JSON, msgspec.json.encode(given["body"]))
     return Keyring(
-        account=account,
+        **msgspec.structs.asdict(keyring_body.decode(body, account, version, generation)),
         key=hexed(given["accountKey"]),
         generation=generation,
         version=version,
         previous=hexed(given["previous"]),
         sealed_slots=hexed(given["slots"]),
         digest=b"",
-        **keyring._from_json(body, account, version, generation),
     )
 
 

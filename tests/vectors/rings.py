@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from strongroom.client.format import box, derive, encoding, keyring, padding, primitives, public_box
+from strongroom.client.format import box, derive, encoding, keyring, keyring_body, padding, primitives, public_box
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import keyring_key
@@ -62,7 +62,7 @@ class Scene:
                     "previous": "00" * 32,
                     "slots": "",
                     "wrap": self.password.wrap.hex(),
-                    "body": keyring._to_json(ring),
+                    "body": keyring_body.to_json(ring),
                 },
             )["keyring"]
         ]
@@ -159,7 +159,7 @@ def _readable(book: Book, scene: Scene) -> None:
 def _unknown(book: Book, scene: Scene) -> None:
     """Members that a reader does not know are kept, unless it has to understand them."""
     ring = scene.newest
-    body: Any = json.loads(json.dumps(keyring._to_json(ring)))
+    body: Any = json.loads(json.dumps(keyring_body.to_json(ring)))
     body["slots"][0] = {"since": 5, **body["slots"][0]}
     body["slots"].append(
         {
@@ -357,7 +357,7 @@ def _ring(ring: Keyring, body: Any, *, kind: int = padding.JSON, **head: Any) ->
 def _insider(book: Book, scene: Scene) -> None:
     """Heads and bodies that somebody with the account key made, against the format."""
     ring = scene.newest
-    good = keyring._to_json(ring)
+    good = keyring_body.to_json(ring)
 
     def refuse(name: str, text: str) -> None:
         book.bad(f"a key holder wrote {name}", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text})

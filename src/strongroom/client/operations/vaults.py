@@ -17,7 +17,8 @@ from strongroom.client.operations import accounts
 from strongroom.errors import Invalid, VaultConflict, VaultNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.format.keyring import Keyring, VaultEntry
+    from strongroom.client.format.keyring import Keyring
+    from strongroom.client.format.keyring_body import VaultEntry
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire import responses

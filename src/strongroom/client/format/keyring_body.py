@@ -1,0 +1,310 @@
+"""The body of a keyring: its structs, and their spelling in JSON.
+
+Members that this client does not know are kept, and written again as they were read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from strongroom.client.errors import Tampered, Unsupported
+from strongroom.client.format import padding, primitives
+from strongroom.client.format.encoding import (
+    checked_name,
+    checked_uid,
+    from_base64,
+    is_generation,
+    is_version,
+    text,
+    to_base64,
+)
+from strongroom.client.format.padding import Content
+from strongroom.client.format.primitives import KEY
+from strongroom.errors import Invalid
+
+SLOTS: Final = 8
+SLOT_ID: Final = 16  # bytes
+MOST_GONE: Final = 1000
+PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
+RECOVERY: Final = "recovery"
+UNREADABLE: Final = "The server's keyring was not made with your keys."
+_UNDERSTOOD: Final = frozenset({"account", "slots", "recovery", "identity", "vaults", "gone", "must"})
+
+Extra = dict[str, Any]  # members that this client does not know; they are written again as they were read
+
+
+class Slot(Struct, frozen=True, kw_only=True):
+    """A used slot: the public key that it is sealed to, and its associated data.
+
+    The password's public key is in no keyring: who has had a keyring's keys could seal others for it. A writer that
+    makes the slots anew has the password at hand.
+    """
+
+    slot: int
+    type: str
+    id: bytes
+    public: bytes | None
+    associated: bytes
+    extra: Extra = {}
+
+
+class Identity(Struct, frozen=True, kw_only=True):
+    """The account's own key pairs of one generation: an Ed25519 seed and an X25519 private key."""
+
+    generation: int
+    sign: bytes
+    agree: bytes
+    extra: Extra = {}
+
+    def __repr__(self) -> str:
+        return f"Identity(generation={self.generation}, ...)"
+
+
+class VaultEntry(Struct, frozen=True, kw_only=True):
+    """A vault in the directory: its name, whether names are sealed on the wire, whether it was made, and its keys."""
+
+    uid: str
+    name: str
+    sealed: bool
+    made: bool
+    keys: tuple[tuple[int, bytes], ...]  # generation and key, ascending
+    extra: Extra = {}
+    key_extras: dict[int, Extra] = {}  # of the keys, by generation
+
+    def __repr__(self) -> str:
+        return f"VaultEntry(uid={self.uid!r}, ...)"
+
+
+class Gone(Struct, frozen=True, kw_only=True):
+    """A vault that was deleted, and the keyring's version at which it was."""
+
+    uid: str
+    version: int
+    extra: Extra = {}
+
+
+class Body(Struct, frozen=True, kw_only=True):
+    """What is sealed in the body of a keyring."""
+
+    account: bytes
+    slots: tuple[Slot, ...]
+    recovery: bytes | None  # the public key of the recovery key's auth secret
+    identity: tuple[Identity, ...]
+    vaults: tuple[VaultEntry, ...]
+    gone: tuple[Gone, ...]
+    must: tuple[str, ...] = ()
+    extra: Extra = {}
+
+    def __repr__(self) -> str:
+        return "Body(...)"
+
+
+class _KeyJson(Struct, frozen=True):
+    generation: int
+    key: str
+
+
+class _SlotJson(Struct, frozen=True):
+    slot: int
+    type: str
+    id: str
+    public: str | None
+    associated: str
+
+
+class _IdentityJson(Struct, frozen=True):
+    generation: int
+    sign: str
+    agree: str
+
+
+class _VaultJson(Struct, frozen=True):
+    uid: str
+    name: str
+    sealed: bool
+    made: bool
+    keys: list[Extra]
+
+
+class _GoneJson(Struct, frozen=True):
+    uid: str
+    version: int
+
+
+class _BodyJson(Struct, frozen=True):
+    account: str
+    slots: list[Extra]
+    recovery: str | None
+    identity: list[Extra]
+    vaults: list[Extra]
+    gone: list[Extra]
+    must: list[str]
+
+
+def to_json(body: Body) -> Extra:
+    """The members of a body, as JSON has them."""
+    return {
+        **body.extra,
+        "account": to_base64(body.account),
+        "slots": [
+            {
+                **slot.extra,
+                "slot": slot.slot,
+                "type": slot.type,
+                "id": to_base64(slot.id),
+                "public": None if slot.public is None else to_base64(slot.public),
+                "associated": to_base64(slot.associated),
+            }
+            for slot in body.slots
+        ],
+        "recovery": None if body.recovery is None else to_base64(body.recovery),
+        "identity": [
+            {**one.extra, "generation": one.generation, "sign": to_base64(one.sign), "agree": to_base64(one.agree)}
+            for one in body.identity
+        ],
+        "vaults": [
+            {
+                **entry.extra,
+                "uid": entry.uid,
+                "name": entry.name,
+                "sealed": entry.sealed,
+                "made": entry.made,
+                "keys": [
+                    {**entry.key_extras.get(number_, {}), "generation": number_, "key": to_base64(key)}
+                    for number_, key in entry.keys
+                ],
+            }
+            for entry in body.vaults
+        ],
+        "gone": [{**one.extra, "uid": one.uid, "version": one.version} for one in body.gone],
+        "must": list(body.must),
+    }
+
+
+def encode(body: Body) -> Content:
+    """A body as the content of a box."""
+    return Content(padding.JSON, msgspec.json.encode(to_json(body)))
+
+
+def decode(content: Content, account: bytes, version: int, generation: int) -> Body:
+    """A body, checked against the head of its keyring; whatever is wrong with it is one refusal."""
+    if content.kind != padding.JSON:
+        raise Tampered(UNREADABLE)
+    try:
+        whole = msgspec.json.decode(content.data, type=Extra)
+        if unknown := [name for name in msgspec.convert(whole.get("must"), list[str]) if name not in _UNDERSTOOD]:
+            raise Unsupported(f"This account uses something that this client does not know: {unknown[0]}.")
+        extra = {name: value for name, value in whole.items() if name not in _UNDERSTOOD}
+        body = _checked(msgspec.convert(whole, _BodyJson), extra)
+    except (msgspec.MsgspecError, ValueError, RecursionError, Invalid):
+        raise Tampered(UNREADABLE) from None
+    if (
+        not primitives.equal(body.account, account)
+        or body.identity[-1].generation != generation
+        or any(one.version > version for one in body.gone)
+    ):
+        raise Tampered(UNREADABLE)
+    return body
+
+
+def _checked(body: _BodyJson, extra: Extra) -> Body:
+    slots = tuple(_slot(one) for one in body.slots)
+    identity = tuple(_identity(one) for one in body.identity)
+    vaults = tuple(_vault(one) for one in body.vaults)
+    gone = tuple(_gone(one) for one in body.gone)
+    _require_ascending([slot.slot for slot in slots])
+    _require_ascending([one.generation for one in identity])
+    _require_ascending([entry.uid for entry in vaults])
+    _require_ascending([one.uid for one in gone])
+    uids = {entry.uid for entry in vaults}
+    if (
+        len({entry.name for entry in vaults}) != len(vaults)
+        or len({slot.id for slot in slots}) != len(slots)
+        or any(one.uid in uids for one in gone)
+        or len(gone) > MOST_GONE
+        or not identity
+    ):
+        raise Tampered(UNREADABLE)
+    types = [slot.type for slot in slots]
+    recovery = None if body.recovery is None else _bytes(body.recovery, KEY)
+    if types.count(PASSWORD) > 1 or types.count(RECOVERY) != (recovery is not None):
+        raise Tampered(UNREADABLE)
+    return Body(
+        account=from_base64(body.account),
+        slots=slots,
+        recovery=recovery,
+        identity=identity,
+        vaults=vaults,
+        gone=gone,
+        must=tuple(body.must),
+        extra=extra,
+    )
+
+
+def _slot(given: Extra) -> Slot:
+    read, extra = _split(given, _SlotJson)
+    if not 0 <= read.slot < SLOTS or not read.type or (read.public is None) != (read.type == PASSWORD):
+        raise Tampered(UNREADABLE)
+    return Slot(
+        slot=read.slot,
+        type=read.type,
+        id=_bytes(read.id, SLOT_ID),
+        public=None if read.public is None else _bytes(read.public, KEY),
+        associated=from_base64(read.associated),
+        extra=extra,
+    )
+
+
+def _identity(given: Extra) -> Identity:
+    read, extra = _split(given, _IdentityJson)
+    if not is_generation(read.generation):
+        raise Tampered(UNREADABLE)
+    return Identity(generation=read.generation, sign=_bytes(read.sign, KEY), agree=_bytes(read.agree, KEY), extra=extra)
+
+
+def _vault(given: Extra) -> VaultEntry:
+    read, extra = _split(given, _VaultJson)
+    parts = [_split(one, _KeyJson) for one in read.keys]
+    keys = tuple((one.generation, primitives.SecretBytes(_bytes(one.key, KEY))) for one, _ in parts)
+    extras = {one.generation: more for one, more in parts if more}
+    _require_ascending([generation for generation, _ in keys])
+    if checked_uid(read.uid) != read.uid or not keys or not all(is_generation(one) for one, _ in keys):
+        raise Tampered(UNREADABLE)
+    text(checked_name(read.name, "name"))
+    return VaultEntry(
+        uid=read.uid,
+        name=read.name,
+        sealed=read.sealed,
+        made=read.made,
+        keys=keys,
+        extra=extra,
+        key_extras=extras,
+    )
+
+
+def _gone(given: Extra) -> Gone:
+    read, extra = _split(given, _GoneJson)
+    if checked_uid(read.uid) != read.uid or not is_version(read.version):
+        raise Tampered(UNREADABLE)
+    return Gone(uid=read.uid, version=read.version, extra=extra)
+
+
+def _split(given: Extra, kind: Any) -> tuple[Any, Extra]:
+    """A member's known fields, and the others."""
+    known = set(kind.__struct_fields__)
+    return msgspec.convert(given, kind), {name: value for name, value in given.items() if name not in known}
+
+
+def _bytes(value: str, length: int) -> bytes:
+    raw = from_base64(value)
+    if len(raw) != length:
+        raise Tampered(UNREADABLE)
+    return raw
+
+
+def _require_ascending(values: list[Any]) -> None:
+    if values != sorted(set(values)):
+        raise Tampered(UNREADABLE)
