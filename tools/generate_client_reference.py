@@ -39,6 +39,7 @@ _SYNTAX: Final = {
     *("__iter__", "__aiter__", "__next__", "__anext__", "__len__", "__contains__", "__getitem__", "__call__"),
     *("__enter__", "__aenter__"),
 }
+_NOT_TOLD: Final = {"Struct", "Part", "AsyncPart"}  # bases that say nothing to a program
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Found = tuple[ModuleType, ast.stmt]
@@ -76,7 +77,8 @@ def _entry(name: str, found: _Found, public: dict[str, _Found]) -> Iterator[str]
                 yield f"`{name}{_arguments(module, made)}`\n"
         yield _paragraph(node) + "\n"
         bases = [ast.unparse(base) for base in node.bases]
-        yield from (f"A subclass of `{base}`.\n" for base in bases if base != "Struct" and base[0] != "_")
+        told = [base for base in bases if base.isidentifier() and base not in _NOT_TOLD and base[0] != "_"]
+        yield from (f"A subclass of `{base}`.\n" for base in told)
         lines = [f"- {_member(module, one)}" for one in members if getattr(one, "name", "") != "__init__"]
         if lines:
             yield "\n".join(lines) + "\n"
@@ -93,7 +95,7 @@ def _member(module: ModuleType, member: ast.AnnAssign | _Function) -> str:
 
 def _members(module: ModuleType, node: ast.ClassDef) -> Iterator[ast.AnnAssign | _Function]:
     """The public fields, attributes, properties and methods of a class, in the order of the source."""
-    for member in node.body:
+    for member in _overloads_documented(node.body):
         if isinstance(member, ast.AnnAssign) and not ast.unparse(member.target).startswith("_"):
             yield member
         elif isinstance(member, _FUNCTIONS):
@@ -106,6 +108,21 @@ def _members(module: ModuleType, node: ast.ClassDef) -> Iterator[ast.AnnAssign |
             source, inherited = _definition(module, base.id)
             if isinstance(inherited, ast.ClassDef):
                 yield from (one for one in _members(source, inherited) if getattr(one, "name", "") != "__init__")
+
+
+def _overloads_documented(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The members with overloads in the place of the function that implements them; the last has its docstring."""
+    overloads: list[_Function] = []
+    for member in body:
+        if isinstance(member, _FUNCTIONS) and "overload" in {ast.unparse(one) for one in member.decorator_list}:
+            overloads.append(member)
+        elif isinstance(member, _FUNCTIONS) and overloads and overloads[-1].name == member.name:
+            last = copy.copy(overloads.pop())
+            last.body = member.body
+            yield from (*overloads, last)
+            overloads = []
+        else:
+            yield member
 
 
 def _attributes(made: _Function) -> Iterator[ast.AnnAssign]:

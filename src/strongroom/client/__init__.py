@@ -1,6 +1,6 @@
 """The Python client: end-to-end encryption, API operations, replicas. The format is docs/format.md.
 
-    errors                  Tampered, RolledBack, CredentialsRolledBack, WeakParameters, Locked, Unsupported
+    errors                  Tampered, RolledBack, WeakParameters, Locked, TypeMismatch and so on
     format/                 docs/format.md, chapter by chapter, without I/O
     net/                    requests, responses, HTTP, sessions and retries
     operations/             what a client does, as generators of effects
@@ -13,7 +13,15 @@ Randomness is a parameter (`random`, the system's by default). No secret is in a
 from typing import TYPE_CHECKING, Any
 
 from strongroom.client.client import Client, Collection, Vault
-from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, Unsupported, WeakParameters
+from strongroom.client.errors import (
+    CredentialsRolledBack,
+    Locked,
+    RolledBack,
+    Tampered,
+    TypeMismatch,
+    Unsupported,
+    WeakParameters,
+)
 from strongroom.client.iterators import Changes, Log
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.usage_and_log import Usage
@@ -63,6 +71,7 @@ __all__ = [
     "Resolver",
     "RolledBack",
     "Tampered",
+    "TypeMismatch",
     "Unsupported",
     "Usage",
     "Vault",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart
 from strongroom.client.format.primitives import SecretText
@@ -24,6 +24,7 @@ from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.usage_and_log import Usage
+from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
@@ -192,9 +193,13 @@ class AsyncClient(AsyncPart):
         found = await self._run(vaults.list_vaults(self._core))
         return [AsyncVault(self._core, self._driver, opened) for opened in found]
 
-    def collection(self) -> AsyncCollection:
-        """The collection that this client's token opens."""
-        return AsyncCollection(self._core, self._driver, sessions_and_keys.token_scope(self._core))
+    @overload
+    def collection(self) -> AsyncCollection: ...
+    @overload
+    def collection(self, *, type: type[T]) -> AsyncCollection[T]: ...
+    def collection(self, *, type: Any = None) -> AsyncCollection[Any]:  # noqa: A002
+        """The collection that this client's token opens. `type` is that of its values."""
+        return AsyncCollection(self._core, self._driver, sessions_and_keys.token_scope(self._core, type))
 
     def open_replica(self, path: str | os.PathLike[str]) -> AsyncReplica:
         """A copy on this device, in a file that only its owner can read; made if there is none."""
@@ -233,9 +238,17 @@ class AsyncVault(AsyncPart):
         """Its plaintext name."""
         return self._opened.name
 
-    def collection(self, name: str) -> AsyncCollection:
-        """A collection of documents. It needs no making: it is there when it holds a document."""
-        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+    @overload
+    def collection(self, name: str) -> AsyncCollection: ...
+    @overload
+    def collection(self, name: str, *, type: type[T]) -> AsyncCollection[T]: ...
+    def collection(self, name: str, *, type: Any = None) -> AsyncCollection[Any]:  # noqa: A002
+        """A collection of documents. It needs no making: it is there when it holds a document.
+
+        `type` is that of the values: a `msgspec.Struct`, a dataclass, a model of pydantic, or a type made of these.
+        Without it, values are JSON or bytes.
+        """
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return AsyncCollection(self._core, self._driver, scope)
 
     def __aiter__(self) -> AsyncIterator[Document]:
@@ -287,8 +300,8 @@ class AsyncVaultBlob(AsyncPart):
         return await self._run(vaults.put_blob(self._core, self._opened, value, version))
 
 
-class AsyncCollection(AsyncPart):
-    """Documents of one kind: JSON values or bytes."""
+class AsyncCollection(AsyncPart, Generic[T]):
+    """Documents of one kind. Their values are JSON or bytes, or of the type `T` that the collection was opened with."""
 
     def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope) -> None:
         super().__init__(core, driver)
@@ -302,30 +315,30 @@ class AsyncCollection(AsyncPart):
         """Its plaintext name."""
         return self._scope.name
 
-    async def create(self, value: Any, *, uid: str | None = None) -> Document:
+    async def create(self, value: T, *, uid: str | None = None) -> Document[T]:
         """A new document."""
         return await self._run(documents.create(self._core, self._scope, value, uid))
 
-    async def get(self, uid: str, *, deleted: bool = False) -> Document:
+    async def get(self, uid: str, *, deleted: bool = False) -> Document[T]:
         """One document; a deleted one only if `deleted` is True."""
         return await self._run(documents.get(self._core, self._scope, uid, deleted=deleted))
 
-    async def replace(self, document: Document, value: Any) -> Document:
+    async def replace(self, document: Document[T], value: T) -> Document[T]:
         """Another value. If the document has changed since you read it, that is a DocumentConflict.
 
         A deleted document is revived.
         """
         return await self._run(documents.replace(self._core, self._scope, document, value))
 
-    async def delete(self, document: Document) -> Document:
+    async def delete(self, document: Document[T]) -> Document[T]:
         """Delete a document, if it has not changed since you read it."""
         return await self._run(documents.delete(self._core, self._scope, document))
 
-    def __aiter__(self) -> AsyncIterator[Document]:
+    def __aiter__(self) -> AsyncIterator[Document[T]]:
         """Iterate the live documents, each once, in the order of their last change."""
         return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
 
-    def since(self, cursor: int) -> AsyncChanges:
+    def since(self, cursor: int) -> AsyncChanges[T]:
         """The changes after a cursor; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, cursor)
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.listing import Listing
 from strongroom.client.operations.usage_and_log import LogPages
+from strongroom.client.operations.value_types import T
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.model import Event
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class AsyncPart:
@@ -25,11 +26,11 @@ class AsyncPart:
         self._core = core
         self._driver = driver
 
-    async def _run(self, steps: Effects[T]) -> T:
+    async def _run(self, steps: Effects[R]) -> R:
         return await self._driver.run(steps)
 
 
-class AsyncChanges(AsyncPart):
+class AsyncChanges(AsyncPart, Generic[T]):
     """The changes after a cursor. After the iteration, `cursor` is where to continue."""
 
     def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope, cursor: int | None) -> None:
@@ -41,7 +42,7 @@ class AsyncChanges(AsyncPart):
         """The timestamp up to which every change was seen."""
         return self._listing.cursor
 
-    async def __aiter__(self) -> AsyncIterator[Document]:
+    async def __aiter__(self) -> AsyncIterator[Document[T]]:
         while self._listing.more:
             for document in await self._run(self._listing.page()):
                 yield document

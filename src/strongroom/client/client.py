@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.format.primitives import SecretText
 from strongroom.client.iterators import Changes, Log, Part
@@ -25,6 +25,7 @@ from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.usage_and_log import Usage
+from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
 
 if TYPE_CHECKING:
@@ -193,9 +194,13 @@ class Client(Part):
         found = self._run(vaults.list_vaults(self._core))
         return [Vault(self._core, self._driver, opened) for opened in found]
 
-    def collection(self) -> Collection:
-        """The collection that this client's token opens."""
-        return Collection(self._core, self._driver, sessions_and_keys.token_scope(self._core))
+    @overload
+    def collection(self) -> Collection: ...
+    @overload
+    def collection(self, *, type: type[T]) -> Collection[T]: ...
+    def collection(self, *, type: Any = None) -> Collection[Any]:  # noqa: A002
+        """The collection that this client's token opens. `type` is that of its values."""
+        return Collection(self._core, self._driver, sessions_and_keys.token_scope(self._core, type))
 
     def open_replica(self, path: str | os.PathLike[str]) -> Replica:
         """A copy on this device, in a file that only its owner can read; made if there is none."""
@@ -234,9 +239,17 @@ class Vault(Part):
         """Its plaintext name."""
         return self._opened.name
 
-    def collection(self, name: str) -> Collection:
-        """A collection of documents. It needs no making: it is there when it holds a document."""
-        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+    @overload
+    def collection(self, name: str) -> Collection: ...
+    @overload
+    def collection(self, name: str, *, type: type[T]) -> Collection[T]: ...
+    def collection(self, name: str, *, type: Any = None) -> Collection[Any]:  # noqa: A002
+        """A collection of documents. It needs no making: it is there when it holds a document.
+
+        `type` is that of the values: a `msgspec.Struct`, a dataclass, a model of pydantic, or a type made of these.
+        Without it, values are JSON or bytes.
+        """
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return Collection(self._core, self._driver, scope)
 
     def __iter__(self) -> Iterator[Document]:
@@ -288,8 +301,8 @@ class VaultBlob(Part):
         return self._run(vaults.put_blob(self._core, self._opened, value, version))
 
 
-class Collection(Part):
-    """Documents of one kind: JSON values or bytes."""
+class Collection(Part, Generic[T]):
+    """Documents of one kind. Their values are JSON or bytes, or of the type `T` that the collection was opened with."""
 
     def __init__(self, core: Core, driver: Driver, scope: KeyScope) -> None:
         super().__init__(core, driver)
@@ -303,30 +316,30 @@ class Collection(Part):
         """Its plaintext name."""
         return self._scope.name
 
-    def create(self, value: Any, *, uid: str | None = None) -> Document:
+    def create(self, value: T, *, uid: str | None = None) -> Document[T]:
         """A new document."""
         return self._run(documents.create(self._core, self._scope, value, uid))
 
-    def get(self, uid: str, *, deleted: bool = False) -> Document:
+    def get(self, uid: str, *, deleted: bool = False) -> Document[T]:
         """One document; a deleted one only if `deleted` is True."""
         return self._run(documents.get(self._core, self._scope, uid, deleted=deleted))
 
-    def replace(self, document: Document, value: Any) -> Document:
+    def replace(self, document: Document[T], value: T) -> Document[T]:
         """Another value. If the document has changed since you read it, that is a DocumentConflict.
 
         A deleted document is revived.
         """
         return self._run(documents.replace(self._core, self._scope, document, value))
 
-    def delete(self, document: Document) -> Document:
+    def delete(self, document: Document[T]) -> Document[T]:
         """Delete a document, if it has not changed since you read it."""
         return self._run(documents.delete(self._core, self._scope, document))
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[Document[T]]:
         """Iterate the live documents, each once, in the order of their last change."""
         return iter(Changes(self._core, self._driver, self._scope, None))
 
-    def since(self, cursor: int) -> Changes:
+    def since(self, cursor: int) -> Changes[T]:
         """The changes after a cursor; deletions included."""
         return Changes(self._core, self._driver, self._scope, cursor)
 

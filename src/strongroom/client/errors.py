@@ -6,7 +6,8 @@
     │   └── CredentialsRolledBack          credentials_rolled_back    the same of the password or the recovery key
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
     ├── Locked          locked             there is no key here for that
-    └── Unsupported     unsupported        the account uses something that this client does not know
+    ├── Unsupported     unsupported        the account uses something that this client does not know
+    └── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
 
 One class stands for every way in which a check can fail: which check it was would only help an attacker.
 """
@@ -60,3 +61,22 @@ class Unsupported(Refusal):
 
     code = "unsupported"
     sentence = "This account uses something that this client does not know; update the client."
+
+
+class TypeMismatch(Refusal):
+    """A document is genuine, and its value does not fit the type of its collection. `Document.raw` has the value.
+
+    `uid` is the document's, `problem` says what does not fit; neither shows a part of the value.
+    """
+
+    code = "type_mismatch"
+    sentence = "The value of a document does not fit the type that was asked for."
+
+    def __init__(self, uid: str, type_name: str, problem: str) -> None:
+        self.uid = uid
+        self.problem = problem
+        super().__init__(
+            f"The document {uid} is genuine, but its value does not fit the type {type_name}: {problem}. "
+            "Its attribute `raw` has the value as it is stored.",
+            details={"uid": uid, "type": type_name, "problem": problem},
+        )

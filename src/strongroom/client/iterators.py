@@ -4,19 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strongroom.client.net.driver import Driver
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.listing import Listing
 from strongroom.client.operations.usage_and_log import LogPages
+from strongroom.client.operations.value_types import T
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.model import Event
 
-T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Part:
@@ -26,11 +27,11 @@ class Part:
         self._core = core
         self._driver = driver
 
-    def _run(self, steps: Effects[T]) -> T:
+    def _run(self, steps: Effects[R]) -> R:
         return self._driver.run(steps)
 
 
-class Changes(Part):
+class Changes(Part, Generic[T]):
     """The changes after a cursor. After the iteration, `cursor` is where to continue."""
 
     def __init__(self, core: Core, driver: Driver, scope: KeyScope, cursor: int | None) -> None:
@@ -42,7 +43,7 @@ class Changes(Part):
         """The timestamp up to which every change was seen."""
         return self._listing.cursor
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[Document[T]]:
         while self._listing.more:
             yield from self._run(self._listing.page())
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
+import msgspec
 from msgspec import Struct
 
 from strongroom import identifiers, model
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered, TypeMismatch
 from strongroom.client.format import names, seal
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import checked_uid, short
@@ -15,6 +16,7 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
+from strongroom.client.operations.value_types import Misfit, T, T_co, ValueType, value_type
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
 if TYPE_CHECKING:
@@ -30,9 +32,10 @@ MAX_HISTORY_PAGES: Final = 1_000  # of a thousand versions each
 _NOT_STORED: Final = "The server did not keep the document that it was given."
 
 
-class Document(Struct, frozen=True, kw_only=True):
+class Document(Struct, Generic[T_co], frozen=True, kw_only=True):
     """A decrypted document. `deleted` is proven by a key holder; of a deletion, `value` is the last value, if stored.
 
+    `raw` is the value as it is stored, JSON or bytes; `value` is the same as the type that was asked for.
     `collection` is its plaintext name, `wire` its name on the server. `proof` identifies the content. `gap`: this
     client had seen an earlier version, and the server's history no longer shows whether this one follows on it.
     """
@@ -41,13 +44,29 @@ class Document(Struct, frozen=True, kw_only=True):
     vault: str
     collection: str
     wire: str
-    value: Any
+    raw: Any
     version: int
     created_at: int
     updated_at: int
     deleted: bool = False
     proof: str = ""
     gap: bool = False
+    _value: Any = msgspec.UNSET
+
+    @property
+    def value(self) -> T_co:
+        """The value. If it does not fit the type that was asked for, that is a TypeMismatch; `raw` has it then."""
+        if isinstance(self._value, Misfit):
+            raise TypeMismatch(self.uid, self._value.type, self._value.problem)
+        found: T_co = self.raw if self._value is msgspec.UNSET else self._value
+        return found
+
+    def typed(self, type: type[T]) -> Document[T]:  # noqa: A002 - as in `collection`
+        """The same document with its value as this type."""
+        kind: Any = type
+        found: Any = msgspec.structs.replace(self, _value=value_type(kind).decode(self.raw))
+        typed: Document[T] = found
+        return typed
 
     def __repr__(self) -> str:
         return f"Document(uid={self.uid!r}, version={self.version}, deleted={self.deleted})"
@@ -56,13 +75,15 @@ class Document(Struct, frozen=True, kw_only=True):
 class KeyScope(Struct, frozen=True, kw_only=True):
     """Where documents lie: one collection of a vault (`collection_keys`), or all that the keys open.
 
-    `vault_keys` are the vault's keys; without them only the one collection can be opened.
+    `vault_keys` are the vault's keys; without them only the one collection can be opened. `type` is that of the values,
+    if the program has said one.
     """
 
     vault: str
     vault_keys: VaultKeys | None
     collection_keys: CollectionKeys | None
     cache: dict[str, CollectionKeys] = {}
+    type: ValueType | None = None
 
     @property
     def name(self) -> str:
@@ -104,16 +125,26 @@ class KeyScope(Struct, frozen=True, kw_only=True):
             raise Locked("Say which collection to write in.")
         return self.collection_keys
 
+    def encode(self, value: Any) -> Any:
+        """What a program gives, as it is stored."""
+        return value if self.type is None else self.type.encode(value)
+
     def __repr__(self) -> str:
         return f"KeyScope(vault={self.vault!r})"
 
 
-def key_scope(keys: VaultKeys | CollectionKeys, name: str | None = None, *, sealed: bool = True) -> KeyScope:
-    """Where documents lie, by the keys that open them. `sealed`: whether the vault's names are."""
+def key_scope(
+    keys: VaultKeys | CollectionKeys, name: str | None = None, *, sealed: bool = True, values: Any = None
+) -> KeyScope:
+    """Where documents lie, by the keys that open them. `sealed`: whether the vault's names are.
+
+    `values` is the type of the values: any that `value_types` knows.
+    """
+    kind = None if values is None else value_type(values)
     if isinstance(keys, CollectionKeys):
-        return KeyScope(vault=keys.vault, vault_keys=None, collection_keys=keys, cache={})
+        return KeyScope(vault=keys.vault, vault_keys=None, collection_keys=keys, cache={}, type=kind)
     one = None if name is None else names.collection_keys(keys, name, sealed=sealed)
-    return KeyScope(vault=keys.vault, vault_keys=keys, collection_keys=one, cache={})
+    return KeyScope(vault=keys.vault, vault_keys=keys, collection_keys=one, cache={}, type=kind)
 
 
 def renewed(core: Core, scope: KeyScope) -> KeyScope:
@@ -125,7 +156,8 @@ def renewed(core: Core, scope: KeyScope) -> KeyScope:
     if entry.keys[-1][0] == scope.vault_keys.newest.generation:
         return scope
     name = None if scope.collection_keys is None else scope.name
-    return key_scope(ring.vault_keys(entry), name, sealed=entry.sealed)
+    renewed_scope = key_scope(ring.vault_keys(entry), name, sealed=entry.sealed)
+    return msgspec.structs.replace(renewed_scope, type=scope.type)
 
 
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
@@ -133,7 +165,7 @@ def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[
     scope = renewed(core, scope)
     keys = scope.write_keys()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
-    sealed = seal.seal_document(keys, uid, 1, value)
+    sealed = seal.seal_document(keys, uid, 1, scope.encode(value))
     mark = core.device.mark()
     row = yield from core.session.send_or_done(requests.create_document(scope.vault, uid, keys.wire, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
@@ -171,7 +203,8 @@ def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effe
     scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
     parent = short(document.proof)
-    sealed = seal.seal_document(keys, document.uid, document.version + 1, value, parent=parent, wire=document.wire)
+    raw = scope.encode(value)
+    sealed = seal.seal_document(keys, document.uid, document.version + 1, raw, parent=parent, wire=document.wire)
     return (yield from put(core, scope, document, sealed))
 
 
@@ -179,7 +212,7 @@ def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
     scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
-    last, parent = to_content(document.value), short(document.proof)
+    last, parent = to_content(document.raw), short(document.proof)
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, last, parent=parent, wire=document.wire)
     operations = [
         requests.put_operation(document.uid, sealed, document.version),
@@ -273,7 +306,7 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
         gap = yield from _require_descent(core, row, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
-    return to_document(row, made, keys.name, gap=gap)
+    return to_document(scope, row, made, keys.name, gap=gap)
 
 
 def _require_descent(core: Core, row: model.Document, known: KnownDocument) -> Effects[bool]:
@@ -309,21 +342,23 @@ def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) ->
     keys = scope.key(row.collection)
     made = seal.open_document(keys, row)
     core.device.record(row, mark, deleted=made.deleted)
-    return to_document(row, made, keys.name)
+    return to_document(scope, row, made, keys.name)
 
 
-def to_document(row: model.Document, made: Opened, name: str, *, gap: bool = False) -> Document:
+def to_document(scope: KeyScope, row: model.Document, made: Opened, name: str, *, gap: bool = False) -> Document:
     """The document of a row that was verified."""
+    raw = made.value
     return Document(
         uid=row.uid,
         vault=row.vault_uid,
         collection=name,
         wire=row.collection,
-        value=made.value,
+        raw=raw,
         version=row.version,
         created_at=row.created_at,
         updated_at=row.updated_at,
         deleted=made.deleted,
         proof=row.hmac or "",
         gap=gap,
+        _value=msgspec.UNSET if scope.type is None else scope.type.decode(raw),
     )

@@ -43,7 +43,7 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
                     "uid": document.uid,
                     "version": document.version,
                 }
-                write(_encode(line | _value_field("value", document.value)) + b"\n")
+                write(_encode(line | _value_field("value", document.raw)) + b"\n")
                 count += 1
     return count
 

@@ -127,6 +127,4 @@ class _Resealing:
 def _sealed(scope: KeyScope, document: Document) -> seal.Sealed:
     """The same value, sealed under the newest key for the next version."""
     keys, parent = scope.key(document.wire), short(document.proof)
-    return seal.seal_document(
-        keys, document.uid, document.version + 1, document.value, parent=parent, wire=document.wire
-    )
+    return seal.seal_document(keys, document.uid, document.version + 1, document.raw, parent=parent, wire=document.wire)

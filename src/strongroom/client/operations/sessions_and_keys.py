@@ -80,12 +80,12 @@ def use_token(core: Core, spelled: str) -> None:
     core.session.use_key(token.api_key)
 
 
-def token_scope(core: Core) -> KeyScope:
-    """The scope of the collection that a token opens."""
+def token_scope(core: Core, values: Any = None) -> KeyScope:
+    """The scope of the collection that a token opens. `values` is the type of its values."""
     token = core.token
     if token is None or not isinstance(token.keys, CollectionKeys):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.key_scope(token.keys)
+    return documents.key_scope(token.keys, values=values)
 
 
 def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:

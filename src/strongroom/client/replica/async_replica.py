@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from strongroom.client.net import effects
+from strongroom.client.operations.sessions_and_keys import token_scope
+from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 from strongroom.client.replica.conflicts import BlobConflict, Conflict, Resolver, undecided_blobs, undecided_conflicts
 from strongroom.client.replica.sync import Progress, Report, Sync
@@ -88,6 +90,10 @@ class AsyncReplica:
         """All vaults."""
         return [ReplicaVault(self._local, opened) for opened in unlock.vaults(self._local)]
 
-    def collection(self) -> ReplicaCollection:
-        """The collection that this client's token opens."""
-        return ReplicaCollection(self._local, unlock.collection(self._local))
+    @overload
+    def collection(self) -> ReplicaCollection: ...
+    @overload
+    def collection(self, *, type: type[T]) -> ReplicaCollection[T]: ...
+    def collection(self, *, type: Any = None) -> ReplicaCollection[Any]:  # noqa: A002
+        """The collection that this client's token opens. `type` is that of its values."""
+        return ReplicaCollection(self._local, token_scope(self._local.core, type))

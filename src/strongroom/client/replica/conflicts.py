@@ -15,6 +15,7 @@ from msgspec import Struct
 from strongroom import identifiers, model
 from strongroom.client.format import seal
 from strongroom.client.format.content import to_value
+from strongroom.client.operations.value_types import to_raw
 from strongroom.client.replica.file import PUT, Entry
 from strongroom.errors import DocumentConflict
 
@@ -154,7 +155,7 @@ def keep_both(conflict: Conflict) -> Resolution:  # noqa: ARG001
 
 def merged(value: Any) -> Resolution:
     """This value replaces both."""
-    return Resolution("merged", value)
+    return Resolution("merged", to_raw(value))
 
 
 def _apply(
@@ -189,7 +190,7 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
     keys = scope.key(entry.collection)
     now = local.core.clock()
     uid = identifiers.new_uid(now)
-    sealed = seal.seal_document(keys, uid, 1, mine.value)
+    sealed = seal.seal_document(keys, uid, 1, mine.raw)
     local.file.put_entry(
         Entry(
             vault=entry.vault,

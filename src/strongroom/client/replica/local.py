@@ -41,7 +41,7 @@ class Local:
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
         """A row as a document. The disk is not believed either."""
         keys = scope.key(row.collection)
-        return documents.to_document(row, seal.open_document(keys, row), keys.name)
+        return documents.to_document(scope, row, seal.open_document(keys, row), keys.name)
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
         """Decrypt an outbox entry."""
@@ -81,11 +81,14 @@ class Local:
 
     def create(self, scope: KeyScope, value: Any, uid: str | None) -> Document:
         """A new document."""
+        return self._create(scope, scope.encode(value), uid)
+
+    def _create(self, scope: KeyScope, raw: Any, uid: str | None) -> Document:
         scope = documents.renewed(self.core, scope)
         keys = scope.write_keys()
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
-        sealed = seal.seal_document(keys, uid, 1, value)
+        sealed = seal.seal_document(keys, uid, 1, raw)
         entry = Entry(
             vault=scope.vault,
             uid=uid,
@@ -105,15 +108,16 @@ class Local:
 
     def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
         """Replace the value of a document; a deleted one is revived."""
-        scope = documents.renewed(self.core, scope)
+        scope, raw = documents.renewed(self.core, scope), scope.encode(value)
         with self.file.transaction():
             entry = self._next_entry(scope, document)
             keys = scope.key(entry.collection)
             if entry.before is not None and _is_purged(entry.before):  # nothing is left there to follow on
                 self.file.drop_entry(scope.vault, document.uid)
-                return self.create(documents.key_scope(keys), value, None)
+                within = msgspec.structs.replace(documents.key_scope(keys), type=scope.type)
+                return self._create(within, raw, None)
             parent, wire = seal.parent_after(entry.before), entry.collection
-            sealed = seal.seal_document(keys, entry.uid, entry.version, value, parent=parent, wire=wire)
+            sealed = seal.seal_document(keys, entry.uid, entry.version, raw, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
             self.file.put_entry(entry)
         return self.open_entry(scope, entry)
@@ -125,7 +129,7 @@ class Local:
             raise DocumentNotFound
         with self.file.transaction():
             entry = self._next_entry(scope, document)
-            keys, last = scope.key(entry.collection), to_content(document.value)
+            keys, last = scope.key(entry.collection), to_content(document.raw)
             parent, wire = seal.parent_after(entry.before), entry.collection
             sealed = seal.seal_deletion(keys, entry.uid, entry.version, last, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=DELETE, data=sealed.data, hmac=sealed.hmac)

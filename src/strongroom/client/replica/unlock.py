@@ -180,14 +180,6 @@ def vault(local: Local, name: str | None) -> OpenVault:
     raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
 
 
-def collection(local: Local) -> KeyScope:
-    """The scope of the collection that a token opens."""
-    token = local.core.token
-    if token is None or not isinstance(token.keys, CollectionKeys):
-        raise Locked("Only a token that was made for one collection opens one; open its vault first.")
-    return documents.key_scope(token.keys)
-
-
 def scopes(local: Local) -> dict[str, KeyScope]:
     """The scopes of all vaults of a replica, by uid."""
     token = local.core.token

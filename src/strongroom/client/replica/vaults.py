@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from strongroom.client.operations import documents
+from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 
 if TYPE_CHECKING:
@@ -35,9 +36,13 @@ class ReplicaVault:
         """Its plaintext name."""
         return self._opened.name
 
-    def collection(self, name: str) -> ReplicaCollection:
-        """A collection of documents."""
-        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed)
+    @overload
+    def collection(self, name: str) -> ReplicaCollection: ...
+    @overload
+    def collection(self, name: str, *, type: type[T]) -> ReplicaCollection[T]: ...
+    def collection(self, name: str, *, type: Any = None) -> ReplicaCollection[Any]:  # noqa: A002
+        """A collection of documents. `type` is that of their values."""
+        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return ReplicaCollection(self._local, scope)
 
     def blob(self) -> Any:
@@ -49,7 +54,7 @@ class ReplicaVault:
         return self._local.iterate(self._scope)
 
 
-class ReplicaCollection:
+class ReplicaCollection(Generic[T]):
     """Documents of one kind, on this device. What is written here is sent with the next sync."""
 
     def __init__(self, local: Local, scope: KeyScope) -> None:
@@ -64,22 +69,22 @@ class ReplicaCollection:
         """Its plaintext name."""
         return self._scope.name
 
-    def create(self, value: Any, *, uid: str | None = None) -> Document:
+    def create(self, value: T, *, uid: str | None = None) -> Document[T]:
         """A new document."""
         return self._local.create(self._scope, value, uid)
 
-    def get(self, uid: str, *, deleted: bool = False) -> Document:
+    def get(self, uid: str, *, deleted: bool = False) -> Document[T]:
         """One document; a deleted one only if `deleted` is True."""
         return self._local.get(self._scope, uid, deleted=deleted)
 
-    def replace(self, document: Document, value: Any) -> Document:
+    def replace(self, document: Document[T], value: T) -> Document[T]:
         """Another value. If the document has changed since you read it, that is a DocumentConflict."""
         return self._local.replace(self._scope, document, value)
 
-    def delete(self, document: Document) -> Document:
+    def delete(self, document: Document[T]) -> Document[T]:
         """Delete a document, if it has not changed since you read it."""
         return self._local.delete(self._scope, document)
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[Document[T]]:
         """Iterate the live documents."""
         return self._local.iterate(self._scope)
