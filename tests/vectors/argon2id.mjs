@@ -1,4 +1,4 @@
-// Argon2id (RFC 9106), version 0x13, one lane, 32 bytes: WebCrypto has none. Slow, and clear.
+// Argon2id (RFC 9106), version 0x13, one lane, 32 bytes: WebCrypto has none.
 // A word of 64 bits is two of 32 here, the low one first.
 
 // BLAKE2b (RFC 7693)
@@ -63,34 +63,33 @@ const long = (length, input) => {
 };
 
 // The permutation: BLAKE2b's, with a product of the low halves added.
-const SCRATCH = new Uint32Array(256);
-const mixed = new Uint32Array(256);
-// v[a] += v[b] + 2 * low(v[a]) * low(v[b])
-const add = (v, a, b) => {
-  const x = v[a];
-  const y = v[b];
+const SCRATCH = new Int32Array(256);
+const mixed = new Int32Array(256);
+// The upper half of the product of two words of 32 bits.
+const upper = (x, y) => {
   const x0 = x & 0xffff, x1 = x >>> 16, y0 = y & 0xffff, y1 = y >>> 16;
-  const low = x0 * y0;
-  const middle = x1 * y0 + (low >>> 16);
-  const cross = x0 * y1 + (middle % 65536);
-  const high = x1 * y1 + Math.floor(middle / 65536) + Math.floor(cross / 65536);
-  const product = Math.imul(x, y) >>> 0;
-  const doubled = (product << 1) >>> 0;
-  const sum = x + y + doubled;
-  v[a] = sum;
-  v[a + 1] = v[a + 1] + v[b + 1] + ((high << 1) | (product >>> 31)) + Math.floor(sum / 4294967296);
+  const middle = (Math.imul(x1, y0) + (Math.imul(x0, y0) >>> 16)) | 0;
+  const cross = (Math.imul(x0, y1) + (middle & 0xffff)) | 0;
+  return (Math.imul(x1, y1) + (middle >>> 16) + (cross >>> 16)) | 0;
 };
-const turn = (v, d, a, by) => {
-  const low = v[d] ^ v[a];
-  const high = v[d + 1] ^ v[a + 1];
-  if (by === 32) { v[d] = high; v[d + 1] = low; return; }
-  if (by === 63) { v[d] = (low << 1) | (high >>> 31); v[d + 1] = (high << 1) | (low >>> 31); return; }
-  v[d] = (low >>> by) | (high << (32 - by));
-  v[d + 1] = (high >>> by) | (low << (32 - by));
-};
+// Four times a += b + 2 * low(a) * low(b), and d is turned; written out, because this is where the time goes.
 const half = (v, a, b, c, d) => {
-  add(v, a, b); turn(v, d, a, 32); add(v, c, d); turn(v, b, c, 24);
-  add(v, a, b); turn(v, d, a, 16); add(v, c, d); turn(v, b, c, 63);
+  let a0 = v[a] | 0, a1 = v[a + 1] | 0, b0 = v[b] | 0, b1 = v[b + 1] | 0;
+  let c0 = v[c] | 0, c1 = v[c + 1] | 0, d0 = v[d] | 0, d1 = v[d + 1] | 0;
+  let low, sum, x, y;
+  low = Math.imul(a0, b0); sum = (a0 >>> 0) + (b0 >>> 0) + ((low << 1) >>> 0);
+  a1 = (a1 + b1 + ((upper(a0, b0) << 1) | (low >>> 31)) + ((sum / 4294967296) | 0)) | 0; a0 = sum | 0;
+  x = d1 ^ a1; d1 = d0 ^ a0; d0 = x;
+  low = Math.imul(c0, d0); sum = (c0 >>> 0) + (d0 >>> 0) + ((low << 1) >>> 0);
+  c1 = (c1 + d1 + ((upper(c0, d0) << 1) | (low >>> 31)) + ((sum / 4294967296) | 0)) | 0; c0 = sum | 0;
+  x = b0 ^ c0; y = b1 ^ c1; b0 = (x >>> 24) | (y << 8); b1 = (y >>> 24) | (x << 8);
+  low = Math.imul(a0, b0); sum = (a0 >>> 0) + (b0 >>> 0) + ((low << 1) >>> 0);
+  a1 = (a1 + b1 + ((upper(a0, b0) << 1) | (low >>> 31)) + ((sum / 4294967296) | 0)) | 0; a0 = sum | 0;
+  x = d0 ^ a0; y = d1 ^ a1; d0 = (x >>> 16) | (y << 16); d1 = (y >>> 16) | (x << 16);
+  low = Math.imul(c0, d0); sum = (c0 >>> 0) + (d0 >>> 0) + ((low << 1) >>> 0);
+  c1 = (c1 + d1 + ((upper(c0, d0) << 1) | (low >>> 31)) + ((sum / 4294967296) | 0)) | 0; c0 = sum | 0;
+  x = b0 ^ c0; y = b1 ^ c1; b0 = (x << 1) | (y >>> 31); b1 = (y << 1) | (x >>> 31);
+  v[a] = a0; v[a + 1] = a1; v[b] = b0; v[b + 1] = b1; v[c] = c0; v[c + 1] = c1; v[d] = d0; v[d + 1] = d1;
 };
 const permute = (v, w) => {
   half(v, w[0], w[4], w[8], w[12]); half(v, w[1], w[5], w[9], w[13]);
