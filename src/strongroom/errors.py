@@ -69,6 +69,12 @@ class Invalid(Refusal):
     def __init__(self, fields: dict[str, str], message: str | None = None, *, more: bool = False) -> None:
         super().__init__(message, details={"fields": fields, "more": True} if more else {"fields": fields})
 
+    def __str__(self) -> str:
+        """The message; where that only refers to the fields, what is wrong with each."""
+        fields = (self.details or {}).get("fields")
+        told = [f"{name} {why}" for name, why in fields.items() if why] if isinstance(fields, dict) else []
+        return self.message if self.message != self.sentence or not told else f"{'; '.join(told[:9])}."
+
 
 class Unauthorized(Refusal):
     """The bearer token or API key is missing or invalid."""
@@ -282,7 +288,9 @@ class PayloadTooLarge(Refusal):
     sentence = "The request body is too large."
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"The request body is larger than the {limit} bytes this server takes.")
+        super().__init__(
+            f"The request body is larger than the {limit} bytes this server takes.", details={"limit": limit}
+        )
 
 
 class UnsupportedMediaType(Refusal):

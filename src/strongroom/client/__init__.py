@@ -19,8 +19,10 @@ from strongroom.client.errors import (
     RolledBack,
     Tampered,
     TypeMismatch,
+    Unreachable,
     Unsupported,
     WeakParameters,
+    WrongServer,
 )
 from strongroom.client.iterators import Changes, Log
 from strongroom.client.operations.documents import Document
@@ -72,10 +74,12 @@ __all__ = [
     "RolledBack",
     "Tampered",
     "TypeMismatch",
+    "Unreachable",
     "Unsupported",
     "Usage",
     "Vault",
     "WeakParameters",
+    "WrongServer",
     "keep_both",
     "keep_mine",
     "keep_theirs",

@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
-from strongroom.client.format.primitives import SecretText
+from strongroom.client.format.encoding import checked_secret, checked_text
 from strongroom.client.iterators import Changes, Log, Part
+from strongroom.client.net.connection import Connection
 from strongroom.client.net.driver import Driver
-from strongroom.client.net.http import HttpClient, checked_url
+from strongroom.client.net.http import HttpClient
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
@@ -39,6 +40,10 @@ class Client(Part):
 
     Several threads may use one client. `device_name` is what the list of sessions calls this device, and the server can
     read it; by default it names the operating system and nothing else, and `""` sends none.
+
+    `ca_file` has the only certificates to trust, in PEM form; `proxy` is the address of an HTTP proxy. Otherwise the
+    machine's certificates are trusted, and for https the proxy of the environment is used; with `trust_env=False`, no
+    variable of the environment counts.
     """
 
     def __init__(
@@ -49,19 +54,53 @@ class Client(Part):
         timeout: float = 30.0,
         retries: int = RETRIES,
         patience: float = PATIENCE,
+        ca_file: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
         device_name: str | None = None,
         transport: Any = None,
     ) -> None:
-        http = HttpClient(checked_url(url, insecure=insecure), timeout, transport)
-        session = Session(retries=retries, patience=patience)
+        connection = Connection(
+            url,
+            insecure=insecure,
+            timeout=timeout,
+            ca_file=ca_file,
+            proxy=proxy,
+            trust_env=trust_env,
+            transport=transport,
+        )
+        session = Session(connection.url, retries=retries, patience=patience)
         core = Core(session, Device(), device_name=checked_device_name(device_name))
-        super().__init__(core, Driver(http))
+        super().__init__(core, Driver(HttpClient(connection)))
 
     @classmethod
-    def with_token(cls, url: str, token: str, **options: Any) -> Self:
+    def with_token(
+        cls,
+        url: str,
+        token: str,
+        *,
+        insecure: bool = False,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        ca_file: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        transport: Any = None,
+    ) -> Self:
         """A client that opens what a token (`srv_…`) was made for, and nothing else."""
-        token = SecretText(token)
-        client = cls(url, **options)
+        token = checked_secret(token, "token")
+        client = cls(
+            url,
+            insecure=insecure,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            ca_file=ca_file,
+            proxy=proxy,
+            trust_env=trust_env,
+            transport=transport,
+        )
         sessions_and_keys.use_token(client._core, token)
         return client
 
@@ -83,12 +122,12 @@ class Client(Part):
 
     def register(self, email: str, password: str) -> User:
         """Register an account, and log in."""
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         return self._run(accounts.register(self._core, email, password))
 
     def login(self, email: str, password: str) -> User:
         """Log in. An earlier login of this client ends."""
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         return self._run(accounts.login(self._core, email, password))
 
     def logout(self, *, everywhere: bool = False) -> None:
@@ -101,17 +140,17 @@ class Client(Part):
         Whoever has had the account's keys still has them: `rotate_keys` ends that. `old` is the password that the
         server knows; after a restore from a backup, that may be one of before.
         """
-        old, new = SecretText(old), SecretText(new)
+        old, new = checked_secret(old, "old"), checked_secret(new, "new")
         self._run(accounts.change_password(self._core, old, new))
 
     def make_recovery_key(self, password: str) -> str:
         """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         return self._run(accounts.set_recovery(self._core, password))
 
     def remove_recovery_key(self, password: str) -> None:
         """Remove the recovery key: from now on only the password opens the account."""
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         self._run(accounts.remove_recovery(self._core, password))
 
     def rotate_keys(
@@ -130,7 +169,8 @@ class Client(Part):
         Give a new password too where somebody may have had the account's keys and works with the server: a device that
         logs in for the first time would otherwise take the keys of before. Then make a new recovery key.
         """
-        password, new_password = SecretText(password), None if new_password is None else SecretText(new_password)
+        password = checked_secret(password, "password")
+        new_password = None if new_password is None else checked_secret(new_password, "new_password")
         self._run(rotation.rotate_keys(self._core, password, new_password, progress))
 
     def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
@@ -139,7 +179,8 @@ class Client(Part):
 
     def recover(self, email: str, recovery_key: str, new_password: str) -> User:
         """Log in with the recovery key, and set another password."""
-        recovery_key, new_password = SecretText(recovery_key), SecretText(new_password)
+        recovery_key = checked_secret(recovery_key, "recovery_key")
+        new_password = checked_secret(new_password, "new_password")
         return self._run(accounts.recover(self._core, email, recovery_key, new_password))
 
     def export(self, path: str | os.PathLike[str]) -> int:
@@ -152,7 +193,7 @@ class Client(Part):
 
     def delete_account(self, password: str) -> None:
         """Delete the account and everything in it, at once and for good."""
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         self._run(accounts.delete(self._core, password))
 
     def sessions(self) -> list[ListedSession]:
@@ -213,7 +254,7 @@ class Client(Part):
         """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
         from strongroom.client.replica import unlock
 
-        password = SecretText(password)
+        password = checked_secret(password, "password")
         self._run(unlock.unlock(self._core, path, password))
 
 
@@ -249,6 +290,7 @@ class Vault(Part):
         `type` is that of the values: a `msgspec.Struct`, a dataclass, a model of pydantic, or a type made of these.
         Without it, values are JSON or bytes.
         """
+        name = checked_text(name, "collection")
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return Collection(self._core, self._driver, scope)
 

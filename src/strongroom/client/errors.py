@@ -7,14 +7,19 @@
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
     ├── Locked          locked             there is no key here for that
     ├── Unsupported     unsupported        the account uses something that this client does not know
-    └── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
+    ├── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
+    ├── WrongServer     wrong_server       what answers at this address is not strongroom
+    └── Unavailable
+        └── Unreachable unreachable        there is no response; `reason` says why
 
 One class stands for every way in which a check can fail: which check it was would only help an attacker.
 """
 
 from __future__ import annotations
 
-from strongroom.errors import Refusal
+from typing import Any
+
+from strongroom.errors import Refusal, Unavailable
 
 
 class Tampered(Refusal):
@@ -80,3 +85,29 @@ class TypeMismatch(Refusal):
             "Its attribute `raw` has the value as it is stored.",
             details={"uid": uid, "type": type_name, "problem": problem},
         )
+
+
+class WrongServer(Refusal):
+    """What answers at this address is not strongroom: another program, a proxy's page, a wrong path of the URL."""
+
+    code = "wrong_server"
+    sentence = "What answers at this address is not a strongroom server; check the URL."
+
+
+class Unreachable(Unavailable):
+    """There is no response. `reason` is a word for programs, like `dns`, `refused` or `certificate_expired`."""
+
+    code = "unreachable"
+    sentence = "The server cannot be reached, or did not answer."
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        reason: str = "no_response",
+        details: dict[str, Any] | None = None,
+        retry_after: int = 1,
+    ) -> None:
+        super().__init__(retry_after, message)
+        self.reason = reason
+        self.details = {"reason": reason, **(details or {})}

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from strongroom.client import WrongServer
 from strongroom.client.format import keyring
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.primitives import random
@@ -68,7 +69,7 @@ attack("the descriptor of another account", others_descriptor, client=InvalidCre
 attack(
     "a server that says it stores no descriptors",
     lambda _stage: about(*PRELOGIN, lambda talk: talk.refuse(404, "not_found")),
-    client=Tampered,
+    client=WrongServer,
     act=login,
 )
 

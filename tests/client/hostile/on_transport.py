@@ -6,6 +6,7 @@ import gzip
 import json
 from typing import Any
 
+from strongroom.client import WrongServer
 from strongroom.errors import InternalError, Invalid, RateLimited, Unavailable
 from tests.client.hostile.attack import HARMLESS, Tampered, attack, read
 from tests.client.hostile.lying_proxy import Liar, Lie, Talk
@@ -31,9 +32,9 @@ def elsewhere(status: int) -> Any:
     return prepare
 
 
-attack("a redirect to another host", elsewhere(307), act=read, **both)
-attack("a permanent redirect to another host", elsewhere(308), act=read, **both)
-attack("a redirect to another host, at login", elsewhere(307), act=lambda stage: stage.login(), client=Tampered)
+attack("a redirect to another host", elsewhere(307), act=read, client=WrongServer, replica=WrongServer)
+attack("a permanent redirect to another host", elsewhere(308), act=read, client=WrongServer, replica=WrongServer)
+attack("a redirect to another host, at login", elsewhere(307), act=lambda stage: stage.login(), client=WrongServer)
 
 
 def cookie(stage: Stage) -> Any:

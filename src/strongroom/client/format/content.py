@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, Final
 
 import msgspec
 
 from strongroom.client.errors import Tampered
 from strongroom.client.format import padding
-from strongroom.client.format.encoding import MOST_VERSION
+from strongroom.client.format.encoding import MOST_VERSION, is_unicode
 from strongroom.client.format.padding import Content
 from strongroom.errors import Invalid
 
@@ -17,6 +18,9 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _exactly = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
+_TOO_DEEP: Final = "is nested too deeply, or holds itself"
+_DEEPEST: Final = 1_000  # characters of the place of a fault
+_LONGEST_KEY: Final = 40
 EMPTY = Content(padding.NOTHING, b"")
 
 
@@ -28,8 +32,13 @@ def to_content(value: Any) -> Content:
         raw = _to_json(value)
         _require_portable(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        raise Invalid({"content": "must be bytes, or a value that JSON can hold"}) from None
-    return Content(padding.JSON, raw)
+        try:
+            fault = _fault(value) or "must be bytes, or a value that JSON can hold"
+        except RecursionError:
+            fault = _TOO_DEEP
+    else:
+        return Content(padding.JSON, raw)
+    raise Invalid({"value": fault})
 
 
 def _to_json(value: Any) -> bytes:
@@ -39,18 +48,50 @@ def _to_json(value: Any) -> bytes:
 
 
 def _require_portable(value: Any) -> None:
-    """Refuse integers that a reader in another language would change."""
+    """Refuse integers that a reader in another language would change, and keys that are not texts."""
     if isinstance(value, int):
         if not -MOST_VERSION <= value <= MOST_VERSION:
-            raise Invalid({"content": "has an integer beyond 2^53 - 1; store it as a text"})
+            raise ValueError
     elif isinstance(value, dict):
         for key, one in value.items():
             if not isinstance(key, str):
-                raise Invalid({"content": "has a key that is not a text"})
+                raise TypeError
             _require_portable(one)
     elif isinstance(value, (list, tuple)):
         for one in value:
             _require_portable(one)
+
+
+def _fault(value: Any, place: str = "") -> str | None:
+    """What JSON cannot hold of a value, and where. It names types and places, never contents."""
+    at = f" at {place}" if place else ""
+    if len(place) > _DEEPEST:
+        return _TOO_DEEP
+    if value is None or isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        fits = -MOST_VERSION <= value <= MOST_VERSION
+        return None if fits else f"has an integer beyond 2^53 - 1{at}; store it as a text"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"has a number that is not finite{at}"
+    if isinstance(value, str):
+        return None if is_unicode(value) else f"has a text that is not valid Unicode{at}"
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if not isinstance(key, str):
+                return f"has a key that is not a text but {type(key).__name__}{at}"
+            shown = key if key.isidentifier() and len(key) <= _LONGEST_KEY else "…"
+            if fault := _fault(one, f"{place}[{shown!r}]") or _fault(key, place):
+                return fault
+        return None
+    if isinstance(value, (list, tuple)):
+        for number, one in enumerate(value):
+            if fault := _fault(one, f"{place}[{number}]"):
+                return fault
+        return None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"has bytes{at}, which JSON cannot hold; store them as a value of their own, or in base64"
+    return f"has a {type(value).__name__}{at}, which JSON cannot hold"
 
 
 def to_value(content: Content) -> Any:

@@ -16,7 +16,18 @@ from msgspec import Struct
 from strongroom import rules
 from strongroom.client.errors import Tampered, WeakParameters
 from strongroom.client.format import primitives, public_box
-from strongroom.client.format.encoding import FORMAT, WHITE, from_base64, items, label, number, text, to_base64, to_url
+from strongroom.client.format.encoding import (
+    FORMAT,
+    WHITE,
+    checked_text,
+    from_base64,
+    items,
+    label,
+    number,
+    text,
+    to_base64,
+    to_url,
+)
 from strongroom.client.format.keys import derive as derive_key
 from strongroom.errors import Invalid
 
@@ -159,7 +170,7 @@ def spelled_auth(auth: bytes) -> str:
 
 def normal_email(email: str) -> str:
     """The spelling of an email that counts: trimmed and in lower case."""
-    normal = email.strip(_WHITE).lower()
+    normal = checked_text(email, "email").strip(_WHITE).lower()
     try:
         text(normal)
     except UnicodeEncodeError:

@@ -72,16 +72,29 @@ def is_generation(value: int) -> bool:
     return 1 <= value <= MOST_GENERATION
 
 
+def checked_text(value: str, field: str) -> str:
+    """A text; anything else is the caller's mistake."""
+    if not isinstance(value, str):
+        raise Invalid({field: f"must be a text (str), not {type(value).__name__}"})
+    return value
+
+
+def checked_secret(value: str, field: str) -> str:
+    """A password, a recovery key or a token, as a text that no repr shows."""
+    return primitives.SecretText(checked_text(value, field))
+
+
 def checked_name(value: str, field: str) -> str:
     """A name, collection or uid that the format can hold; anything else is the caller's mistake."""
-    if not 1 <= len(value) <= LONGEST or rules.has_control(value) or not _is_unicode(value):
+    checked_text(value, field)
+    if not 1 <= len(value) <= LONGEST or rules.has_control(value) or not is_unicode(value):
         raise Invalid({field: "must be 1 to 255 characters without control characters"})
     return value
 
 
 def checked_uid(value: str) -> str:
     """A uid as keys and associated data spell it: a UUID in lower case, any other text as it is."""
-    return identifiers.canonical(value) or checked_name(value, "uid")
+    return identifiers.canonical(checked_text(value, "uid")) or checked_name(value, "uid")
 
 
 def checked_version(value: int) -> int:
@@ -91,7 +104,8 @@ def checked_version(value: int) -> int:
     return value
 
 
-def _is_unicode(value: str) -> bool:
+def is_unicode(value: str) -> bool:
+    """Whether a text can be written in UTF-8."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:

@@ -176,7 +176,7 @@ class Keyring(Body, frozen=True, kw_only=True):
         others = [slot for slot in self.slots if slot.type != kind]
         free = [place for place in range(SLOTS) if place not in {slot.slot for slot in others}]
         if not free:
-            raise Invalid({"slot": "all eight ways into this account are taken; remove one first"})
+            raise Invalid({"slot": "cannot be added: all eight ways into this account are taken; remove one first"})
         place = free[int.from_bytes(random(4), "big") % len(free)]
         public = None if kind == PASSWORD else KeyPair.of(secret).public
         made = Slot(slot=place, type=kind, id=random(SLOT_ID), public=public, associated=associated)
@@ -241,7 +241,7 @@ def seal(
     body = padding.pad(keyring_body.encode(ring))
     sealed = to_base64(head + box.seal(keyring_key(ring.key), random(KEY), body, _whole(head)))
     if len(sealed) > MOST:
-        raise Invalid({"name": "the directory of vaults is full; use fewer vaults or shorter names"})
+        raise Invalid({"name": "does not fit: the directory of vaults is full; use fewer vaults or shorter names"})
     again = reopen(sealed, ring.key)
     if again != msgspec.structs.replace(ring, sealed_slots=slots, digest=primitives.sha256(sealed.encode("ascii"))):
         raise Tampered(_AGAIN)

@@ -41,7 +41,7 @@ def pad(content: Content) -> bytes:
     """Content with its head and its padding."""
     size = len(content.data)
     if size > MOST:
-        raise Invalid({"content": f"must be at most {MOST} bytes"})
+        raise Invalid({"value": f"must be at most {MOST:,} bytes, and has {size:,}"})
     head = content.kind.to_bytes(1, "big") + size.to_bytes(4, "big")
     return (head + content.data).ljust(padded_length(_HEAD + size), b"\0")
 

@@ -8,6 +8,7 @@ that a slip of the pen is noticed before anything is tried.
 
 from __future__ import annotations
 
+import re
 from string import ascii_lowercase, ascii_uppercase
 from typing import Final
 
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from strongroom.client.format import primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys, normal_email
-from strongroom.client.format.encoding import WHITE, items, label, text
+from strongroom.client.format.encoding import WHITE, checked_text, items, label, text
 from strongroom.client.format.keys import derive
 from strongroom.client.format.public_box import KeyPair
 from strongroom.errors import Invalid
@@ -44,16 +45,14 @@ class RecoveryKey(Struct, frozen=True):
     @classmethod
     def read(cls, printed: str) -> RecoveryKey:
         """From what a person typed: case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1."""
-        signs = printed.translate(_IGNORED)
-        body = signs.removeprefix(_PREFIX)
+        signs = primitives.SecretText(checked_text(printed, "recovery_key").translate(_IGNORED))
+        body = primitives.SecretText(signs.removeprefix(_PREFIX))
         if len(body) != _LENGTH or body == signs or not all(sign in _READ for sign in body):
-            raise Invalid({"recoveryKey": "must be SR2 and nine groups of four letters or digits"})
-        value = 0
-        for sign in body:
-            value = value << 5 | _READ[sign]
-        secret = primitives.SecretBytes((value >> _CHECK).to_bytes(SECRET, "big"))
-        if value & (1 << _CHECK) - 1 != _check(secret):
-            raise Invalid({"recoveryKey": "has a slip somewhere; compare it with the print"})
+            raise Invalid({"recovery_key": _fault(printed, signs)})
+        values = primitives.SecretBytes(bytes(_READ[sign] for sign in body))
+        secret = _secret(values)
+        if secret is None:
+            raise Invalid({"recovery_key": _typo(values)})
         return cls(secret)
 
     def printed(self) -> str:
@@ -72,6 +71,43 @@ class RecoveryKey(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "RecoveryKey(...)"
+
+
+def _secret(values: bytes) -> bytes | None:
+    """The secret that these signs spell, by the value of each; None if the checksum does not fit."""
+    value = 0
+    for one in values:
+        value = value << 5 | one
+    secret = primitives.SecretBytes((value >> _CHECK).to_bytes(SECRET, "big"))
+    return secret if value & (1 << _CHECK) - 1 == _check(secret) else None
+
+
+def _fault(printed: str, signs: str) -> str:
+    """What is wrong with the form of what was typed, and in which group. It shows none of it."""
+    body = signs.removeprefix(_PREFIX)
+    if body == signs:
+        return "is a token; use it with with_token" if printed.startswith("srv_") else f"must begin with {_PREFIX}"
+    bad = next((place for place, sign in enumerate(body) if sign not in _READ), None)
+    if bad is not None and len(body) == _LENGTH:
+        return f"has a typo: sign {bad % 4 + 1} of group {bad // 4 + 1} is in no recovery key"
+    groups = [len(group) for group in re.split(f"[{WHITE}-]+", printed.strip(WHITE + "-"))][1:]
+    wrong = next((number for number, length in enumerate(groups, 1) if length != 4), None)
+    if wrong is not None and len(groups) == _LENGTH // 4:
+        return f"has a typo: group {wrong} has {groups[wrong - 1]} signs instead of 4"
+    return f"must be {_PREFIX} and nine groups of four letters or digits; it has {len(body)} instead of {_LENGTH}"
+
+
+def _typo(values: bytes) -> str:
+    """Where the typo is, if one other sign, or two that changed places, make the checksum fit."""
+    likely = set()
+    for place in range(_LENGTH):
+        others = [values[:place] + bytes([other]) + values[place + 1 :] for other in range(32)]
+        swapped = values[:place] + values[place : place + 2][::-1] + values[place + 2 :]
+        if any(_secret(other) is not None for other in (*others, swapped)):
+            likely.add(place // 4 + 1)
+    if len(likely) == 1:
+        return f"has a typo, most likely in group {likely.pop()}; compare it with the print"
+    return "has more than one typo, or was changed; compare all of it with the print"
 
 
 def _check(secret: bytes) -> int:

@@ -21,6 +21,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from strongroom.client.errors import Unreachable
+
 T = TypeVar("T")
 
 
@@ -45,17 +47,20 @@ class Response(Struct, frozen=True):
     status: int
     body: bytes
     retry_after: int | None = None
+    is_json: bool = True  # by its media type
 
     def __repr__(self) -> str:
         return f"Response({self.status}, ...)"
 
 
 class NoResponse(Exception):  # noqa: N818 - what happened, not a mistake
-    """There is no response. `sent` is False if the request certainly has not arrived."""
+    """There is no response. `sent` is False if the request certainly has not arrived; `retry`: it may help."""
 
-    def __init__(self, *, sent: bool) -> None:
+    def __init__(self, *, sent: bool, error: Unreachable | None = None, retry: bool = True) -> None:
         super().__init__()
         self.sent = sent
+        self.error = error or Unreachable()
+        self.retry = retry
 
 
 class Sleep(Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import errors
-from strongroom.client.errors import Tampered
+from strongroom.client.errors import Tampered, Unreachable, WrongServer
 from strongroom.client.net.effects import Response
 from strongroom.errors import Conflict, Invalid, Later, MethodNotAllowed, NotFound, Refusal
 
@@ -29,11 +29,14 @@ _BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
     404: errors.NotFound,
     405: errors.MethodNotAllowed,
     408: errors.RequestTimeout,
-    413: errors.PayloadTooLarge,
     415: errors.UnsupportedMediaType,
     429: errors.RateLimited,
     507: errors.StorageFull,
 }
+# Statuses of proxies whose server is away or slow; those above 504 are of content delivery networks.
+_FROM_PROXIES: Final = frozenset({502, 503, 504, *range(520, 531)})
+_LIMITED: Final = "The request has {:,} bytes, and this server takes at most {:,}; store it in smaller parts."
+_UNLIMITED: Final = "The request has {:,} bytes, which is more than {} takes; store it in smaller parts."
 _MAX_TEXT: Final = 200
 _MAX_DEPTH: Final = 4
 
@@ -47,9 +50,26 @@ class _Failure(msgspec.Struct):
     error: _Fault
 
 
-def refusal(response: Response, expected: Mapping[int, type[Refusal]], secrets: Collection[str]) -> Refusal:
-    """The exception for an error response. `expected` maps statuses to classes, for a body without a known code."""
+def refusal(
+    response: Response,
+    expected: Mapping[int, type[Refusal]],
+    secrets: Collection[str],
+    *,
+    url: str = "this address",
+    size: int = 0,
+) -> Refusal:
+    """The exception for an error response. `expected` maps statuses to classes, for a body without a known code.
+
+    `size` is that of the request, in bytes.
+    """
     fault = _fault(response.body)
+    if response.status == 413:
+        return _too_large(fault, size)
+    if fault is None and not (response.is_json and not response.body):
+        other = _from_another_program(response, url)
+        if other is not None:
+            return other
+    fault = fault or _Fault()
     kind = CODES.get(fault.code)
     if kind is None or not _is_plausible(kind, response.status):
         kind = expected.get(response.status) or _BY_STATUS.get(response.status)
@@ -60,11 +80,44 @@ def refusal(response: Response, expected: Mapping[int, type[Refusal]], secrets: 
     return _build(kind, _sanitised(fault.details, secrets), response.retry_after)
 
 
-def _fault(body: bytes) -> _Fault:
+def wrong_server(response: Response, url: str) -> WrongServer:
+    """The exception for a response that no strongroom server gives."""
+    what = "a web page" if response.body.lstrip()[:1] == b"<" else "something else"
+    sentence = (
+        f"{url} answered {response.status} with {what}, not as a strongroom server does. Check the URL, its path "
+        "included, and whether a proxy or a login page of the network is in between."
+    )
+    return WrongServer(sentence, details={"status": response.status})
+
+
+def _from_another_program(response: Response, url: str) -> Refusal | None:
+    """The exception for an error that strongroom has not written: every error of a server has a code."""
+    if response.status in _FROM_PROXIES:
+        sentence = (
+            f"A proxy before the server answered {response.status}: the server behind {url} is away or too slow at the "
+            "moment."
+        )
+        details = {"status": response.status}
+        after = 1 if response.retry_after is None else response.retry_after
+        return Unreachable(sentence, reason="behind_proxy", details=details, retry_after=after)
+    if 400 <= response.status < 500 and response.status not in {408, 429}:
+        return wrong_server(response, url)
+    return None
+
+
+def _too_large(fault: _Fault | None, size: int) -> Refusal:
+    limit = fault.details.get("limit") if fault is not None and isinstance(fault.details, dict) else None
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        return _build(errors.PayloadTooLarge, {"size": size, "limit": limit}, None, _LIMITED.format(size, limit))
+    sentence = _UNLIMITED.format(size, "the server" if fault is not None else "a proxy before the server")
+    return _build(errors.PayloadTooLarge, {"size": size}, None, sentence)
+
+
+def _fault(body: bytes) -> _Fault | None:
     try:
         return msgspec.json.decode(body, type=_Failure).error
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _Fault()
+        return None
 
 
 def _is_plausible(kind: type[Refusal], status: int) -> bool:
@@ -78,10 +131,10 @@ def _is_plausible(kind: type[Refusal], status: int) -> bool:
     return 400 <= status < 500
 
 
-def _build(kind: type[Refusal], details: Any, retry_after: int | None) -> Refusal:
+def _build(kind: type[Refusal], details: Any, retry_after: int | None, message: str | None = None) -> Refusal:
     """An instance of this class, whatever arguments its constructor takes."""
     made = kind.__new__(kind)
-    Refusal.__init__(made, details=details if isinstance(details, dict) else None)
+    Refusal.__init__(made, message, details=details if isinstance(details, dict) else None)
     if isinstance(made, Invalid) and made.details is None:
         made.details = {"fields": {}}
     if isinstance(made, Later):

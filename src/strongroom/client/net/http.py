@@ -1,4 +1,4 @@
-"""HTTP clients, blocking and asynchronous; the only file that knows the HTTP library. No redirects, no cookies.
+"""HTTP clients, blocking and asynchronous; no redirects, no cookies. Only `net/` knows the HTTP library.
 
 The size and the duration of a response are limited, and it must not be compressed: a hostile server can exhaust neither
 memory nor time.
@@ -6,65 +6,56 @@ memory nor time.
 
 from __future__ import annotations
 
-import functools
 import time
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-from strongroom.client.errors import Tampered
+from strongroom.client.errors import Tampered, Unreachable, WrongServer
 from strongroom.client.net.effects import NoResponse, Request, Response
-from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx2
+
+    from strongroom.client.net.connection import Connection
 
 MIN_BYTES_PER_SECOND: Final = 16_384  # once the timeout has passed
-_LOCAL: Final = {"localhost", "127.0.0.1", "::1"}
 _CONNECT_TIMEOUT: Final = 10.0  # seconds
+_TOO_SLOW: Final = "The server sent its response too slowly; pass a longer timeout= if the network is slow."
 _TOO_LONG: Final = "The server's answer is longer than any answer to this request can be."
 _COMPRESSED: Final = "The server's answer is compressed, although it was asked not to be."
-_REDIRECT: Final = "The server sends its callers elsewhere; nothing was sent there. Use the address that you trust."
-
-
-def checked_url(url: str, *, insecure: bool = False) -> str:
-    """A server's URL, validated: https, or a server on this machine."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        host, parts = "", urlsplit("")
-    if not host or parts.scheme not in {"http", "https"} or parts.query or parts.fragment or "@" in parts.netloc:
-        raise Invalid({"url": "must be the address of a server, like https://vault.example.com"})
-    if parts.scheme == "http" and host not in _LOCAL and not insecure:
-        raise Invalid({"url": "must begin with https://, or the connection can be read on its way; see insecure=True"})
-    return url.rstrip("/")
-
-
-@functools.cache
-def _certificates() -> ssl.SSLContext:
-    """The TLS context with this machine's trusted certificates, cached for the process: loading them is slow."""
-    import httpx2
-
-    return httpx2.create_ssl_context()
+_REDIRECT: Final = (
+    "The server redirects to another address, and nothing was sent there. Check the URL: is it https, and are host and "
+    "path right? Use only an address that you trust."
+)
 
 
 class _HttpBase:
     """The base of both clients: builds requests. The connection pool is created on first use."""
 
-    def __init__(self, url: str, timeout: float, transport: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         if find_spec("httpx2") is None:
             raise ModuleNotFoundError(
                 "The client needs a library that is not installed; run: pip install 'strongroom[client]' "
                 "(in a clone: pip install '.[client]')",
                 name="httpx2",
             )
-        self._url = url
-        self._timeout = timeout
-        self._transport = transport
+        self._connection = connection
+        self._timeout = connection.timeout
         self._http: Any = None
+
+    def _options(self) -> dict[str, Any]:
+        """The options of the HTTP library. What the environment may decide was decided by `Connection`."""
+        connection = self._connection
+        options: dict[str, Any] = {"verify": connection.certificates(), "follow_redirects": False, "trust_env": False}
+        if connection.proxy is not None:
+            options["proxy"] = connection.proxy
+        return {**options, "transport": connection.transport}
+
+    def _no_response(self, error: Exception, wanted: Request) -> NoResponse:
+        from strongroom.client.net import connection_errors
+
+        return connection_errors.no_response(error, self._connection, self._timeout + wanted.wait)
 
     def _request(self, wanted: Request) -> httpx2.Request:
         import httpx2
@@ -85,7 +76,7 @@ class _HttpBase:
         query = f"?{urlencode(wanted.query)}" if wanted.query else ""
         return httpx2.Request(
             wanted.method,
-            f"{self._url}{wanted.path}{query}",
+            f"{self._connection.url}{wanted.path}{query}",
             headers=headers,
             content=wanted.body,
             extensions={"timeout": timeout.as_dict()},
@@ -97,7 +88,7 @@ class _BoundedBody:
 
     def __init__(self, wanted: Request, response: httpx2.Response, timeout: float) -> None:
         if 300 <= response.status_code < 400:
-            raise Tampered(_REDIRECT)
+            raise WrongServer(_REDIRECT, details={"status": response.status_code})
         if response.headers.get("content-encoding", "identity") != "identity":
             raise Tampered(_COMPRESSED)
         self._max_bytes = wanted.max_bytes
@@ -112,14 +103,15 @@ class _BoundedBody:
         if self._length > self._max_bytes:
             raise Tampered(_TOO_LONG)
         if time.monotonic() > self._end + self._length / MIN_BYTES_PER_SECOND:
-            raise NoResponse(sent=True)
+            raise NoResponse(sent=True, error=Unreachable(_TOO_SLOW, reason="timeout"))
         self._parts.append(part)
 
     def response(self) -> Response:
         """The complete response."""
         after = self._response.headers.get("retry-after", "")
         seconds = int(after) if after.isdecimal() and len(after) < 7 else None
-        return Response(self._response.status_code, b"".join(self._parts), seconds)
+        media_type = self._response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return Response(self._response.status_code, b"".join(self._parts), seconds, media_type == "application/json")
 
 
 class EventStream:
@@ -177,8 +169,8 @@ class HttpClient(_HttpBase):
             for part in response.iter_raw():
                 body.add(part)
             return body.response()
-        except httpx2.TransportError:
-            raise NoResponse(sent=True) from None
+        except httpx2.TransportError as error:
+            raise self._no_response(error, wanted) from None
         finally:
             response.close()
 
@@ -194,13 +186,11 @@ class HttpClient(_HttpBase):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.Client(transport=self._transport, verify=_certificates(), follow_redirects=False)
+            self._http = httpx2.Client(**self._options())
         try:
             response: httpx2.Response = self._http.send(self._request(wanted), stream=True)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise NoResponse(sent=False) from None
-        except httpx2.TransportError:
-            raise NoResponse(sent=True) from None
+        except httpx2.TransportError as error:
+            raise self._no_response(error, wanted) from None
         return response
 
     def close(self) -> None:
@@ -222,8 +212,8 @@ class AsyncHttpClient(_HttpBase):
             async for part in response.aiter_raw():
                 body.add(part)
             return body.response()
-        except httpx2.TransportError:
-            raise NoResponse(sent=True) from None
+        except httpx2.TransportError as error:
+            raise self._no_response(error, wanted) from None
         finally:
             await response.aclose()
 
@@ -239,13 +229,11 @@ class AsyncHttpClient(_HttpBase):
         import httpx2
 
         if self._http is None:
-            self._http = httpx2.AsyncClient(transport=self._transport, verify=_certificates(), follow_redirects=False)
+            self._http = httpx2.AsyncClient(**self._options())
         try:
             response: httpx2.Response = await self._http.send(self._request(wanted), stream=True)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
-            raise NoResponse(sent=False) from None
-        except httpx2.TransportError:
-            raise NoResponse(sent=True) from None
+        except httpx2.TransportError as error:
+            raise self._no_response(error, wanted) from None
         return response
 
     async def close(self) -> None:

@@ -10,9 +10,9 @@ from strongroom.client.errors import Locked
 from strongroom.client.format.primitives import SecretText
 from strongroom.client.net import effects, requests
 from strongroom.client.net.effects import Effects, NoResponse, OpenStream, Request, Response, SendAndCompute, Sleep
-from strongroom.client.net.errors_from_status import refusal
+from strongroom.client.net.errors_from_status import refusal, wrong_server
 from strongroom.client.net.requests import Call
-from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized, Unavailable
+from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized
 
 if TYPE_CHECKING:
     from strongroom.wire.responses import SignedIn
@@ -24,7 +24,6 @@ PATIENCE: Final = 30.0  # the longest `Retry-After` that is obeyed, in seconds
 MAX_REFRESHES: Final = 2  # for one request: on a slow connection the new token may expire too
 _FIRST_BACKOFF: Final = 0.1  # seconds before the first retry; doubles with each
 _MAX_BACKOFF: Final = 5.0
-_UNREACHABLE: Final = "The server cannot be reached, or did not answer."
 
 
 class _Refused(Exception):  # noqa: N818
@@ -47,7 +46,8 @@ class _Computation:
 class Session:
     """The tokens of a login, or an API key; and the policy for retries."""
 
-    def __init__(self, *, retries: int = RETRIES, patience: float = PATIENCE) -> None:
+    def __init__(self, url: str = "The server", *, retries: int = RETRIES, patience: float = PATIENCE) -> None:
+        self._url = url  # for error messages
         self._retries = retries
         self._patience = patience
         self._access: str | None = None
@@ -112,11 +112,11 @@ class Session:
             bearer = yield from self._bearer()
             try:
                 stream = yield OpenStream(_request(call, bearer))
-            except NoResponse:
-                raise Unavailable(message=_UNREACHABLE) from None
+            except NoResponse as lost:
+                raise lost.error from None
             if not isinstance(stream, Response):
                 return stream
-            refused = refusal(stream, call.refusals, self._secrets(call))
+            refused = self._refusal(call, stream)
             if last or not isinstance(refused, Unauthorized) or self._key is not None:
                 raise refused
             yield from effects.with_lock("refresh", self._refresh_tokens(bearer))
@@ -173,12 +173,12 @@ class Session:
                 response = yield from _send_once(call, bearer, computation)
             except NoResponse as lost:
                 in_doubt = in_doubt or lost.sent
-                refused: Refusal = Unavailable(message=_UNREACHABLE)
-                again = call.idempotent or not lost.sent
+                refused: Refusal = lost.error
+                again = lost.retry and (call.idempotent or not lost.sent)
             else:
-                if 200 <= response.status < 300:
+                if 200 <= response.status < 300 and (response.is_json or not response.body):
                     return response
-                refused = refusal(response, call.refusals, self._secrets(call))
+                refused = self._refusal(call, response)
                 again = isinstance(refused, RequestTimeout) or (isinstance(refused, Later) and call.idempotent)
                 wait = refused.retry_after if isinstance(refused, Later) and response.retry_after is not None else 0
                 in_doubt = in_doubt or (again and response.status >= 500)
@@ -186,6 +186,12 @@ class Session:
                 break
             yield Sleep(max(wait, _backoff(attempt)))
         raise _Refused(refused, in_doubt=in_doubt)
+
+    def _refusal(self, call: Call[T], response: Response) -> Refusal:
+        if response.status < 300:
+            return wrong_server(response, self._url)
+        size = len(call.body or b"")
+        return refusal(response, call.refusals, self._secrets(call), url=self._url, size=size)
 
     def _secrets(self, call: Call[T]) -> list[str]:
         return [secret for secret in (self._access, self._refresh, self._key, *call.secrets) if secret]

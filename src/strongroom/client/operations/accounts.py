@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered
+from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
 from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import to_url
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.wire.responses import Keyring as Stored
     from strongroom.wire.responses import SignedIn
 
+_NO_LOGIN: Final = "There is no login of strongroom at this address; check the URL, its path included."
 _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted."
 _WENT_ON: Final = (
     "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
@@ -337,7 +338,7 @@ def _descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descri
     try:
         response = yield from core.session.send(requests.prelogin(email))
     except (NotFound, MethodNotAllowed):
-        raise Tampered(_NO_KEYS) from None
+        raise WrongServer(_NO_LOGIN) from None
     return Descriptor.read(response.kdf, derive.FLOOR if seen is None else seen.floor)
 
 

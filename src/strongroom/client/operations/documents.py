@@ -254,6 +254,8 @@ def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effe
 
 def wire_collection(scope: KeyScope, document: Document) -> str:
     """The collection of a document on the wire, if it lies in this place."""
+    if not isinstance(document, Document):
+        raise Invalid({"document": f"must be a Document, as get and create return it, not {type(document).__name__}"})
     if document.vault != scope.vault or not scope.holds(document.wire):
         raise DocumentNotFound
     return document.wire

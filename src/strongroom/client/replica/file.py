@@ -5,6 +5,7 @@ One process has it at a time. A transaction is on disk when it ends: what was qu
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import threading
@@ -22,7 +23,11 @@ from strongroom.client.format.encoding import short, to_url
 from strongroom.errors import Invalid
 from strongroom.model import Document
 
-FORMAT: Final = "strongroom replica 3"
+_ANY_FORMAT: Final = "strongroom replica "
+FORMAT: Final = f"{_ANY_FORMAT}3"
+_DAMAGED: Final = "Move it away, open a new one and sync; what was not sent yet is in the damaged file alone"
+_NEWER: Final = "Update this program"
+_OLDER: Final = "Move it away, open a new one and sync; what was not sent yet is in the old file alone"
 EARLIER_VERSIONS: Final = 50  # of a document, versions that are known to be earlier ones
 _SCHEMA: Final = f"""
     CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -451,7 +456,10 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 def _open_file(path: Path) -> apsw.Connection:
     """Open the file, or create it with access for its owner only."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+    except OSError as error:
+        raise Invalid({"path": _unopened(path, error)}) from None
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         path.chmod(0o600)
     db = apsw.Connection(str(path))
@@ -464,13 +472,30 @@ def _open_file(path: Path) -> apsw.Connection:
     except apsw.BusyError:
         db.close()
         raise Invalid({"path": "is in use by another process"}) from None
-    except (apsw.NotADBError, apsw.CorruptError):
+    except apsw.NotADBError:
         db.close()
-        raise Invalid({"path": "is not a replica"}) from None
+        raise Invalid({"path": f"is not a replica: {path.name} is another file. It was not changed"}) from None
+    except apsw.CorruptError:
+        db.close()
+        raise Invalid({"path": f"is a replica that is damaged: {path.name}. {_DAMAGED}"}) from None
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError) as error:
+        db.close()
+        raise Invalid({"path": f"cannot be used: {path.name}: {error}"}) from None
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _unopened(path: Path, error: OSError) -> str:
+    """Why a file cannot be opened."""
+    if error.errno == errno.EISDIR:
+        return f"is a folder: {path.name}; a replica is a file"
+    if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+        return f"is in a folder that does not exist: {path.parent}"
+    if error.errno == errno.ELOOP:
+        return f"is a symbolic link: {path.name}; name the file itself"
+    return f"cannot be opened: {path.name}: {error.strerror or 'unknown error'}"
 
 
 def _prepare(db: apsw.Connection, path: Path) -> None:
@@ -479,6 +504,18 @@ def _prepare(db: apsw.Connection, path: Path) -> None:
         db.execute(_SCHEMA)
         db.execute("INSERT INTO facts (name, value) VALUES ('format', ?)", (FORMAT,))
         return
-    found = list(db.execute("SELECT value FROM facts WHERE name = 'format'")) if "facts" in tables else []
-    if found != [(FORMAT,)]:
-        raise Invalid({"path": f"{path.name} is not a replica, or one of another format"})
+    found = _format(db)
+    if not found.startswith(_ANY_FORMAT):
+        raise Invalid({"path": f"is not a replica: {path.name} is a database of another program. It was not changed"})
+    if found != FORMAT:
+        number = found.removeprefix(_ANY_FORMAT)
+        is_newer = number.isdecimal() and int(number) > int(FORMAT.removeprefix(_ANY_FORMAT))
+        kind, advice = ("a newer", _NEWER) if is_newer else ("an older", _OLDER)
+        raise Invalid({"path": f"is a replica of {kind} format: {path.name}. {advice}"})
+
+
+def _format(db: apsw.Connection) -> str:
+    try:
+        return next((str(row[0]) for row in db.execute("SELECT value FROM facts WHERE name = 'format'")), "")
+    except apsw.SQLError:  # no such table, or no such columns
+        return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, overload
 
+from strongroom.client.format.encoding import checked_text
 from strongroom.client.operations import documents
 from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
@@ -42,6 +43,7 @@ class ReplicaVault:
     def collection(self, name: str, *, type: type[T]) -> ReplicaCollection[T]: ...
     def collection(self, name: str, *, type: Any = None) -> ReplicaCollection[Any]:  # noqa: A002
         """A collection of documents. `type` is that of their values."""
+        name = checked_text(name, "collection")
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return ReplicaCollection(self._local, scope)
 
