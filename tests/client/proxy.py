@@ -25,6 +25,7 @@ class Proxy:
     refuse    the server does not get it, and the client gets no answer
     busy      the client is told to come back later
     absent    the client is told that there is no such route
+    507 code  the server does not get it, and the client gets this status and the error with this code
     """
 
     def __init__(self, port: int) -> None:
@@ -63,6 +64,11 @@ class Proxy:
             return
         if fate == ABSENT:
             _answer(call, 404, b'{"error": {"code": "not_found", "message": "", "requestId": "x"}}', {})
+            return
+        if fate[:3].isdigit():
+            status, _, code = fate.partition(" ")
+            error = f'{{"error": {{"code": "{code}", "message": "", "requestId": "x"}}}}'
+            _answer(call, int(status), error.encode(), {})
             return
         line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +13,9 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked, RolledBack
-from strongroom.client.replica import Conflict, Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
+from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
 from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.pair import Pair, one_kind
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
 from tests.support.sampling import one_of
@@ -23,53 +23,8 @@ from tests.support.sampling import one_of
 
 @pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
 def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client, and on the other the next day; in `make soak` on both.
-
-    What a replica does is the same steps for both; test_watch.py and test_restore.py have replicas of both each day.
-    """
-    number = zlib.crc32(request.node.originalname.encode())
-    made = Faces(("blocking", "awaiting")[(number + request.param) % 2], f"http://127.0.0.1:{server.port}")
-    yield made
-    made.close()
-
-
-class Pair:
-    """Two devices of one account, each with a replica."""
-
-    def __init__(self, faces: Faces, home: Path, urls: tuple[str | None, str | None] = (None, None)) -> None:
-        self.email = unique_email()
-        self.clients = [faces.client(url) for url in urls]
-        self.clients[0].register(self.email, PASSWORD)
-        self.clients[0].vault("v", create=True)
-        self.clients[1].login(self.email, PASSWORD)
-        self.replicas = [client.open_replica(home / f"replica-{n}") for n, client in enumerate(self.clients)]
-        for replica in self.replicas:
-            replica.sync()
-        self.notes = [replica.vault("v").collection("notes") for replica in self.replicas]
-
-    def sync(self, **options: Any) -> None:
-        """Both devices, until both have seen all."""
-        for replica in (*self.replicas, *self.replicas):
-            replica.sync(**options)
-
-    def values(self) -> list[list[Any]]:
-        """What each device shows, in an order of its own."""
-        return [sorted((note.value for note in notes), key=str) for notes in self.notes]
-
-    def disputed(self) -> Conflict:
-        """A document that both devices have changed: the first one synced."""
-        note = self.notes[0].create("base")
-        self.sync()
-        self.notes[0].replace(self.notes[0].get(note.uid), "theirs")
-        self.notes[1].replace(self.notes[1].get(note.uid), "mine")
-        self.replicas[0].sync()
-        [conflict] = self.replicas[1].sync().conflicts
-        assert isinstance(conflict, Conflict)
-        return conflict
-
-    def close(self) -> None:
-        for replica in self.replicas:
-            replica.close()
+    """Each test on one kind of client."""
+    yield from one_kind(request, server)
 
 
 @pytest.fixture
@@ -445,28 +400,6 @@ def test_a_first_download_that_is_cut_off(faces: Faces, tmp_path: Path, proxy: P
     proxy.policy = lambda *_: PASS
     replica.sync()
     assert sorted(note.value for note in replica.vault("v")) == list(range(1, 299))
-    replica.close()
-
-
-def test_what_is_too_large_does_not_hold_up_the_rest(faces: Faces, lone: Server, tmp_path: Path) -> None:
-    """A change that the server does not take is reported, and stays; the others go."""
-    lone.settings["MAX_BODY_BYTES"] = "20000"
-    lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
-    client.register(unique_email(), PASSWORD)
-    client.vault("v", create=True)
-    replica = client.open_replica(tmp_path / "replica")
-    replica.sync()
-    notes = replica.vault("v").collection("notes")
-    for number in range(30):
-        notes.create(number)
-    notes.create(b"x" * 30_000)
-    report = replica.sync()
-    assert report.pushed == 30
-    [(entry, refusal)] = report.refused
-    assert isinstance(refusal, errors.PayloadTooLarge)
-    assert replica.pending == 1
-    assert "x" not in repr(entry).partition("uid=")[0]
     replica.close()
 
 

@@ -421,6 +421,11 @@ def batch(vault: str, operations: list[dict[str, Any]]) -> Call[responses.Result
     )
 
 
+def batch_size(operations: list[dict[str, Any]]) -> int:
+    """The size of a batch's body, in bytes."""
+    return len(_encode({"operations": operations}))
+
+
 def get_version(vault: str, uid: str, version: int) -> Call[Document]:
     """Get an earlier version of a document."""
     path = f"{_document(vault, uid)}/versions/{version}"

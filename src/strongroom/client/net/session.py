@@ -97,6 +97,14 @@ class Session:
             raise refused.error from None
         return call.decode(response.body)
 
+    def send_in_doubt(self, call: Call[T]) -> Effects[tuple[T | Refusal, bool]]:
+        """The response or the refusal, and whether an earlier attempt without a response may have been applied."""
+        try:
+            response = yield from self._send_authorised(call)
+        except _Refused as refused:
+            return refused.error, refused.in_doubt
+        return call.decode(response.body), False
+
     def send_and_compute(self, call: Call[T], run: Callable[[], R]) -> Effects[tuple[T, R]]:
         """The same, and the result of a computation that runs until the response arrives."""
         computation = _Computation(run)

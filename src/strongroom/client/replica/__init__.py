@@ -6,6 +6,8 @@ local, vaults            reads and writes without a server
 sync                     one sync: pull, resolve conflicts, push
 incoming, outgoing       rows that are pulled; changes that are pushed
 conflicts                conflicts and their resolution
+refused                  changes that the server refuses, and what can be done with them
+vault_keys               keys of vaults, also of deleted ones
 after_restore            reconciliation with a server that was restored from a backup
 watch                    waiting for changes
 async_replica, replica   AsyncReplica and Replica: the public API
@@ -22,6 +24,7 @@ from strongroom.client.replica.conflicts import (
     keep_theirs,
     merged,
 )
+from strongroom.client.replica.refused import Reason, RefusalKind, RefusedChange
 from strongroom.client.replica.replica import Replica
 from strongroom.client.replica.sync import Progress, Report
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
@@ -31,6 +34,9 @@ __all__ = [
     "BlobConflict",
     "Conflict",
     "Progress",
+    "Reason",
+    "RefusalKind",
+    "RefusedChange",
     "Replica",
     "ReplicaCollection",
     "ReplicaVault",

@@ -10,6 +10,7 @@ from strongroom.client.operations.sessions_and_keys import token_scope
 from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 from strongroom.client.replica.conflicts import BlobConflict, Conflict, Resolver, undecided_blobs, undecided_conflicts
+from strongroom.client.replica.refused import RefusedChange, refused_changes
 from strongroom.client.replica.sync import Progress, Report, Sync
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.watch import Watch
@@ -77,9 +78,13 @@ class AsyncReplica:
         """The blobs of this device that a restored server has gone on without."""
         return undecided_blobs(self._local, unlock.scopes(self._local))
 
+    def refused(self) -> list[RefusedChange]:
+        """The changes that the server has refused, as they were when this device last synced."""
+        return refused_changes(self._local, unlock.places(self._local))
+
     @property
     def pending(self) -> int:
-        """The number of queued changes."""
+        """The number of queued changes, refused ones included."""
         return self._local.file.queue_length()
 
     def vault(self, name: str | None = None) -> ReplicaVault:

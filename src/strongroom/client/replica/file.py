@@ -24,7 +24,7 @@ from strongroom.errors import Invalid
 from strongroom.model import Document
 
 _ANY_FORMAT: Final = "strongroom replica "
-FORMAT: Final = f"{_ANY_FORMAT}3"
+FORMAT: Final = f"{_ANY_FORMAT}4"
 _DAMAGED: Final = "Move it away, open a new one and sync; what was not sent yet is in the damaged file alone"
 _NEWER: Final = "Update this program"
 _OLDER: Final = "Move it away, open a new one and sync; what was not sent yet is in the old file alone"
@@ -97,6 +97,16 @@ _SCHEMA: Final = f"""
         hmac TEXT NOT NULL,
         PRIMARY KEY (vault, uid, hmac)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE refusals (
+        vault TEXT NOT NULL,
+        uid TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        max_bytes INTEGER,
+        size INTEGER,
+        again INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (vault, uid)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE vault_keys (vault TEXT NOT NULL PRIMARY KEY, sealed TEXT NOT NULL) STRICT, WITHOUT ROWID;
 """
 _COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
 _ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
@@ -152,6 +162,16 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Entry(uid={self.uid!r}, kind={self.kind!r}, base={self.base})"
+
+
+class RefusalRecord(Struct, frozen=True, kw_only=True):
+    """Why the server refused the queued change of a document. `max_bytes` and `size` are of a request."""
+
+    vault: str
+    uid: str
+    kind: str
+    max_bytes: int | None = None
+    size: int | None = None
 
 
 class File:
@@ -258,12 +278,24 @@ class File:
         self._run("UPDATE vaults SET clock = MAX(clock, ?) WHERE uid = ?", timestamp, uid)
 
     def drop_vault(self, uid: str) -> None:
-        """Delete a vault and its documents."""
+        """Delete a vault and its documents; changes that are queued in it, and its keys, stay."""
         with self.transaction():
-            for table in ("documents", "earlier", "outbox", "repeats", "sent"):
+            for table in ("documents", "earlier", "repeats", "sent"):
                 self._run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
             self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blob aside {uid}")
+
+    def put_vault_keys(self, uid: str, sealed: str) -> None:
+        """Keep the sealed keys of a vault."""
+        self._run("INSERT OR REPLACE INTO vault_keys (vault, sealed) VALUES (?, ?)", uid, sealed)
+
+    def vault_keys(self) -> list[tuple[str, str]]:
+        """The vaults whose keys are kept, and the sealed keys of each."""
+        return [(row[0], row[1]) for row in self._all("SELECT vault, sealed FROM vault_keys ORDER BY vault")]
+
+    def drop_vault_keys(self, uid: str) -> None:
+        """Forget the keys of a vault."""
+        self._run("DELETE FROM vault_keys WHERE vault = ?", uid)
 
     # Documents, as the server has them
 
@@ -355,6 +387,7 @@ class File:
     def drop_repeat(self, vault: str, uid: str) -> None:
         """It is done, or decided otherwise."""
         self._run("DELETE FROM repeats WHERE vault = ? AND uid = ?", vault, uid)
+        self.drop_refusal(vault, uid)
 
     def drop_row(self, vault: str, uid: str) -> None:
         """Delete a document that the server lost in a restore."""
@@ -374,12 +407,13 @@ class File:
         return [_entry(row) for row in self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? ORDER BY seq", vault)]
 
     def ready(self, vault: str, after: int, limit: int) -> list[Entry]:
-        """The entries that can be sent, in order: their base is the server's version. All others are conflicts."""
+        """The entries that can be sent, in order: their base is the server's version, and it has not refused them."""
         names = ", ".join(f"o.{name}" for name in _ENTRY.split(", "))
         statement = (
             f"SELECT {names} FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
             " WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0)"
             " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = o.vault AND r.uid = o.uid)"
+            " AND NOT EXISTS (SELECT 1 FROM refusals AS f WHERE f.vault = o.vault AND f.uid = o.uid AND NOT f.again)"
             " ORDER BY o.seq LIMIT ?"
         )
         return [_entry(row) for row in self._all(statement, vault, after, limit)]
@@ -400,13 +434,22 @@ class File:
         """The vault and uid of every entry."""
         return {(row[0], row[1]) for row in self._all("SELECT vault, uid FROM outbox")}
 
+    def queued_vaults(self) -> set[str]:
+        """The vaults of all entries."""
+        return {row[0] for row in self._all("SELECT DISTINCT vault FROM outbox")}
+
     def entry(self, vault: str, uid: str) -> Entry | None:
         """The outbox entry of a document."""
         found = self._all(f"SELECT {_ENTRY} FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
         return _entry(found[0]) if found else None
 
-    def put_entry(self, entry: Entry) -> None:
-        """Queue a change; it replaces an earlier entry of the same document."""
+    def put_entry(self, entry: Entry, *, resealed: bool = False) -> None:
+        """Queue a change; it replaces an earlier entry of the same document, and is sent even if that was refused.
+
+        `resealed`: it is the same change, which stays refused.
+        """
+        if not resealed:
+            self.drop_refusal(entry.vault, entry.uid)
         before = None if entry.before is None else _row_text(entry.before).decode()
         values = (
             entry.vault,
@@ -434,18 +477,66 @@ class File:
         """Remove an entry from the outbox."""
         with self.transaction():
             self._run("DELETE FROM outbox WHERE vault = ? AND uid = ?", vault, uid)
-            self._run("DELETE FROM sent WHERE vault = ? AND uid = ?", vault, uid)
+            self.forget_sent(vault, uid)
+            self.drop_refusal(vault, uid)
 
     def record_sent(self, sendings: Iterable[tuple[str, str, str]]) -> None:
         """Record what is about to be sent (vault, uid, proof), to recognise it if the response is lost."""
         with self._lock:
             self._db.executemany("INSERT OR IGNORE INTO sent (vault, uid, hmac) VALUES (?, ?, ?)", sendings)
 
+    def forget_sent(self, vault: str, uid: str) -> None:
+        """Forget what was sent of a document: it is stored, or certainly not."""
+        self._run("DELETE FROM sent WHERE vault = ? AND uid = ?", vault, uid)
+
+    def sent_uids(self, vault: str) -> set[str]:
+        """The documents of which something was sent from here without a response."""
+        return {row[0] for row in self._all("SELECT uid FROM sent WHERE vault = ?", vault)}
+
     def was_sent(self, vault: str, uid: str, hmac: str | None = None) -> bool:
         """Whether content of this proof, or any, was sent from here without a response."""
         if hmac is None:
             return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ?", vault, uid))
         return bool(self._all("SELECT 1 FROM sent WHERE vault = ? AND uid = ? AND hmac = ?", vault, uid, hmac))
+
+    # What the server has refused
+
+    def put_refusal(self, record: RefusalRecord) -> None:
+        """Record that the server refuses a change."""
+        self._run(
+            "INSERT OR REPLACE INTO refusals (vault, uid, kind, max_bytes, size) VALUES (?, ?, ?, ?, ?)",
+            *msgspec.structs.astuple(record),
+        )
+
+    def refusals(self) -> list[RefusalRecord]:
+        """Every change that the server has refused."""
+        names = ", ".join(RefusalRecord.__struct_fields__)
+        rows = self._all(f"SELECT {names} FROM refusals ORDER BY vault, uid")
+        return [RefusalRecord(**dict(zip(names.split(", "), row, strict=True))) for row in rows]
+
+    def drop_refusal(self, vault: str, uid: str) -> None:
+        """The change is sent again, or is gone."""
+        self._run("DELETE FROM refusals WHERE vault = ? AND uid = ?", vault, uid)
+
+    def offer_again(self, kinds: Iterable[str], max_bytes: int | None = None) -> None:
+        """Let the next push send again what was refused for one of these reasons, or as too large for a lower limit."""
+        with self.transaction():
+            self._db.executemany("UPDATE refusals SET again = 1 WHERE kind = ?", ((kind,) for kind in kinds))
+            if max_bytes is not None:
+                self._run("UPDATE refusals SET again = 1 WHERE max_bytes IS NOT NULL AND size <= ?", max_bytes)
+
+    def held_back(self, vault: str) -> set[str]:
+        """The documents whose change was refused and is not sent again."""
+        return {row[0] for row in self._all("SELECT uid FROM refusals WHERE vault = ? AND NOT again", vault)}
+
+    def count_sendable(self) -> int:
+        """The number of queued changes that a sync would send."""
+        statement = (
+            "SELECT COUNT(*) FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
+            " WHERE o.base = COALESCE(d.version, 0)"
+            " AND NOT EXISTS (SELECT 1 FROM refusals AS f WHERE f.vault = o.vault AND f.uid = o.uid)"
+        )
+        return int(self._all(statement)[0][0])
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -15,8 +15,20 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.replica import incoming
-from strongroom.client.replica.file import DELETE, DELETE_ONLY, PUT, Entry
-from strongroom.errors import BatchConflict, DocumentNotFound, PayloadTooLarge, Refusal
+from strongroom.client.replica.file import DELETE, DELETE_ONLY, PUT, Entry, RefusalRecord
+from strongroom.errors import (
+    BatchConflict,
+    DocumentNotFound,
+    ImportUnfinished,
+    InsufficientScope,
+    Invalid,
+    PayloadTooLarge,
+    QuotaExceeded,
+    Refusal,
+    RequestTimeout,
+    StorageFull,
+    UidTaken,
+)
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
@@ -27,26 +39,88 @@ if TYPE_CHECKING:
 MOST_OPERATIONS: Final = 500
 MOST_BYTES: Final = 2 << 20
 REPEATS: Final = 50  # documents that are sent again in one batch
+_EVERYTHING: Final = (ImportUnfinished, StorageFull)  # refusals of every change, whatever it is
+REFUSED: Final = (PayloadTooLarge, InsufficientScope, QuotaExceeded, Invalid, *_EVERYTHING)  # others end the sync
 _FEWER: Final = "The server did not answer every operation of a batch."
 
 
+Needs: TypeAlias = tuple[str, str, tuple[str, ...]]  # what a token must allow: a vault, a collection, operations
+
+
 class EntryOperations(Struct, frozen=True):
-    """An outbox entry and its batch operations. `last` is the final content."""
+    """An outbox entry and its batch operations. `last` is the final content.
+
+    `unsent`: nothing of the document was on its way before. `repeated`: no entry, but a document that a restored server
+    has forgotten.
+    """
 
     entry: Entry
     operations: list[dict[str, Any]]
     versions: list[int]
     last: Sealed
     size: int
+    unsent: bool = False
+    repeated: bool = False
+
+    @property
+    def needs(self) -> Needs:
+        """What a token must allow for this."""
+        operations = tuple(operation["op"] for operation in self.operations)
+        return self.entry.vault, self.entry.collection, operations
+
+    @property
+    def added(self) -> tuple[int, int]:
+        """How many documents and bytes the account has more afterwards; a deletion adds nothing."""
+        before, size = self.entry.before, len(self.last.data) + len(self.last.hmac)
+        if self.entry.kind != PUT:
+            return 0, 0
+        if before is None or before.deleted_at is not None:
+            return 1, size
+        return 0, size - len(before.data) - len(before.hmac or "")
 
 
 class PushResult(Struct):
-    """The result of a push. `stale`: uids that the server refused as out of date or missing."""
+    """The result of a push. `stale`: uids that the server refused as out of date or missing.
+
+    `in_doubt`: uids of what may have been stored by a request without a response.
+    """
 
     done: int = 0
     stale: set[str] = msgspec.field(default_factory=set)
     missing: set[str] = msgspec.field(default_factory=set)
-    refused: list[tuple[Entry, Refusal]] = msgspec.field(default_factory=list)
+    taken: set[str] = msgspec.field(default_factory=set)
+    in_doubt: set[str] = msgspec.field(default_factory=set)
+    not_allowed: set[Needs] = msgspec.field(default_factory=set)
+    over_quota: set[tuple[int, int]] = msgspec.field(default_factory=set)
+
+    def refuse(self, local: Local, prepared: EntryOperations, refused: Refusal) -> None:
+        """Record that the server refuses a change, unless it was changed here meanwhile."""
+        entry, file = prepared.entry, local.file
+        if isinstance(refused, InsufficientScope):
+            self.not_allowed.add(prepared.needs)
+        if isinstance(refused, QuotaExceeded):
+            self.over_quota.add(prepared.added)
+        record = RefusalRecord(vault=entry.vault, uid=entry.uid, kind=refused.code)
+        if isinstance(refused, PayloadTooLarge):
+            size, limit = requests.batch_size(prepared.operations), (refused.details or {}).get("limit")
+            limit = limit if isinstance(limit, int) and 0 < limit < size else None
+            record = msgspec.structs.replace(record, size=size, max_bytes=limit)
+        with file.transaction():
+            now = file.entry(entry.vault, entry.uid)
+            if not prepared.repeated and (now is None or now.hmac != entry.hmac):
+                return
+            file.put_refusal(record)
+            if prepared.unsent and entry.uid not in self.in_doubt:
+                file.forget_sent(entry.vault, entry.uid)  # so that a deletion of what was never stored is nothing
+
+    def like_before(self, prepared: EntryOperations) -> Refusal | None:
+        """The refusal that this entry is certain to get, by those before it."""
+        if prepared.needs in self.not_allowed:
+            return InsufficientScope()
+        documents_, size = prepared.added
+        if any(documents_ >= least and size >= bytes_ for least, bytes_ in self.over_quota):
+            return QuotaExceeded()
+        return None
 
 
 def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperations]:
@@ -56,14 +130,15 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
     with local.file.transaction():
         ready = local.file.ready(scope.vault, after, MOST_OPERATIONS)
         heads = local.file.heads(scope.vault, [entry.uid for entry in ready])
+        sent = local.file.sent_uids(scope.vault)
         for entry in ready:
             prepared = _entry_operations(scope, entry, _parent(heads.get(entry.uid)))
             operations += len(prepared.operations)
             size += prepared.size
             if made and (operations > MOST_OPERATIONS or size > MOST_BYTES):
                 break
-            made.append(prepared)
-            local.file.put_entry(prepared.entry)
+            made.append(prepared if entry.uid in sent else msgspec.structs.replace(prepared, unsent=True))
+            local.file.put_entry(prepared.entry, resealed=True)
             proofs = (operation["hmac"] for operation in prepared.operations if "hmac" in operation)
             local.file.record_sent((entry.vault, entry.uid, proof) for proof in proofs)
     return made
@@ -105,31 +180,15 @@ def _sealed(scope: KeyScope, entry: Entry, version: int, parent: bytes) -> Seale
 
 def repeat(core: Core, local: Local, scope: KeyScope) -> Effects[set[str]]:
     """Send again, identical, what a restored server has forgotten; the uids that it has something else for by now."""
-    refused: set[str] = set()
-    while repeats := [(uid, base) for uid, base in local.file.repeats(scope.vault).items() if uid not in refused]:
+    pushed = PushResult()
+    while repeats := [
+        (uid, base)
+        for uid, base in local.file.repeats(scope.vault).items()
+        if uid not in pushed.stale and uid not in local.file.held_back(scope.vault)
+    ]:
         batch = [_repeated(local, scope, uid, base) for uid, base in repeats[:REPEATS]]
-        operations = [operation for prepared in batch for operation in prepared.operations]
-        try:
-            found = yield from core.session.send(requests.batch(scope.vault, operations))
-        except BatchConflict as conflict:
-            pushed = PushResult()
-            _record_conflicts(batch, conflict, pushed)
-            refused |= pushed.stale
-            continue
-        if len(found.results) != len(operations):
-            raise Tampered(_FEWER)
-        start = 0
-        with local.file.transaction():
-            for prepared in batch:
-                end = start + len(prepared.operations)
-                row = _checked(prepared, found.results[start:end])
-                local.file.put_rows(
-                    [(row, prepared.entry.kind == DELETE)], mine=local.file.is_mine(scope.vault, row.uid)
-                )
-                local.file.advance_clock(scope.vault, row.updated_at)
-                local.file.drop_repeat(scope.vault, row.uid)
-                start = end
-    return refused
+        yield from push(core, local, scope, batch, pushed)
+    return pushed.stale
 
 
 def _repeated(local: Local, scope: KeyScope, uid: str, base: int) -> EntryOperations:
@@ -161,28 +220,97 @@ def _repeated(local: Local, scope: KeyScope, uid: str, base: int) -> EntryOperat
         version=version,
         base=base,
     )
-    return EntryOperations(entry, operations, versions, sealed, len(sealed.data))
+    return EntryOperations(entry, operations, versions, sealed, len(sealed.data), repeated=True)
 
 
 def push(core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations], pushed: PushResult) -> Effects[None]:
-    """Send one batch; if it is too large, in halves."""
+    """Send one batch. Where the server refuses it, in parts: what it refuses in the end holds up nothing else."""
+    batch = _without_refused(local, batch, pushed)
+    if not batch:
+        return
     operations = [operation for prepared in batch for operation in prepared.operations]
-    try:
-        found = yield from core.session.send(requests.batch(scope.vault, operations))
-    except BatchConflict as refused:
-        _record_conflicts(batch, refused, pushed)
-        return
-    except PayloadTooLarge as refused:
-        if len(batch) == 1:
-            pushed.refused.append((batch[0].entry, refused))
-            return
-        half = len(batch) // 2
-        yield from push(core, local, scope, batch[:half], pushed)
-        yield from push(core, local, scope, batch[half:], pushed)
-        return
-    if len(found.results) != len(operations):
+    found, in_doubt = yield from core.session.send_in_doubt(requests.batch(scope.vault, operations))
+    if in_doubt:
+        pushed.in_doubt.update(prepared.entry.uid for prepared in batch)
+    if isinstance(found, BatchConflict):
+        _record_conflicts(batch, found, pushed)
+    elif isinstance(found, Refusal):
+        yield from _push_parts(core, local, scope, batch, pushed, found)
+    elif len(found.results) != len(operations):
         raise Tampered(_FEWER)
-    _confirm_all(local, scope, batch, found.results, pushed)
+    else:
+        _confirm_all(local, scope, batch, found.results, pushed)
+
+
+def _push_parts(
+    core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations], pushed: PushResult, refused: Refusal
+) -> Effects[None]:
+    """Send a refused batch in parts, or record that it is refused."""
+    if not isinstance(refused, (*REFUSED, RequestTimeout)):
+        raise refused
+    if len(batch) > 1 and not isinstance(refused, _EVERYTHING):
+        for part in _parts(batch, refused):
+            yield from push(core, local, scope, part, pushed)
+        return
+    if isinstance(refused, RequestTimeout):
+        raise refused
+    if isinstance(refused, PayloadTooLarge):
+        smaller = _without_content(local, scope, batch[0])
+        if smaller is not None:
+            yield from push(core, local, scope, [smaller], pushed)
+            return
+    for prepared in batch:
+        pushed.refuse(local, prepared, refused)
+
+
+def _parts(batch: list[EntryOperations], refused: Refusal) -> list[list[EntryOperations]]:
+    """Smaller batches, so that one change that is refused does not hold up the others."""
+    if isinstance(refused, InsufficientScope):
+        groups: dict[Needs, list[EntryOperations]] = {}
+        for prepared in batch:
+            groups.setdefault(prepared.needs, []).append(prepared)
+        return list(groups.values()) if len(groups) > 1 else [batch[:1], batch[1:]]
+    if isinstance(refused, QuotaExceeded):  # what frees room first
+        adding = [prepared for prepared in batch if max(prepared.added) > 0]
+        if len(adding) < len(batch):
+            return [[prepared for prepared in batch if max(prepared.added) <= 0], adding]
+    half = len(batch) // 2
+    return [batch[:half], batch[half:]]
+
+
+def _without_refused(local: Local, batch: list[EntryOperations], pushed: PushResult) -> list[EntryOperations]:
+    """The entries that are not certain to be refused like another one before them."""
+    left = []
+    for prepared in batch:
+        refused = pushed.like_before(prepared)
+        if refused is None:
+            left.append(prepared)
+        else:
+            pushed.refuse(local, prepared, refused)
+    return left
+
+
+def _without_content(local: Local, scope: KeyScope, prepared: EntryOperations) -> EntryOperations | None:
+    """A deletion without the content that was deleted; None where that makes it no smaller."""
+    entry = prepared.entry
+    if entry.kind != DELETE or prepared.repeated:
+        return None
+    proof = seal.read_proof(entry.hmac)
+    keys = scope.key(entry.collection)
+    sealed = seal.seal_deletion(keys, entry.uid, entry.version, parent=proof.parent, wire=entry.collection)
+    if len(sealed.data) >= len(entry.data):
+        return None
+    smaller = msgspec.structs.replace(entry, data=sealed.data, hmac=sealed.hmac)
+    with local.file.transaction():
+        if local.file.entry(entry.vault, entry.uid) != entry:
+            return None
+        local.file.put_entry(smaller, resealed=True)
+        local.file.record_sent([(entry.vault, entry.uid, sealed.hmac)])
+    operations = [
+        {**operation, "data": sealed.data, "hmac": sealed.hmac} if "data" in operation else operation
+        for operation in prepared.operations
+    ]
+    return msgspec.structs.replace(prepared, entry=smaller, operations=operations, last=sealed)
 
 
 def _record_conflicts(batch: list[EntryOperations], refused: BatchConflict, pushed: PushResult) -> None:
@@ -195,6 +323,8 @@ def _record_conflicts(batch: list[EntryOperations], refused: BatchConflict, push
             pushed.stale.add(uid)
             if operation.get("code") == DocumentNotFound.code:
                 pushed.missing.add(uid)
+            if operation.get("code") == UidTaken.code:
+                pushed.taken.add(uid)
     if not pushed.stale & uids:
         raise Tampered("The server refused a batch and does not say why.")
 
@@ -206,9 +336,21 @@ def _confirm_all(
     with local.file.transaction():
         for prepared in batch:
             end = start + len(prepared.operations)
-            _confirm(local, scope, prepared, results[start:end])
+            if prepared.repeated:
+                _confirm_repeat(local, prepared, results[start:end])
+            else:
+                _confirm(local, scope, prepared, results[start:end])
             pushed.done += 1
             start = end
+
+
+def _confirm_repeat(local: Local, prepared: EntryOperations, results: list[model.Document]) -> None:
+    """The server has a document again that it had forgotten."""
+    row = _checked(prepared, results)
+    mine = local.file.is_mine(row.vault_uid, row.uid)
+    local.file.put_rows([(row, prepared.entry.kind == DELETE)], mine=mine)
+    local.file.advance_clock(row.vault_uid, row.updated_at)
+    local.file.drop_repeat(row.vault_uid, row.uid)
 
 
 def _checked(prepared: EntryOperations, results: list[model.Document]) -> model.Document:

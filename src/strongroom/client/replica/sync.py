@@ -26,17 +26,16 @@ from strongroom.client.replica.conflicts import (
     undecided_blobs,
     undecided_conflicts,
 )
-from strongroom.client.replica.file import VaultRecord
+from strongroom.client.replica.file import RefusalRecord, VaultRecord
 from strongroom.client.replica.outgoing import PushResult
-from strongroom.errors import DocumentNotFound
+from strongroom.client.replica.refused import TEMPORARY, RefusedChange, refuse_deleted_vault, refused_changes
+from strongroom.errors import DocumentNotFound, UidTaken, Unauthorized, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import Entry
     from strongroom.client.replica.local import Local
-    from strongroom.errors import Refusal
     from strongroom.model import Document
     from strongroom.wire import responses
 
@@ -47,6 +46,9 @@ _UNSAID: Final = (
 )
 _OLDER: Final = "The server shows a vault as it was before this device saw it last."
 _MISSING: Final = "The server counts other documents in a vault than it shows."
+_REVOKED: Final = "This token was revoked or has expired, or the account was deleted."
+_VAULT_AWAY: Final = "The vault of this token was deleted, or the token does not reach it any more."
+_WAITING: Final = "Changes that wait in this replica: {}. Another token for the same place sends them."
 _STUCK: Final = "The server refuses a change as out of date, and shows nothing newer."
 
 
@@ -59,9 +61,10 @@ class Progress(Struct, frozen=True):
 
 
 class Report(Struct, kw_only=True):
-    """What a sync did. `conflicts` wait to be decided; `refused` are changes that the server does not take.
+    """What a sync did. `conflicts` wait to be decided; `refused` are all changes that the server does not accept.
 
-    `gaps` are documents that were taken over although the server's history no longer shows what lies between.
+    `newly_refused` counts those that were not refused before this sync, or for another reason. `gaps` are
+    documents that were taken over although the server's history no longer shows what lies between.
     """
 
     pulled: int = 0
@@ -69,12 +72,13 @@ class Report(Struct, kw_only=True):
     gaps: int = 0
     conflicts: list[Conflict] = msgspec.field(default_factory=list)
     blob_conflicts: list[BlobConflict] = msgspec.field(default_factory=list)
-    refused: list[tuple[Entry, Refusal]] = msgspec.field(default_factory=list)
+    refused: list[RefusedChange] = msgspec.field(default_factory=list)
+    newly_refused: int = 0
 
     @property
     def changed(self) -> bool:
         """Whether the sync changed anything."""
-        return bool(self.pulled or self.pushed or self.conflicts or self.blob_conflicts)
+        return bool(self.pulled or self.pushed or self.conflicts or self.blob_conflicts or self.newly_refused)
 
 
 class Sync:
@@ -90,19 +94,30 @@ class Sync:
         self._scopes: dict[str, KeyScope] = {}
         self._done = 0
         self._total: int | None = None
+        self._deleted: set[str] = set()
 
     def run(self) -> Effects[Report]:
         """Run until no entry is left that can be sent."""
+        try:
+            return (yield from self._run())
+        except (Unauthorized, VaultNotFound) as refused:
+            if self.core.token is None:
+                raise
+            waiting = self.file.queue_length()
+            sentence = _REVOKED if isinstance(refused, Unauthorized) else _VAULT_AWAY
+            raise type(refused)(f"{sentence} {_WAITING.format(waiting)}" if waiting else sentence) from None
+
+    def _run(self) -> Effects[Report]:
+        refused_before = {(one.vault, one.uid, one.kind) for one in self.file.refusals()}
+        self.file.offer_again(TEMPORARY)
         stuck: set[str] = set()
         for _ in range(ROUNDS):
             yield from self._pull()
             self._resolve_conflicts()
             pushed = PushResult()
             for scope in self._scopes.values():
-                yield from self._repeat(scope)
-                yield from self._push(scope, pushed)
+                yield from self._push_vault(scope, pushed)
             self.report.pushed += pushed.done
-            self.report.refused = pushed.refused
             if not pushed.stale:
                 break
             if stuck == pushed.stale and not pushed.done:
@@ -110,6 +125,10 @@ class Sync:
             stuck = pushed.stale
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
         self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
+        self.report.refused = refused_changes(self.local, unlock.places(self.local))
+        self.report.newly_refused = sum(
+            (one.vault, one.uid, one.reason.kind) not in refused_before for one in self.report.refused
+        )
         return self.report
 
     # Pulling
@@ -158,10 +177,10 @@ class Sync:
         """Vaults that are not there: deleted by a key holder, lost in a restore, or hidden."""
         ring = self.core.keyring()
         record = {vault.uid for vault in self.file.vaults()}
-        for uid in record - found.keys():
-            if ring.is_gone(uid) and not self.file.entries(uid):
-                self.file.drop_vault(uid)
-            elif ring.entry(uid) is None and not ring.is_gone(uid):
+        for uid in (record | self.file.queued_vaults()) - found.keys():
+            if ring.is_gone(uid):
+                refuse_deleted_vault(self.local, uid)
+            elif uid in record and ring.entry(uid) is None:
                 raise RolledBack(_UNSAID)
         for entry in ring.vaults:
             if entry.uid in found or not (entry.made or entry.uid in record):
@@ -300,7 +319,11 @@ class Sync:
             return row
         sealed = seal.SealedBlob(record.data, record.salt or "")
         call = requests.put_vault(row.uid, record.wire, sealed, row.version, record.version)
-        again = yield from self.core.session.send(call)
+        try:
+            again = yield from self.core.session.send(call)
+        except outgoing.REFUSED:
+            self.file.put_blob_aside(record)
+            return row
         if (again.version, again.data, again.salt, again.name) != (
             record.version,
             record.data,
@@ -353,6 +376,16 @@ class Sync:
                 raise Tampered(documents.WRONG_DOCUMENT)
             yield from RestoreReconciliation(self.local, scope, record).compare_rows([row])
 
+    def _push_vault(self, scope: KeyScope, pushed: PushResult) -> Effects[None]:
+        try:
+            yield from self._repeat(scope)
+            yield from self._push(scope, pushed)
+        except VaultNotFound:
+            if self.core.token is not None or scope.vault in self._deleted:
+                raise
+            self._deleted.add(scope.vault)  # since the pull: the next one shows what a key holder says about that
+            pushed.stale.add(scope.vault)
+
     def _push(self, scope: KeyScope, pushed: PushResult) -> Effects[None]:
         self._done, self._total = 0, self.file.queue_length()
         after = 0
@@ -363,6 +396,19 @@ class Sync:
             self._report_progress("push", pushed.done - before)
         for uid in pushed.missing:
             yield from self._recreate_missing(scope, uid)
+        for uid in pushed.taken:
+            yield from self._refuse_taken(scope, uid)
+
+    def _refuse_taken(self, scope: KeyScope, uid: str) -> Effects[None]:
+        """Record that a new document has the uid of one in another vault, or out of reach: no pull brings that."""
+        if self.file.entry(scope.vault, uid) is None:
+            return
+        try:
+            yield from self.core.session.send(requests.get_document(scope.vault, uid))
+        except DocumentNotFound:
+            with self.file.transaction():
+                self.file.put_refusal(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
+                self.file.forget_sent(scope.vault, uid)
 
     def _recreate_missing(self, scope: KeyScope, uid: str) -> Effects[None]:
         """Turn a change whose base was purged from the server's trash into a new document."""

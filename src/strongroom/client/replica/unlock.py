@@ -11,7 +11,7 @@ from strongroom import model
 from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
 from strongroom.client.format import box, content, derive, keyring, primitives, seal
 from strongroom.client.format.derive import Descriptor
-from strongroom.client.format.encoding import from_base64, items, label, text, to_base64, to_url
+from strongroom.client.format.encoding import from_base64, items, label, short, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import accounts, documents
@@ -19,9 +19,10 @@ from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
+from strongroom.client.replica import vault_keys
 from strongroom.client.replica.file import File, VaultRecord
 from strongroom.client.replica.local import Local
-from strongroom.errors import Invalid, InvalidCredentials, VaultNotFound
+from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -39,6 +40,7 @@ def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
     try:
         with file.transaction():
             _claim(file, owner)
+            _note_token(core, file)
             store_keys(core, file)
     except BaseException:
         file.close()
@@ -52,6 +54,14 @@ def _claim(file: File, owner: str) -> None:
         file.set_fact("owner", owner)
     elif known != owner:
         raise Invalid(_OTHERS)
+
+
+def _note_token(core: Core, file: File) -> None:
+    """With another token for the same place, what the one before did not allow is tried again."""
+    token = core.token
+    if token is not None and (digest := to_url(short(token.api_key))) != file.fact("token"):
+        file.set_fact("token", digest)
+        file.offer_again([InsufficientScope.code])
 
 
 def _owner(core: Core) -> str:
@@ -104,6 +114,7 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         file.set_fact("email", to_base64(_seal_email(ring, email)))
         file.set_fact("descriptor", msgspec.json.encode(descriptor.spelled()).decode())
         file.set_fact("keyring", sealed)
+        vault_keys.keep_all(file, ring)
         file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
         past = (file.fact("past keyrings") or "").split()
@@ -186,6 +197,19 @@ def scopes(local: Local) -> dict[str, KeyScope]:
     if token is not None:
         return {token.vault: documents.key_scope(token.keys)}
     return {opened.uid: documents.key_scope(opened.keys) for opened in vaults(local)}
+
+
+def places(local: Local) -> dict[str, vault_keys.Place]:
+    """The vaults of a replica by uid, with those that were deleted and in which changes wait."""
+    token, ring = local.core.token, local.core.ring
+    found = {uid: vault_keys.Place(scope, "") for uid, scope in scopes(local).items()}
+    if ring is not None:
+        for uid, entry in vault_keys.kept(local.file, ring).items():
+            found.setdefault(uid, vault_keys.Place(documents.key_scope(ring.vault_keys(entry)), entry.name))
+    names = {opened.uid: opened.name for opened in vaults(local)}
+    if token is not None:
+        names.setdefault(token.vault, "")
+    return {uid: place._replace(name=names.get(uid, place.name)) for uid, place in found.items()}
 
 
 def blob(local: Local, opened: OpenVault) -> Any:

@@ -98,7 +98,7 @@ class Watch:
             events = self._events.feed(part)
             if any(name in {"document", "vault"} and at > timestamp for name, at in events):
                 return
-            if self._local.file.queue_length() > len(self._local.file.conflicting()):
+            if self._local.file.count_sendable():
                 return  # something was written here meanwhile
 
     def _poll(self) -> Effects[None]:

@@ -1,0 +1,65 @@
+"""Two devices of one account, each with a replica, against a live server."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.client.replica import Conflict
+from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.contract.harness import Server
+
+
+def one_kind(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
+    """Clients of one kind for a test, and of the other the next day; in `make soak` both.
+
+    What a replica does is the same steps for both; test_watch.py and test_restore.py have replicas of both each day.
+    The fixture that uses this has the parameters `one_of([0, 1])`.
+    """
+    number = zlib.crc32(request.node.originalname.encode())
+    made = Faces(("blocking", "awaiting")[(number + request.param) % 2], f"http://127.0.0.1:{server.port}")
+    yield made
+    made.close()
+
+
+class Pair:
+    """Two devices of one account, each with a replica."""
+
+    def __init__(self, faces: Faces, home: Path, urls: tuple[str | None, str | None] = (None, None)) -> None:
+        self.email = unique_email()
+        self.clients = [faces.client(url) for url in urls]
+        self.clients[0].register(self.email, PASSWORD)
+        self.clients[0].vault("v", create=True)
+        self.clients[1].login(self.email, PASSWORD)
+        self.replicas = [client.open_replica(home / f"replica-{n}") for n, client in enumerate(self.clients)]
+        for replica in self.replicas:
+            replica.sync()
+        self.notes = [replica.vault("v").collection("notes") for replica in self.replicas]
+
+    def sync(self, **options: Any) -> None:
+        """Both devices, until both have seen all."""
+        for replica in (*self.replicas, *self.replicas):
+            replica.sync(**options)
+
+    def values(self) -> list[list[Any]]:
+        """What each device shows, in an order of its own."""
+        return [sorted((note.value for note in notes), key=str) for notes in self.notes]
+
+    def disputed(self) -> Conflict:
+        """A document that both devices have changed: the first one synced."""
+        note = self.notes[0].create("base")
+        self.sync()
+        self.notes[0].replace(self.notes[0].get(note.uid), "theirs")
+        self.notes[1].replace(self.notes[1].get(note.uid), "mine")
+        self.replicas[0].sync()
+        [conflict] = self.replicas[1].sync().conflicts
+        assert isinstance(conflict, Conflict)
+        return conflict
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.close()
