@@ -23,18 +23,18 @@ def seal(key: bytes, salt: bytes, plaintext: bytes, associated: bytes) -> bytes:
     """Encrypt. The salt is 32 fresh random bytes (a sealed name's is a digest of the name)."""
     if len(salt) != KEY or len(key) != KEY:
         raise ValueError("a key and a salt have 32 bytes")
-    fresh = primitives.hkdf(key, salt, _INFO, 2 * KEY)
-    return salt + fresh[KEY:] + primitives.encrypt(fresh[:KEY], plaintext, associated)
+    fresh, commitment = primitives.hkdf_pair(key, salt, _INFO)
+    return b"".join((salt, commitment, primitives.encrypt(fresh, plaintext, associated)))
 
 
 def open_(key: bytes, box: bytes, associated: bytes) -> bytes:
     """Decrypt and verify; raises Tampered unless this key sealed it for this associated data."""
     if len(box) < OVERHEAD:
         raise Tampered
-    fresh = primitives.hkdf(key, box[:KEY], _INFO, 2 * KEY)
-    if not primitives.equal(fresh[KEY:], box[KEY : 2 * KEY]):
+    fresh, commitment = primitives.hkdf_pair(key, box[:KEY], _INFO)
+    if not primitives.equal(commitment, box[KEY : 2 * KEY]):
         raise Tampered
-    plaintext = primitives.decrypt(fresh[:KEY], box[2 * KEY :], associated)
+    plaintext = primitives.decrypt(fresh, box[2 * KEY :], associated)
     if plaintext is None:
         raise Tampered
     return plaintext

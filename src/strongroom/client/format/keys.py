@@ -31,12 +31,13 @@ class CollectionKey(Struct, frozen=True, kw_only=True):
     generation: int
     key: bytes
     sealing: bytes
-    proving: bytes
+    proving: primitives.MacKey
 
     @classmethod
     def of(cls, generation: int, key: bytes) -> CollectionKey:
         """From the 32 bytes of the collection key."""
-        return cls(generation=generation, key=key, sealing=derive(key, "seal"), proving=derive(key, "proof"))
+        proving = primitives.MacKey(derive(key, "proof"))
+        return cls(generation=generation, key=key, sealing=derive(key, "seal"), proving=proving)
 
     def __repr__(self) -> str:
         return f"CollectionKey(generation={self.generation}, ...)"

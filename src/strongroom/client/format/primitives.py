@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 Random = Callable[[int], bytes]
@@ -23,12 +24,28 @@ Random = Callable[[int], bytes]
 class SecretBytes(bytes):
     """A key, and what is cut from it: its repr shows nothing, so that no traceback with local variables does."""
 
+    __slots__ = ()
+
     def __repr__(self) -> str:
         return "SecretBytes(...)"
 
     def __getitem__(self, at: Any) -> Any:
         found = super().__getitem__(at)
         return SecretBytes(found) if isinstance(at, slice) else found
+
+
+class MacKey(SecretBytes):
+    """A key of HMAC-SHA-256, prepared once for many messages."""
+
+    def __init__(self, key: bytes) -> None:
+        super().__init__()
+        self._prepared = HMAC(key, _SHA256)
+
+    def hmac(self, data: bytes) -> bytes:
+        """HMAC-SHA-256 of a message under this key."""
+        begun = self._prepared.copy()
+        begun.update(data)
+        return begun.finalize()
 
 
 class SecretText(str):
@@ -62,6 +79,12 @@ def hmac_sha256(key: bytes, data: bytes) -> bytes:
 def hkdf(key: bytes, salt: bytes, info: bytes, length: int = KEY) -> bytes:
     """HKDF-SHA-256, extract and expand."""
     return SecretBytes(HKDF(_SHA256, length, salt, info).derive(key))
+
+
+def hkdf_pair(key: bytes, salt: bytes, info: bytes) -> tuple[bytes, bytes]:
+    """Two keys from one HKDF-SHA-256: the first 32 bytes of 64, and the last."""
+    made = HKDF(_SHA256, 2 * KEY, salt, info).derive(key)
+    return SecretBytes(made[:KEY]), SecretBytes(made[KEY:])
 
 
 def encrypt(key: bytes, plaintext: bytes, associated: bytes, nonce: bytes = NONCE) -> bytes:
