@@ -10,8 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from strongroom.client import Client, Conflict, Resolution, keep_mine, merged
-from strongroom.errors import DocumentConflict, InsufficientScope
+from strongroom.client import Client, Conflict, DocumentConflict, InsufficientScope, Resolution, keep_mine, merged
 
 
 def merge(conflict: Conflict) -> Resolution:

@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from strongroom import client, errors
+from strongroom.client import async_client
 from tools import generate_blocking, generate_client_reference
 
 
@@ -32,6 +34,25 @@ def test_a_planted_change_is_seen(source: Path, tmp_path: Path) -> None:
 def test_the_client_reference_is_up_to_date() -> None:
     """A change of the client's public names, signatures or documentation is seen in docs/client-api.md."""
     assert generate_client_reference.PAGE.read_text("utf-8") == generate_client_reference.page(), "run make generate"
+
+
+def test_everything_that_a_program_names_is_exported() -> None:
+    """What methods return, and what that holds, can be imported from strongroom.client, for annotations."""
+    assert generate_client_reference.unexported() == set()
+    assert set(client.__all__) <= set(dir(client)) | set(dir(async_client))
+
+
+def test_every_error_is_exported() -> None:
+    """An error that a server raises can be caught by a name of strongroom.client, those of other programs aside."""
+    found = {name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)}
+    not_for_programs = {
+        "Conflict",  # the client's is another; DocumentConflict and VaultConflict are what is raised
+        *("KeyringConflict", "KeyringNotFound", "InvalidRefreshToken"),  # the client deals with these by itself
+        *("ImportNotFound", "ImportUnfinished", "AccountNotEmpty"),  # of imports
+        *("MethodNotAllowed", "UnsupportedMediaType"),  # of requests that the client does not send
+    }
+    assert {name for name, one in found.items() if getattr(client, name, None) is not one} == not_for_programs
+    assert found.keys() - not_for_programs <= set(client.__all__)
 
 
 PUBLIC = """
@@ -90,3 +111,13 @@ def test_a_planted_change_of_the_surface_is_seen(
     assert before in PUBLIC
     (tmp_path / "other").mkdir()
     assert _page(tmp_path / "other", monkeypatch, PUBLIC.replace(before, after)) != page
+
+
+def test_a_planted_class_that_is_not_exported_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A public method that returns a class of strongroom makes a program want its name."""
+    planted = PUBLIC.replace("import annotations", "import annotations\nfrom strongroom.model import User", 1)
+    _page(tmp_path, monkeypatch, planted.replace("-> list[str]", "-> list[User]"))
+    assert generate_client_reference.unexported(sys.modules["planted"]) == {"User"}
+    (tmp_path / "other").mkdir()
+    _page(tmp_path / "other", monkeypatch, planted)
+    assert generate_client_reference.unexported(sys.modules["planted"]) == set()

@@ -29,11 +29,6 @@ _HEAD: Final = """\
 Every public name of `strongroom.client`, with its signature and the first paragraph of its documentation. The
 [client page](client.md) explains how they are used. Names that are not here may change in any release.
 """
-_RETURNED: Final = """\
-## What these return
-
-Programs get objects of these classes, and do not make them.
-"""
 # Methods that a program uses by other syntax: loops, `with`, and the like.
 _SYNTAX: Final = {
     *("__iter__", "__aiter__", "__next__", "__anext__", "__len__", "__contains__", "__getitem__", "__call__"),
@@ -47,21 +42,21 @@ _Found = tuple[ModuleType, ast.stmt]
 
 def page(module: ModuleType = client) -> str:
     """The whole page."""
-    public = {name: _definition(module, name) for name in sorted(module.__all__)}
+    public = _public(module)
     parts = [_HEAD]
-    returned: dict[str, _Found] = {}
     for name, found in public.items():
         parts += [f"## {name}\n", *_entry(name, found, public)]
-    waiting = list(public.values())
-    while waiting:
-        for name, found in _mentioned(*waiting.pop()):
-            if name not in public and name not in returned:
-                returned[name] = found
-                waiting.append(found)
-    parts.append(_RETURNED)
-    for name in sorted(returned):
-        parts += [f"### {name}\n", *_entry(name, returned[name], {})]
     return "\n".join(parts)
+
+
+def unexported(module: ModuleType = client) -> set[str]:
+    """The classes of strongroom that something public returns or holds, and that are not public themselves."""
+    public = _public(module)
+    return {name for found in public.values() for name, _ in _mentioned(*found)} - public.keys()
+
+
+def _public(module: ModuleType) -> dict[str, _Found]:
+    return {name: _definition(module, name) for name in sorted(module.__all__)}
 
 
 def _entry(name: str, found: _Found, public: dict[str, _Found]) -> Iterator[str]:
@@ -142,9 +137,7 @@ def _attributes(made: _Function) -> Iterator[ast.AnnAssign]:
 def _is_for_programs(made: _Function, public: dict[str, _Found]) -> bool:
     """Whether all that a constructor takes is public or built in."""
     named = {node.id for node in ast.walk(made.args) if isinstance(node, ast.Name)}
-    return bool(public) and all(
-        name in public or hasattr(builtins, name) or name in {"Any", *_constants(named)} for name in named
-    )
+    return all(name in public or hasattr(builtins, name) or name in {"Any", *_constants(named)} for name in named)
 
 
 def _constants(names: set[str]) -> set[str]:

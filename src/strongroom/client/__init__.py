@@ -12,7 +12,7 @@ Randomness is a parameter (`random`, the system's by default). No secret is in a
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.client.client import Client, Collection, Vault
+from strongroom.client.client import Client, Collection, Vault, VaultBlob
 from strongroom.client.errors import (
     CredentialsRolledBack,
     Locked,
@@ -26,6 +26,7 @@ from strongroom.client.errors import (
 )
 from strongroom.client.iterators import Changes, Log
 from strongroom.client.operations.documents import Document
+from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
 from strongroom.client.replica import (
@@ -37,6 +38,8 @@ from strongroom.client.replica import (
     RefusalKind,
     RefusedChange,
     Replica,
+    ReplicaCollection,
+    ReplicaVault,
     Report,
     Resolution,
     Resolver,
@@ -45,19 +48,55 @@ from strongroom.client.replica import (
     keep_theirs,
     merged,
 )
-from strongroom.model import Event
+from strongroom.errors import (
+    AccountDisabled,
+    ApiKeyNotFound,
+    BatchConflict,
+    DocumentConflict,
+    DocumentNotFound,
+    EmailAlreadyExists,
+    InsufficientScope,
+    InternalError,
+    Invalid,
+    InvalidCredentials,
+    Later,
+    NotFound,
+    PayloadTooLarge,
+    QuotaExceeded,
+    RateLimited,
+    Refusal,
+    RequestTimeout,
+    SessionNotFound,
+    SignupsClosed,
+    StorageFull,
+    Taken,
+    UidTaken,
+    Unauthorized,
+    Unavailable,
+    VaultAlreadyExists,
+    VaultConflict,
+    VaultNotFound,
+    VersionNotFound,
+)
+from strongroom.model import ApiKey, Event, Permission, User
+from strongroom.wire.responses import ListedSession
 
 if TYPE_CHECKING:
-    from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault
+    from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault, AsyncVaultBlob
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog
 
 __all__ = [
+    "AccountDisabled",
+    "ApiKey",
+    "ApiKeyNotFound",
     "AsyncChanges",
     "AsyncClient",
     "AsyncCollection",
     "AsyncLog",
     "AsyncReplica",
     "AsyncVault",
+    "AsyncVaultBlob",
+    "BatchConflict",
     "Blob",
     "BlobConflict",
     "Changes",
@@ -66,24 +105,56 @@ __all__ = [
     "Conflict",
     "CredentialsRolledBack",
     "Document",
+    "DocumentConflict",
+    "DocumentNotFound",
+    "EmailAlreadyExists",
     "Event",
+    "InsufficientScope",
+    "InternalError",
+    "Invalid",
+    "InvalidCredentials",
+    "Later",
+    "ListedSession",
     "Locked",
     "Log",
+    "NotFound",
+    "PayloadTooLarge",
+    "Permission",
+    "Permissions",
     "Progress",
+    "QuotaExceeded",
+    "RateLimited",
     "Reason",
+    "Refusal",
     "RefusalKind",
     "RefusedChange",
     "Replica",
+    "ReplicaCollection",
+    "ReplicaVault",
     "Report",
+    "RequestTimeout",
     "Resolution",
     "Resolver",
     "RolledBack",
+    "SessionNotFound",
+    "SignupsClosed",
+    "StorageFull",
+    "Taken",
     "Tampered",
     "TypeMismatch",
+    "UidTaken",
+    "Unauthorized",
+    "Unavailable",
     "Unreachable",
     "Unsupported",
     "Usage",
+    "User",
     "Vault",
+    "VaultAlreadyExists",
+    "VaultBlob",
+    "VaultConflict",
+    "VaultNotFound",
+    "VersionNotFound",
     "WeakParameters",
     "WrongServer",
     "keep_both",

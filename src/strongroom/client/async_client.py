@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart
@@ -24,6 +24,7 @@ from strongroom.client.operations import (
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
+from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
@@ -315,7 +316,7 @@ class AsyncVault(AsyncPart):
         """Delete the vault and everything in it, at once and for good."""
         await self._run(vaults.delete_vault(self._core, self._opened))
 
-    async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+    async def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
         keys = self._opened.keys
         return await self._run(
@@ -384,7 +385,7 @@ class AsyncCollection(AsyncPart, Generic[T]):
         """The changes after a cursor; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, cursor)
 
-    async def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+    async def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
         keys = self._scope.write_keys()
         return await self._run(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.format.encoding import checked_secret, checked_text
@@ -25,6 +25,7 @@ from strongroom.client.operations import (
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
+from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
@@ -316,7 +317,7 @@ class Vault(Part):
         """Delete the vault and everything in it, at once and for good."""
         self._run(vaults.delete_vault(self._core, self._opened))
 
-    def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+    def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
         keys = self._opened.keys
         return self._run(
@@ -385,7 +386,7 @@ class Collection(Part, Generic[T]):
         """The changes after a cursor; deletions included."""
         return Changes(self._core, self._driver, self._scope, cursor)
 
-    def token(self, name: str, *, permissions: Sequence[str] | None = None, expires_at: int | None = None) -> str:
+    def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""
         keys = self._scope.write_keys()
         return self._run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import names, tokens
@@ -12,6 +12,7 @@ from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import Invalid, VaultNotFound
+from strongroom.model import Permission
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from strongroom.model import ApiKey
     from strongroom.wire.responses import ListedSession
 
+# What a token may be allowed to do.
+Permissions: TypeAlias = Sequence[Permission | Literal["read", "write", "delete"]]
 _NO_KEY: Final = "The server gave an API key that no token can carry."
 _NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
 _NARROW: Final = "This token opens one collection; use collection()."
@@ -50,7 +53,7 @@ def make_token(
     name: str,
     keys: VaultKeys | CollectionKeys,
     called: str,
-    permissions: Sequence[str] | None,
+    permissions: Permissions | None,
     expires_at: int | None,
     *,
     sealed: bool,

@@ -1,0 +1,32 @@
+"""Each line that is marked is a mistake that both type checkers report; they report no other line."""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom.client import AsyncClient, AsyncCollection, AsyncVault, Document
+
+
+class Note(msgspec.Struct):
+    """A type of values."""
+
+    title: str
+
+
+async def values(vault: AsyncVault, notes: AsyncCollection[Note]) -> None:
+    """Forgotten words."""
+    note: Document[Note] = notes.create(Note("Hello"))  # wrong
+    await notes.create("Hello")  # wrong
+    for _ in notes:  # wrong
+        continue
+    await vault.collection("notes", type=Note)  # wrong
+    print((await notes.get("uid")).value.titel, note)  # wrong
+    await vault.token("agent", permissions=["reed"])  # wrong
+
+
+async def main(url: str) -> None:
+    """The wrong kind of `with`."""
+    with AsyncClient(url):  # wrong
+        pass
+    AsyncClient(url).vault("personal").collection("notes")  # wrong
+    AsyncClient(url, timout=3.0)  # wrong
