@@ -287,9 +287,10 @@ class PayloadTooLarge(Refusal):
     code = "payload_too_large"
     sentence = "The request body is too large."
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, size: int | None = None, message: str | None = None) -> None:
         super().__init__(
-            f"The request body is larger than the {limit} bytes this server takes.", details={"limit": limit}
+            message or f"The request body is larger than the {limit} bytes this server takes.",
+            details={"limit": limit} if size is None else {"size": size, "limit": limit},
         )
 
 

@@ -87,10 +87,11 @@ class Me(Struct, frozen=True, rename="camel", omit_defaults=True):
     limits: Limits | None = None
 
 
-class Health(Struct, frozen=True):
+class Health(Struct, frozen=True, rename="camel"):
     """The process is alive. `epoch` names the lineage of its database: another one means that it was restored.
 
-    `version` is the program's release, `schema` the number of the newest step of the schema that it knows.
+    `version` is the program's release, `schema` the number of the newest step of the schema that it knows,
+    `maxBodyBytes` the largest request body that it accepts.
     """
 
     status: str
@@ -98,6 +99,7 @@ class Health(Struct, frozen=True):
     epoch: str
     version: str
     schema: int
+    max_body_bytes: int | None = None
 
 
 class ReadyReport(Struct, frozen=True):

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom import errors
+from strongroom.client.format.encoding import MOST_VERSION
 from strongroom.client.format.seal import Sealed, SealedBlob
 from strongroom.client.net import decoders
 from strongroom.errors import Refusal
@@ -424,6 +425,14 @@ def batch(vault: str, operations: list[dict[str, Any]]) -> Call[responses.Result
 def batch_size(operations: list[dict[str, Any]]) -> int:
     """The size of a batch's body, in bytes."""
     return len(_encode({"operations": operations}))
+
+
+def single_size(uid: str, collection: str, sealed: Sealed) -> int:
+    """The size of a batch with one document alone, in bytes, in the longest form that it can take."""
+    bare = Sealed("", sealed.hmac)
+    create = create_operation(uid, collection, bare, MOST_VERSION)
+    put = put_operation(uid, bare, MOST_VERSION, MOST_VERSION)
+    return len(sealed.data) + max(batch_size([create]), batch_size([put]))
 
 
 def get_version(vault: str, uid: str, version: int) -> Call[Document]:

@@ -7,6 +7,7 @@ sync                     one sync: pull, resolve conflicts, push
 incoming, outgoing       rows that are pulled; changes that are pushed
 conflicts                conflicts and their resolution
 refused                  changes that the server refuses, and what can be done with them
+sizes                    the size of requests, and the server's limit
 vault_keys               keys of vaults, also of deleted ones
 after_restore            reconciliation with a server that was restored from a backup
 watch                    waiting for changes

@@ -168,6 +168,7 @@ def _apply(
         parent = seal.parent_after(row)
         keys = scope.key(entry.collection)
         sealed = seal.seal_document(keys, entry.uid, version, resolution.value, parent=parent, wire=entry.collection)
+        local.limit.require(entry.uid, entry.collection, sealed)
         changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=version)
         _rebase(local, scope, changed, row)
     elif resolution.kind in {"theirs", "both"}:

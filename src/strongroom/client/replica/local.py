@@ -14,6 +14,7 @@ from strongroom.client.format.encoding import checked_uid
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
+from strongroom.client.replica.sizes import RequestLimit
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Local:
         self.core = core
         self.file = file
         self.timestamp = 0  # everything up to it was seen, in all vaults
+        self.limit = RequestLimit(file)
         core.on_lock.append(file.close)  # without keys there is nothing to read or to write
 
     def find(self, scope: KeyScope, uid: str) -> Document | None:
@@ -89,6 +91,7 @@ class Local:
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
         sealed = seal.seal_document(keys, uid, 1, raw)
+        self.limit.require(uid, keys.wire, sealed)
         entry = Entry(
             vault=scope.vault,
             uid=uid,
@@ -118,6 +121,7 @@ class Local:
                 return self._create(within, raw, None)
             parent, wire = seal.parent_after(entry.before), entry.collection
             sealed = seal.seal_document(keys, entry.uid, entry.version, raw, parent=parent, wire=wire)
+            self.limit.require(entry.uid, wire, sealed)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
             self.file.put_entry(entry)
         return self.open_entry(scope, entry)
@@ -132,6 +136,8 @@ class Local:
             keys, last = scope.key(entry.collection), to_content(document.raw)
             parent, wire = seal.parent_after(entry.before), entry.collection
             sealed = seal.seal_deletion(keys, entry.uid, entry.version, last, parent=parent, wire=wire)
+            if not self.limit.takes_deletion(entry.uid, wire, sealed):  # then without the content that is deleted
+                sealed = seal.seal_deletion(keys, entry.uid, entry.version, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=DELETE, data=sealed.data, hmac=sealed.hmac)
             if entry.base == 0 and not self.file.was_sent(scope.vault, document.uid):
                 self.file.drop_entry(scope.vault, document.uid)

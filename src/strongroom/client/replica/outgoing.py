@@ -102,8 +102,10 @@ class PushResult(Struct):
             self.over_quota.add(prepared.added)
         record = RefusalRecord(vault=entry.vault, uid=entry.uid, kind=refused.code)
         if isinstance(refused, PayloadTooLarge):
-            size, limit = requests.batch_size(prepared.operations), (refused.details or {}).get("limit")
-            limit = limit if isinstance(limit, int) and 0 < limit < size else None
+            size = requests.batch_size(prepared.operations)
+            local.limit.learn((refused.details or {}).get("limit"))
+            limit = local.limit.max_bytes
+            limit = limit if limit is not None and limit < size else None
             record = msgspec.structs.replace(record, size=size, max_bytes=limit)
         with file.transaction():
             now = file.entry(entry.vault, entry.uid)
@@ -127,6 +129,7 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
     """The next batch of entries, sealed for their new versions and recorded as sent."""
     made: list[EntryOperations] = []
     operations = size = 0
+    most = min(MOST_BYTES, local.limit.max_bytes or MOST_BYTES)
     with local.file.transaction():
         ready = local.file.ready(scope.vault, after, MOST_OPERATIONS)
         heads = local.file.heads(scope.vault, [entry.uid for entry in ready])
@@ -135,7 +138,7 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
             prepared = _entry_operations(scope, entry, _parent(heads.get(entry.uid)))
             operations += len(prepared.operations)
             size += prepared.size
-            if made and (operations > MOST_OPERATIONS or size > MOST_BYTES):
+            if made and (operations > MOST_OPERATIONS or size > most):
                 break
             made.append(prepared if entry.uid in sent else msgspec.structs.replace(prepared, unsent=True))
             local.file.put_entry(prepared.entry, resealed=True)

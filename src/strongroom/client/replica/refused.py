@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from strongroom.client.errors import Locked
 from strongroom.client.replica.file import PUT, RefusalRecord
+from strongroom.client.replica.sizes import too_large
 from strongroom.client.replica.vault_keys import Place
 from strongroom.errors import DocumentConflict, Invalid
 
@@ -211,11 +212,3 @@ def _reason(record: RefusalRecord) -> Reason:
     if kind == TOO_LARGE and record.size is not None and record.max_bytes is not None:
         sentence = too_large(record.size, record.max_bytes)
     return Reason(kind=kind, sentence=sentence, size=record.size, limit=record.max_bytes)
-
-
-def too_large(size: int, limit: int) -> str:
-    """The sentence for a value that the server does not accept for its size."""
-    return (
-        f"This document needs a request of {size} bytes, encrypted and padded, and the server accepts at most {limit}. "
-        "Make it smaller, or split it."
-    )

@@ -29,7 +29,7 @@ from strongroom.client.replica.conflicts import (
 from strongroom.client.replica.file import RefusalRecord, VaultRecord
 from strongroom.client.replica.outgoing import PushResult
 from strongroom.client.replica.refused import TEMPORARY, RefusedChange, refuse_deleted_vault, refused_changes
-from strongroom.errors import DocumentNotFound, UidTaken, Unauthorized, VaultNotFound
+from strongroom.errors import DocumentNotFound, MethodNotAllowed, NotFound, UidTaken, Unauthorized, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
@@ -110,6 +110,8 @@ class Sync:
     def _run(self) -> Effects[Report]:
         refused_before = {(one.vault, one.uid, one.kind) for one in self.file.refusals()}
         self.file.offer_again(TEMPORARY)
+        if not self.local.limit.asked:
+            yield from self._ask_limits()
         stuck: set[str] = set()
         for _ in range(ROUNDS):
             yield from self._pull()
@@ -130,6 +132,16 @@ class Sync:
             (one.vault, one.uid, one.reason.kind) not in refused_before for one in self.report.refused
         )
         return self.report
+
+    def _ask_limits(self) -> Effects[None]:
+        """Ask once for each opened replica which requests the server accepts."""
+        try:
+            health = yield from self.core.session.send(requests.health())
+        except (NotFound, MethodNotAllowed):
+            return
+        self.local.limit.learn(health.max_body_bytes)
+        self.local.limit.asked = True
+        self.file.offer_again((), self.local.limit.max_bytes)
 
     # Pulling
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 async def health(request: Request) -> Response:
     """Liveness: the process responds."""
+    context = request.context
+    limit = context.settings.max_body_bytes
     return json_response(
-        wire.responses.Health("ok", request.context.clock(), request.context.epoch, __version__, schema.newest())
+        wire.responses.Health("ok", context.clock(), context.epoch, __version__, schema.newest(), limit)
     )
 
 
