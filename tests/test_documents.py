@@ -275,18 +275,35 @@ def test_the_longer_example_runs(tmp_path: Path) -> None:
     ]
 
 
-def python(home: Path, *words: str) -> str:
+def test_the_tour_of_the_client_runs_word_for_word(tmp_path: Path) -> None:
+    """Typed at a prompt in this order, every block prints what stands below it, and nothing else."""
+    steps: list[tuple[str, str]] = []  # what is typed, and what is shown
+    for language, body in fences(text_of("docs/client-tour.md")):
+        if language == "python":
+            steps.append((body, ""))
+        elif language == "text":
+            steps[-1] = (steps[-1][0], body)
+    assert len(steps) >= 10
+    with serving(tmp_path, "-m", "strongroom", "serve") as address:
+        typed = "\nprint('-')\n".join(body for body, _ in steps).replace(URL, address)
+        printed = python(tmp_path, "-i", "-q", "-c", "", typed=typed)
+    assert printed.split("-\n") == [shown for _, shown in steps]
+
+
+def python(home: Path, *words: str, typed: str = "") -> str:
     """What a Python program prints."""
     done = processes.run(
         [sys.executable, *words],
         cwd=home,
         env=environment(home),
+        input=typed,
         capture_output=True,
         text=True,
         timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
     return done.stdout
 
 
