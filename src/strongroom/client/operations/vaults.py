@@ -14,7 +14,7 @@ from strongroom.client.format.keys import VaultKeys
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
-from strongroom.errors import Invalid, VaultConflict, VaultNotFound
+from strongroom.errors import Invalid, VaultAlreadyExists, VaultConflict, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _NOT_KEPT: Final = "The server did not keep what it was given for a vault."
 _WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
+_RENAMED: Final = 20  # names that are tried for a vault that was made without the server
 _ASKED: Final = 3  # times that a list is asked for which the directory contradicts
 GONE: Final = "Your directory has this vault, and the server says that there is none."
 
@@ -81,6 +82,50 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
         yield from _make(core, found)
     yield from accounts.update_keyring(core, lambda ring: _made(ring, found.uid))
     return found
+
+
+def add_vault(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
+    """Make a vault on the server that was made without it: first in the directory, under a name that is free there.
+
+    None if it was deleted meanwhile. Where an earlier attempt was interrupted, this goes on with it.
+    """
+
+    def enter(ring: Keyring) -> Keyring | None:
+        if ring.entry(entry.uid) is not None or ring.is_gone(entry.uid):
+            return None
+        name = _free_name(ring, entry.name)
+        return ring.with_vault(entry.uid, name, sealed=entry.sealed, random=lambda _: entry.keys[0][1])
+
+    for _ in range(_RENAMED):
+        yield from accounts.update_keyring(core, enter)
+        now = core.keyring().entry(entry.uid)
+        if now is None or now.made:
+            break
+        try:
+            if (yield from _fetch(core, now)) is None:
+                yield from _make(core, open_entry(core, now))
+        except VaultAlreadyExists:  # another program's vault, which is in no directory, has the name
+            yield from accounts.update_keyring(core, lambda ring: _renamed(ring, entry.uid))
+            continue
+        yield from accounts.update_keyring(core, lambda ring: _made(ring, entry.uid))
+    now = core.keyring().entry(entry.uid)
+    return None if now is None else open_entry(core, now)
+
+
+def _free_name(ring: Keyring, name: str) -> str:
+    """The name, or where a vault has it already, the name with a number."""
+    number = 1
+    free = name
+    while ring.vault(free) is not None:
+        number += 1
+        suffix = f" ({number})"
+        free = name.encode()[: names.LONGEST - len(suffix)].decode(errors="ignore") + suffix
+    return free
+
+
+def _renamed(ring: Keyring, uid: str) -> Keyring | None:
+    entry = ring.entry(uid)
+    return None if entry is None or entry.made else ring.with_entry(uid, name=_free_name(ring, entry.name))
 
 
 def list_vaults(core: Core) -> Effects[list[OpenVault]]:

@@ -27,7 +27,7 @@ from strongroom.client.replica.conflicts import (
 )
 from strongroom.client.replica.refused import Reason, RefusalKind, RefusedChange
 from strongroom.client.replica.replica import Replica
-from strongroom.client.replica.sync import Progress, Report
+from strongroom.client.replica.sync import Progress, RenamedVault, Report
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Reason",
     "RefusalKind",
     "RefusedChange",
+    "RenamedVault",
     "Replica",
     "ReplicaCollection",
     "ReplicaVault",

@@ -106,7 +106,11 @@ _SCHEMA: Final = f"""
         again INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (vault, uid)
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE vault_keys (vault TEXT NOT NULL PRIMARY KEY, sealed TEXT NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE vault_keys (
+        vault TEXT NOT NULL PRIMARY KEY,
+        sealed TEXT NOT NULL,
+        new INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
 """
 _COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
 _ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
@@ -258,6 +262,7 @@ class File:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *msgspec.structs.astuple(vault),
         )
+        self.forget_new(vault.uid)
 
     def put_blob_aside(self, vault: VaultRecord) -> None:
         """Keep the blob that is here apart: a restored server has gone on with another one."""
@@ -285,9 +290,23 @@ class File:
             self._run("DELETE FROM vaults WHERE uid = ?", uid)
             self._run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blob aside {uid}")
 
-    def put_vault_keys(self, uid: str, sealed: str) -> None:
-        """Keep the sealed keys of a vault."""
-        self._run("INSERT OR REPLACE INTO vault_keys (vault, sealed) VALUES (?, ?)", uid, sealed)
+    def put_vault_keys(self, uid: str, sealed: str, *, new: bool = False) -> None:
+        """Keep the sealed keys of a vault. `new`: it was made here, and the server does not have it yet."""
+        self._run(
+            "INSERT INTO vault_keys (vault, sealed, new) VALUES (?, ?, ?)"
+            " ON CONFLICT (vault) DO UPDATE SET sealed = excluded.sealed",
+            uid,
+            sealed,
+            new,
+        )
+
+    def new_vaults(self) -> set[str]:
+        """The vaults that were made here and that the server does not have yet."""
+        return {row[0] for row in self._all("SELECT vault FROM vault_keys WHERE new")}
+
+    def forget_new(self, uid: str) -> None:
+        """The server has a vault that was made here, or it was deleted."""
+        self._run("UPDATE vault_keys SET new = 0 WHERE vault = ? AND new", uid)
 
     def vault_keys(self) -> list[tuple[str, str]]:
         """The vaults whose keys are kept, and the sealed keys of each."""

@@ -202,6 +202,7 @@ def refuse_deleted_vault(local: Local, uid: str) -> None:
             else:
                 file.drop_entry(uid, entry.uid)
         file.drop_vault(uid)
+        file.forget_new(uid)
         if not file.entries(uid):
             file.drop_vault_keys(uid)
 

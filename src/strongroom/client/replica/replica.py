@@ -86,9 +86,13 @@ class Replica:
         """The number of queued changes, refused ones included."""
         return self._local.file.queue_length()
 
-    def vault(self, name: str | None = None) -> ReplicaVault:
-        """The vault of this name, as it was when this device last saw it. With a token, the name may be left out."""
-        return ReplicaVault(self._local, unlock.vault(self._local, name))
+    def vault(self, name: str | None = None, *, create: bool = False, sealed: bool = True) -> ReplicaVault:
+        """The vault of this name, as it was when this device last saw it. With a token, the name may be left out.
+
+        With `create`, a vault that is not there is made on this device, and sent with the next sync. A new one shows
+        the server its name only if `sealed` is False.
+        """
+        return ReplicaVault(self._local, unlock.vault(self._local, name, create=create, sealed=sealed))
 
     def vaults(self) -> list[ReplicaVault]:
         """All vaults."""

@@ -16,7 +16,7 @@ from strongroom.client.format.parents import Descent, Link
 from strongroom.client.net import effects, requests
 from strongroom.client.operations import accounts, documents, listing, rollback, vaults
 from strongroom.client.operations.sessions_and_keys import token_vault
-from strongroom.client.replica import incoming, outgoing, unlock
+from strongroom.client.replica import incoming, outgoing, unlock, vault_keys
 from strongroom.client.replica.after_restore import RestoreReconciliation
 from strongroom.client.replica.conflicts import (
     BlobConflict,
@@ -60,6 +60,14 @@ class Progress(Struct, frozen=True):
     total: int | None
 
 
+class RenamedVault(Struct, frozen=True):
+    """A vault that was made on this device under a name that another device has taken meanwhile, and its new name."""
+
+    uid: str
+    wanted: str
+    name: str
+
+
 class Report(Struct, kw_only=True):
     """What a sync did. `conflicts` wait to be decided; `refused` are all changes that the server does not accept.
 
@@ -74,11 +82,13 @@ class Report(Struct, kw_only=True):
     blob_conflicts: list[BlobConflict] = msgspec.field(default_factory=list)
     refused: list[RefusedChange] = msgspec.field(default_factory=list)
     newly_refused: int = 0
+    renamed_vaults: list[RenamedVault] = msgspec.field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         """Whether the sync changed anything."""
-        return bool(self.pulled or self.pushed or self.conflicts or self.blob_conflicts or self.newly_refused)
+        told = self.conflicts or self.blob_conflicts or self.newly_refused or self.renamed_vaults
+        return bool(self.pulled or self.pushed or told)
 
 
 class Sync:
@@ -173,6 +183,8 @@ class Sync:
                 raise
             yield from accounts.restore_keyring(self.core)
             opened = yield from vaults.list_with_rows(self.core)
+        if (yield from self._make_vaults()):
+            opened = yield from vaults.list_with_rows(self.core)
         yield from unlock.update_keys(self.core, self.file)
         self._scopes = {vault.uid: documents.key_scope(vault.keys) for vault, _ in opened}
         found = {}
@@ -184,6 +196,25 @@ class Sync:
                 found[row.uid] = yield from vaults.update_wire(self.core, vault, seen)  # an interrupted rename
         yield from self._check_missing(found)
         return found
+
+    def _make_vaults(self) -> Effects[bool]:
+        """Make the vaults on the server that were made on this device; whether there were any."""
+        new = vault_keys.created(self.file, self.core.keyring())
+        for entry in new:
+            try:
+                made = yield from vaults.add_vault(self.core, entry)
+            except outgoing.REFUSED as refused:
+                for queued in self.file.entries(entry.uid):
+                    record = RefusalRecord(vault=entry.uid, uid=queued.uid, kind=refused.code)
+                    self.file.put_refusal(record)
+                continue
+            for uid in self.file.held_back(entry.uid):
+                self.file.drop_refusal(entry.uid, uid)
+            if made is None:
+                refuse_deleted_vault(self.local, entry.uid)
+            elif made.name != entry.name:
+                self.report.renamed_vaults.append(RenamedVault(made.uid, entry.name, made.name))
+        return bool(new)
 
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:
         """Vaults that are not there: deleted by a key holder, lost in a restore, or hidden."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from strongroom import model
+from strongroom import identifiers, model
 from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
-from strongroom.client.format import box, content, derive, keyring, primitives, seal
+from strongroom.client.format import box, content, derive, keyring, names, primitives, seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import from_base64, items, label, short, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
@@ -20,7 +21,7 @@ from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica import vault_keys
-from strongroom.client.replica.file import File, VaultRecord
+from strongroom.client.replica.file import File
 from strongroom.client.replica.local import Local
 from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials, VaultNotFound
 
@@ -174,21 +175,35 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
 
 
 def vaults(local: Local) -> list[OpenVault]:
-    """The vaults of a replica."""
-    return [opened for opened, _ in _open_vaults(local)]
+    """The vaults of a replica, those included that were made here and are not sent yet."""
+    record = {row.uid: row for row in local.file.vaults()}
+    token = local.core.token
+    if token is not None:
+        if not isinstance(token.keys, VaultKeys) or token.vault not in record:
+            return []
+        return [token_vault(token, token.keys, record[token.vault].wire)]
+    ring = local.core.keyring()
+    entries = {entry.uid: entry for entry in vault_keys.created(local.file, ring)}
+    entries |= {entry.uid: entry for entry in ring.vaults if entry.uid in record or entry.uid in entries}
+    return [open_entry(local.core, entry) for _, entry in sorted(entries.items())]
 
 
-def vault(local: Local, name: str | None) -> OpenVault:
-    """One vault of a replica."""
+def vault(local: Local, name: str | None, *, create: bool = False, sealed: bool = True) -> OpenVault:
+    """One vault of a replica. With `create` it is made here, if there is none of this name; the next sync sends it."""
     token = local.core.token
     if token is not None and not isinstance(token.keys, VaultKeys):
         raise Locked("This token opens one collection; use collection().")
     if name is None and token is None:
         raise Invalid({"name": "is required"})
-    for opened in vaults(local):
-        if name is None or opened.name == name:
-            return opened
-    raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
+    with local.file.transaction() if create else nullcontext():
+        for opened in vaults(local):
+            if name is None or opened.name == name:
+                return opened
+        if not create or name is None or token is not None or local.core.keyring().vault(name) is not None:
+            raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
+        uid = identifiers.new_uid(local.core.clock())
+        ring = local.core.keyring()
+        return open_entry(local.core, vault_keys.create(local.file, ring, uid, names.plain(name), sealed=sealed))
 
 
 def scopes(local: Local) -> dict[str, KeyScope]:
@@ -201,15 +216,13 @@ def scopes(local: Local) -> dict[str, KeyScope]:
 
 def places(local: Local) -> dict[str, vault_keys.Place]:
     """The vaults of a replica by uid, with those that were deleted and in which changes wait."""
-    token, ring = local.core.token, local.core.ring
+    ring = local.core.ring
     found = {uid: vault_keys.Place(scope, "") for uid, scope in scopes(local).items()}
     if ring is not None:
         for uid, entry in vault_keys.kept(local.file, ring).items():
             found.setdefault(uid, vault_keys.Place(documents.key_scope(ring.vault_keys(entry)), entry.name))
-    names = {opened.uid: opened.name for opened in vaults(local)}
-    if token is not None:
-        names.setdefault(token.vault, "")
-    return {uid: place._replace(name=names.get(uid, place.name)) for uid, place in found.items()}
+    called = {opened.uid: opened.name for opened in vaults(local)}
+    return {uid: place._replace(name=called.get(uid, place.name)) for uid, place in found.items()}
 
 
 def blob(local: Local, opened: OpenVault) -> Any:
@@ -219,14 +232,3 @@ def blob(local: Local, opened: OpenVault) -> Any:
         return None
     row = model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)
     return content.to_value(seal.open_blob(opened.keys, row))
-
-
-def _open_vaults(local: Local) -> list[tuple[OpenVault, VaultRecord]]:
-    record = {row.uid: row for row in local.file.vaults()}
-    token = local.core.token
-    if token is not None:
-        if not isinstance(token.keys, VaultKeys) or token.vault not in record:
-            return []
-        return [(token_vault(token, token.keys, record[token.vault].wire), record[token.vault])]
-    entries = local.core.keyring().vaults
-    return [(open_entry(local.core, entry), record[entry.uid]) for entry in entries if entry.uid in record]

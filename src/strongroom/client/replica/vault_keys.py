@@ -60,13 +60,13 @@ def keep_all(file: File, ring: Keyring) -> None:
             file.drop_vault_keys(uid)
 
 
-def keep(file: File, ring: Keyring, entry: VaultEntry) -> None:
-    """Keep the keys of one vault, sealed under the newest identity."""
+def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> None:
+    """Keep the keys of one vault, sealed under the newest identity. `new`: the server does not have it yet."""
     identity = ring.identity[-1]
     content = _Kept(entry.name, entry.sealed, [(generation, to_base64(key)) for generation, key in entry.keys])
     plain = primitives.SecretBytes(msgspec.json.encode(content))
     sealed = box.seal(_key(identity), primitives.random(primitives.KEY), plain, _associated(ring, identity, entry.uid))
-    file.put_vault_keys(entry.uid, to_base64(generation_bytes(identity.generation) + sealed))
+    file.put_vault_keys(entry.uid, to_base64(generation_bytes(identity.generation) + sealed), new=new)
 
 
 def kept(file: File, ring: Keyring) -> dict[str, VaultEntry]:
@@ -77,6 +77,20 @@ def kept(file: File, ring: Keyring) -> dict[str, VaultEntry]:
         if entry is not None:
             found[uid] = entry
     return found
+
+
+def create(file: File, ring: Keyring, uid: str, name: str, *, sealed: bool) -> VaultEntry:
+    """Make a vault that the server does not have yet, with a key of its own."""
+    keys_ = ((1, primitives.SecretBytes(primitives.random(primitives.KEY))),)
+    entry = VaultEntry(uid=uid, name=name, sealed=sealed, made=False, keys=keys_)
+    keep(file, ring, entry, new=True)
+    return entry
+
+
+def created(file: File, ring: Keyring) -> list[VaultEntry]:
+    """The vaults that were made here and that the server does not have yet, in the order in which they were made."""
+    new = file.new_vaults()
+    return [entry for uid, entry in sorted(kept(file, ring).items()) if uid in new] if new else []
 
 
 def _open(ring: Keyring, uid: str, sealed: str) -> VaultEntry | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from strongroom.client.format.encoding import checked_text
-from strongroom.client.operations import documents
+from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 
@@ -34,8 +34,8 @@ class ReplicaVault:
 
     @property
     def name(self) -> str:
-        """Its plaintext name."""
-        return self._opened.name
+        """Its plaintext name, by now: a sync may have changed that of a vault that was made here."""
+        return vaults.renewed(self._local.core, self._opened).name
 
     @overload
     def collection(self, name: str) -> ReplicaCollection: ...
