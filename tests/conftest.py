@@ -196,9 +196,9 @@ class House:
         """What a running server does now and then: throw away what was kept for long enough."""
         await purge(self.server)
 
-    async def person(self, email: str | None = None, password: str = "correct horse") -> Person:
+    async def person(self, email: str | None = None, password: str = "correct horse", **more: Any) -> Person:
         email = email or f"person{next(_numbers)}@example.com"
-        made = await self.http.post("/auth/email/register", json={"email": email, "password": password})
+        made = await self.http.post("/auth/email/register", json={"email": email, "password": password, **more})
         assert made.status_code == 201, made.text
         return Person(self.http, email, made.json())
 

@@ -1,4 +1,4 @@
-"""Password hashes, tokens and API keys: the secrets that the server verifies. None of them decrypts anything."""
+"""Passwords, tokens, API keys, invitations: the secrets that the server verifies. None of them decrypts anything."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import hmac
 import math
 import os
 import re
+import secrets
 import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
+from string import ascii_lowercase, ascii_uppercase, whitespace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
@@ -258,6 +260,38 @@ def api_key_hash(key: str) -> str | None:
 
 def _checksum(data: bytes) -> bytes:
     return zlib.crc32(KEY_PREFIX.encode() + data).to_bytes(4, "big")
+
+
+# Invitations: SRI and 25 signs of Crockford's alphabet, which has no I, L, O and U: 125 random bits that people can
+# read out and type.
+
+_INVITATION_PREFIX: Final = "SRI"
+_INVITATION_SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_INVITATION_LENGTH: Final = 25
+_TYPED: Final = str.maketrans(ascii_lowercase, ascii_uppercase, f"{whitespace}-")
+_READ_AS: Final = str.maketrans("OIL", "011")
+
+
+def new_invitation() -> tuple[str, str]:
+    """A new invitation code, and the hash under which it is stored."""
+    signs = "".join(secrets.choice(_INVITATION_SIGNS) for _ in range(_INVITATION_LENGTH))
+    groups = (signs[at : at + 5] for at in range(0, _INVITATION_LENGTH, 5))
+    return "-".join([_INVITATION_PREFIX, *groups]), _hash_of_signs(signs)
+
+
+def invitation_hash(code: str) -> str | None:
+    """The hash under which an invitation is stored, or None if it is malformed.
+
+    Case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1.
+    """
+    signs = code.translate(_TYPED).removeprefix(_INVITATION_PREFIX).translate(_READ_AS)
+    if len(signs) != _INVITATION_LENGTH or not set(signs) <= set(_INVITATION_SIGNS):
+        return None
+    return _hash_of_signs(signs)
+
+
+def _hash_of_signs(signs: str) -> str:
+    return hashlib.sha256(f"{_INVITATION_PREFIX}{signs}".encode()).hexdigest()
 
 
 def certificate_expiry(pem: bytes) -> float:

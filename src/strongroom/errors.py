@@ -7,7 +7,8 @@
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
     ├── InsufficientScope       insufficient_scope       the API key may not do this
     ├── AccountDisabled         account_disabled         an operator has disabled the account; its data is not lost
-    ├── SignupsClosed           signups_closed           this server takes no registrations
+    ├── SignupsClosed           signups_closed           this server takes no registrations without an invitation
+    ├── InvalidInvitation       invalid_invitation       unknown, used, expired, or for another email
     ├── NotFound                not_found                no such route
     │   ├── VaultNotFound       vault_not_found
     │   ├── DocumentNotFound    document_not_found
@@ -112,10 +113,20 @@ class AccountDisabled(Refusal):
 
 
 class SignupsClosed(Refusal):
-    """This server takes no registrations."""
+    """This server takes no registrations without an invitation."""
 
     code = "signups_closed"
-    sentence = "This server does not take registrations; ask its operator for an account."
+    sentence = "This server takes registrations by invitation only; ask its operator for one."
+
+
+class InvalidInvitation(Refusal):
+    """The invitation is mistyped, used, expired, revoked, or for another email; the response never says which."""
+
+    code = "invalid_invitation"
+    sentence = (
+        "This invitation cannot be used: it is mistyped, used, expired or revoked, or it is for another email. If you "
+        "have registered with it already, log in; otherwise ask the operator of this server for a new one."
+    )
 
 
 class NotFound(Refusal):

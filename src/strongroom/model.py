@@ -101,6 +101,7 @@ class EventType(StrEnum):
     """The types of events in an account's log."""
 
     REGISTERED = "registered"
+    REGISTERED_BY_INVITATION = "registered_by_invitation"
     LOGIN = "login"
     LOGIN_FAILED = "login_failed"
     REFRESH_REUSE = "refresh_reuse"
@@ -136,6 +137,20 @@ class ApiKey(Struct, frozen=True, rename="camel"):
     expires_at: int | None
     created_at: int
     last_used_at: int | None
+
+
+class Invitation(Struct, frozen=True, rename="camel"):
+    """An invitation to register, without its code."""
+
+    uid: str
+    email: str | None  # the only one that may register with it
+    note: str | None
+    created_at: int
+    expires_at: int  # of one that was used: when that was
+    taken_emails: int  # attempts with emails that have an account
+    used_at: int | None
+    used_by: str | None  # an account, by its id
+    used_by_email: str | None
 
 
 class Actor(Struct, frozen=True):

@@ -111,7 +111,7 @@ TABLE: Final = (
         "",
         "Addresses or networks of proxies whose X-Forwarded-For is trusted, unix for a Unix socket; default: none",
     ),
-    Option("SIGNUPS", "--signups", "open", "Whether people may register by themselves: open or closed"),
+    Option("SIGNUPS", "--signups", "open", "Whether people may register without an invitation: open or closed"),
     Option("SIGNUP_LIMIT", "--signup-limit", "1000", "Registrations from one address in an hour; 0 does not limit"),
     Option(
         "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"

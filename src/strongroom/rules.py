@@ -14,7 +14,7 @@ from strongroom.model import Document, Permission, Vault
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strongroom.model import Actor, ApiKey
+    from strongroom.model import Actor, ApiKey, Invitation
 
 S = TypeVar("S", Vault, Document)
 
@@ -25,6 +25,10 @@ DAY: Final = 24 * HOUR
 FAILURES_PER_ACCOUNT: Final = 10  # failures of one account from one address in a window; the next is refused
 FAILURES_PER_ADDRESS: Final = 100  # failures of one address over all accounts and secrets
 SESSIONS_PER_ACCOUNT: Final = 100
+INVITATION_DAYS: Final = 30  # that an invitation is kept after it was used or has expired
+TAKEN_EMAILS: Final = 10  # emails that have an account, which an invitation may be tried with
+MAX_INVITATION: Final = 366 * DAY  # the longest lifetime of an invitation
+MAX_NOTE: Final = 255  # characters of an invitation's note
 EVENTS_PER_TYPE: Final = 200  # in an account's log
 REUSE_GRACE: Final = 30_000  # a superseded refresh token used this soon comes from a second browser tab
 MAX_EMAIL: Final = 254  # characters of an email
@@ -78,6 +82,15 @@ def is_email(text: str) -> bool:
     """Whether a normalised email is valid."""
     before, _, after = text.partition("@")
     return 3 <= len(text) <= MAX_EMAIL and bool(before and after) and "@" not in after and not has_control(text)
+
+
+def invitation_state(invitation: Invitation, now: int) -> str:
+    """The state of an invitation: open, used, expired, or blocked by too many emails that have an account."""
+    if invitation.used_at is not None:
+        return "used"
+    if invitation.expires_at <= now:
+        return "expired"
+    return "open" if invitation.taken_emails < TAKEN_EMAILS else "blocked"
 
 
 def may_read(actor: Actor) -> bool:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from strongroom.client import Client
-from strongroom.errors import InvalidCredentials
 from strongroom.server.backup_schedule import backup_name, list_backups
 from tests.contract.harness import Server
 from tests.support import processes
@@ -57,8 +56,11 @@ class Place(Server):
             file.writelines(f"{name}={value}\n" for name, value in settings.items())
         (self.home / ".env").chmod(0o600)
 
-    def type(self, script: str, faults: int = 0, **words: str) -> None:
-        """Type the commands of a block, one after the other. Each ends well, but so often the doctor finds a fault."""
+    def type(self, script: str, faults: int = 0, **words: str) -> str:
+        """Type the commands of a block, one after the other; what they print.
+
+        Each ends well, but so often the doctor finds a fault.
+        """
         done = []
         for line in script.strip().splitlines():
             command = line
@@ -68,6 +70,7 @@ class Place(Server):
         found = [one for one in done if one.command == "strongroom doctor" and one.code == 1]
         assert [one for one in done if one.code and one not in found] == []
         assert len(found) == faults, found
+        return "".join(one.said for one in done)
 
     def _typed(self, command: str) -> tuple[int, str]:
         match = re.fullmatch(r"(?:systemctl|docker compose) (start|stop|reload|kill --signal HUP) strongroom", command)
@@ -184,26 +187,27 @@ def blocks(text: str) -> list[str]:
     return [body for language, body in fences(text) if language == "sh"]
 
 
+def invitation_in(printed: str) -> str:
+    """The code that `strongroom invite create` printed."""
+    [code] = re.findall(r"^SRI-[0-9A-Z-]+$", printed, re.MULTILINE)
+    return str(code)
+
+
 @on_an_engine
 def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
-    """A server that backs itself up, two accounts, no stranger; a rehearsal beside it."""
+    """A server that backs itself up, one who was invited, no stranger; a rehearsal beside it."""
     place = begin(engine)
-    _, check, shut, add = blocks(PAGE["First day"])
+    _, check, shut, invite = blocks(PAGE["First day"])
     look, by_hand = blocks(PAGE["Every day"])
     place.install()
     place.type(check)
-    with Client(f"http://127.0.0.1:{place.port}") as client:
-        client.register("grace@example.com", PASSWORD)
     place.type(shut)
-    place.type(add)
-    stranger = {"email": "eve@example.com", "password": PASSWORD}
+    code = invitation_in(place.type(invite))
+    stranger = {"email": "eve@example.com", "password": PASSWORD, "invitation": code}  # which is for another email
     assert place.connect().post("/auth/email/register", json=stranger).status_code == 403
     with Client(f"http://127.0.0.1:{place.port}") as client:
-        client.login("grace@example.com", PASSWORD)
-        assert client.vault("hers", create=True)
-        with pytest.raises(InvalidCredentials):  # which the page says: such an account is for other clients
-            client.login(ADA, PASSWORD)
-    token = place.login().json()["accessToken"]
+        client.register(ADA, PASSWORD, invitation=code)
+        token = str(client._core.session._access)
     assert place.connect(token).post("/vault", json={"name": "first"}).status_code == 201
     until(lambda: list_backups(place.backups), "the first backup", 60)
     place.type(look)
@@ -317,8 +321,8 @@ def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     assert place.login().status_code == 403
     place.type(shut)
     assert place.login().status_code == 200
-    place.type(forgotten)
-    assert place.login(email="ada.again@example.com").status_code == 200
+    body = {"email": "ada.again@example.com", "password": PASSWORD, "invitation": invitation_in(place.type(forgotten))}
+    assert place.connect().post("/auth/email/register", json=body).status_code == 201
 
 
 @on_an_engine

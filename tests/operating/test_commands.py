@@ -17,7 +17,7 @@ from tests.support.ports import free_port
 COMMANDS = (
     "serve", "init", "backup", "restore", "doctor", "salvage", "db copy", "db migrate", "db new-epoch", "users list",
     "users add", "users enable", "users disable", "users delete", "users sign-out", "users reset-throttle", "keys list",
-    "keys revoke", "stats", "vacuum", "config", "ready", "systemd",
+    "keys revoke", "invite create", "invite list", "invite revoke", "stats", "vacuum", "config", "ready", "systemd",
 )  # fmt: skip
 
 

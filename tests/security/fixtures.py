@@ -141,11 +141,11 @@ class Stage:
         """One request."""
         return await ask(self.app, method, path, bearer, body, **more)
 
-    async def register(self, name: str) -> Account:
+    async def register(self, name: str, **more: Any) -> Account:
         """A new account."""
         email, agent = f"{name}{next(_numbers)}@example.com", f"agentof{name}{uuid.uuid4().hex}"
         answer = await self.send(
-            "POST", "/auth/email/register", None, {"email": email, "password": PASSWORD}, agent=agent
+            "POST", "/auth/email/register", None, {"email": email, "password": PASSWORD, **more}, agent=agent
         )
         assert answer.status == 201, answer
         return Account(name, email, agent, answer.json())

@@ -7,6 +7,8 @@ from typing import Any
 from strongroom import store
 from strongroom.rules import DAY
 from tests.conftest import House, Open, Person, runs
+from tests.support.internals import database_of
+from tests.support.invitations import invite
 from tests.support.populated_database import alter, rows_of
 
 KEEPING: dict[str, Any] = {
@@ -97,7 +99,7 @@ async def test_what_an_account_reads_is_its_own(house: Open) -> None:
 
 async def furnish(home: House, email: str) -> Person:
     """An account with one of everything, under the same uids as any other."""
-    person = await home.person(email)
+    person = await home.person(email, invitation=await invite(database_of(home.server), email))
     await vault(person, 0)
     await vault(person, 1)
     await document(person, CHANGED)
@@ -129,8 +131,16 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         home.clock.pass_(3 * DAY)
         await furnish(home, "bob@example.com")
         others = await rows_but(where, ann.id)
-        expected = ("versions", "blob_versions", "vault_changes", "sessions", "keyrings", "keyring_versions")
-        assert all(others[name] for name in expected)
+        owned = (
+            "versions",
+            "blob_versions",
+            "vault_changes",
+            "sessions",
+            "keyrings",
+            "keyring_versions",
+            "invitations",
+        )
+        assert all(others[name] for name in owned)
 
         async def unchanged(what: str) -> None:
             after = await rows_but(where, ann.id)

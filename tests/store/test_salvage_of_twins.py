@@ -25,6 +25,7 @@ COUNTED = (
     "keyring_versions",
     "api_keys",
     "vault_changes",
+    "invitations",
 )
 
 

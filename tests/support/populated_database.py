@@ -17,6 +17,8 @@ from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.pool import connect
 from tests.conftest import SECRET, House
 from tests.support import processes
+from tests.support.internals import database_of
+from tests.support.invitations import invite
 from tests.support.postgres import postgres
 from tests.support.sampling import DAY, LONG, one_of
 
@@ -125,7 +127,8 @@ async def _use(where: str, clock: Callable[[], int]) -> Belongings:
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())
-        moved = await house.person()
+        await invite(database_of(house.server), "later@example.com")
+        moved = await house.person(invitation=await invite(database_of(house.server)))
         lines = {"content-type": "application/x-ndjson"}
         file = (await other("GET", "/auth/export")).content
         assert (await moved("POST", "/auth/import", content=file, headers=lines)).status_code == 200

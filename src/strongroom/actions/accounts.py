@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import rules, store
-from strongroom.actions import events, keyrings, sessions
+from strongroom.actions import events, invitations, keyrings, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
@@ -16,26 +16,37 @@ if TYPE_CHECKING:
     from strongroom.wire.requests import ChangePassword, Register
 
 
-async def require_unused_email(tx: Tx, email: str) -> None:
-    """Refuse an email that has an account, before its password is hashed."""
-    if await store.accounts.by_email(tx, email) is not None:
-        raise EmailAlreadyExists
+async def exists(tx: Tx, email: str) -> bool:
+    """Whether an email has an account; a registration asks before its password is hashed."""
+    return await store.accounts.by_email(tx, email) is not None
 
 
-async def create(tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin) -> User:
-    """Create an account."""
+async def create(
+    tx: Tx, user_id: str, email: str, password_hash: str, origin: Origin, code_hash: str | None = None
+) -> User:
+    """Create an account; an invitation is used up with it, so the account exists exactly if the code is used."""
     user = await store.accounts.insert(tx, user_id, email, password_hash)
     if user is None:
         raise EmailAlreadyExists
-    await events.record(tx, user_id, EventType.REGISTERED, origin)
+    if code_hash is not None:
+        await invitations.use(tx, code_hash, email, user_id)
+    kind = EventType.REGISTERED if code_hash is None else EventType.REGISTERED_BY_INVITATION
+    await events.record(tx, user_id, kind, origin)
     return user
 
 
 async def register(
-    tx: Tx, user_id: str, email: str, password_hash: str, pair: TokenPair, origin: Origin, wanted: Register
+    tx: Tx,
+    user_id: str,
+    email: str,
+    password_hash: str,
+    pair: TokenPair,
+    origin: Origin,
+    wanted: Register,
+    code_hash: str | None = None,
 ) -> User:
     """Create an account with the descriptor and keyring of its client, and open its first session."""
-    user = await create(tx, user_id, email, password_hash, origin)
+    user = await create(tx, user_id, email, password_hash, origin, code_hash)
     await keyrings.store_first(tx, user_id, password_hash, wanted.kdf, wanted.keyring)
     await sessions.open_(tx, user_id, password_hash, pair, origin, wanted.device_name)
     return user

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from strongroom import store
-from strongroom.actions import events, login_throttle
+from strongroom.actions import events, invitations, login_throttle
 from strongroom.errors import AccountDisabled, InvalidCredentials, SessionNotFound, Unauthorized
 from strongroom.model import Actor, EventType, Login
 from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
@@ -138,7 +138,8 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
 
 
 async def purge(tx: Tx, event_days: int) -> None:
-    """Delete what has expired: sessions, tokens, events, failures."""
+    """Delete what has expired: sessions, tokens, events, failures, invitations."""
     await store.sessions.purge(tx)
     await store.events.purge(tx, tx.now - event_days * DAY)
     await login_throttle.purge(tx)
+    await invitations.purge(tx)

@@ -145,6 +145,13 @@ def _keys(parser: argparse.ArgumentParser) -> None:
     keys.add_commands(parser)
 
 
+def _invite(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import invite
+
+    parser.description = "Invite people to register, also where sign-ups are closed."
+    invite.add_commands(parser)
+
+
 def _stats(parser: argparse.ArgumentParser) -> None:
     from strongroom.cli import maintenance
 
@@ -188,6 +195,7 @@ _COMMANDS: Final = (
     _Command("doctor", "diagnose a service, and say what to do", _doctor),
     _Command("salvage", "copy what can be read of a damaged SQLite file into a new one", _salvage),
     _Command("db", "copy a service to another database, migrate its schema, or begin a new epoch", _db),
+    _Command("invite", "invite people to register", _invite),
     _Command("users", "manage accounts", _users),
     _Command("keys", "manage API keys", _keys),
     _Command("stats", "count what a service holds", _stats),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 WHERE = ("DB_PATH", "DATABASE_URL")
 NOT_FOUND = 3
 EXIT_CODES = terminal.exit_codes(
-    "done", f"{NOT_FOUND} no such account or key", f"{terminal.NOT_CONFIRMED} not confirmed"
+    "done", f"{NOT_FOUND} no such account, key or invitation", f"{terminal.NOT_CONFIRMED} not confirmed"
 )
 
 
@@ -47,6 +47,8 @@ def settings_of(options: argparse.Namespace) -> Iterator[Settings]:
         raise terminal.CommandFailed(str(error)) from None
     except DoesNotExist as error:
         raise terminal.CommandFailed(str(error), NOT_FOUND) from None
+    except UnicodeEncodeError:
+        raise terminal.CommandFailed("A value is not text in UTF-8; nothing was done.") from None
     except Refusal as refusal:
         fields = (refusal.details or {}).get("fields", {})
         reason = "; ".join(f"{name} {what}" for name, what in fields.items()) or refusal.message

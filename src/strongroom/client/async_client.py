@@ -120,10 +120,12 @@ class AsyncClient(AsyncPart):
 
     # The account
 
-    async def register(self, email: str, password: str) -> User:
-        """Register an account, and log in."""
+    async def register(self, email: str, password: str, *, invitation: str | None = None) -> User:
+        """Register an account, and log in. A server that is closed for sign-ups asks for an invitation."""
         password = checked_secret(password, "password")
-        return await self._run(accounts.register(self._core, email, password))
+        if invitation is not None:
+            invitation = checked_secret(invitation, "invitation")
+        return await self._run(accounts.register(self._core, email, password, invitation))
 
     async def login(self, email: str, password: str) -> User:
         """Log in. An earlier login of this client ends."""

@@ -121,10 +121,12 @@ class Client(Part):
 
     # The account
 
-    def register(self, email: str, password: str) -> User:
-        """Register an account, and log in."""
+    def register(self, email: str, password: str, *, invitation: str | None = None) -> User:
+        """Register an account, and log in. A server that is closed for sign-ups asks for an invitation."""
         password = checked_secret(password, "password")
-        return self._run(accounts.register(self._core, email, password))
+        if invitation is not None:
+            invitation = checked_secret(invitation, "invitation")
+        return self._run(accounts.register(self._core, email, password, invitation))
 
     def login(self, email: str, password: str) -> User:
         """Log in. An earlier login of this client ends."""

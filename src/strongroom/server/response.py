@@ -22,6 +22,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.InsufficientScope: 403,
     errors.AccountDisabled: 403,
     errors.SignupsClosed: 403,
+    errors.InvalidInvitation: 403,
     errors.NotFound: 404,
     errors.VaultNotFound: 404,
     errors.DocumentNotFound: 404,

@@ -28,7 +28,8 @@ class BadSetting(Exception):  # noqa: N818 - the message is shown without a trac
     """An invalid setting; the message is a sentence for the operator."""
 
 
-def _duration(text: str) -> Lifetime:
+def parse_duration(text: str) -> Lifetime:
+    """A duration like 15m or 7d."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
         raise ValueError("a number and ms, s, m, h, d or w, like 15m")
@@ -124,7 +125,7 @@ def _signups(text: str) -> bool:
 
 
 def _every(text: str) -> int:
-    milliseconds = _duration(text).milliseconds
+    milliseconds = parse_duration(text).milliseconds
     if milliseconds < _UNITS["s"]:
         raise ValueError("at least a second, like 24h")
     return milliseconds
@@ -176,8 +177,8 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
     "JWT_SECRET_PREVIOUS": str.strip,
     "JWT_ISSUER": _text,
-    "JWT_ACCESS_EXPIRY": _duration,
-    "JWT_REFRESH_EXPIRY": _duration,
+    "JWT_ACCESS_EXPIRY": parse_duration,
+    "JWT_REFRESH_EXPIRY": parse_duration,
     "DB_PATH": _text,
     "DATABASE_URL": _database_url,
     "DB_POOL": _whole(1, 1_000),

@@ -22,6 +22,9 @@ def _meta(says: str, **limits: Any) -> Meta:
 
 Email = Annotated[str, _meta("must be an email address of 3 to 254 characters with one @")]
 NewPassword = Annotated[str, _meta("must be 8 to 1024 characters", min_length=8, max_length=1024)]
+Invitation = Annotated[
+    str, _meta("must be an invitation as the operator of this server gave it, of up to 100 characters", max_length=100)
+]
 Flag = Annotated[bool, _meta("must be true or false")]
 Text = Annotated[str, _meta("must be a string")]
 Name = Annotated[
@@ -130,6 +133,7 @@ class Register(Body, frozen=True):
     kdf: Kdf | None = None
     keyring: Wrapped | None = None
     device_name: DeviceName | None = None
+    invitation: Invitation | None = None
     checks = {"email": _is_email, "kdf": _is_kdf, "keyring": rules.is_base64}
 
 

@@ -81,18 +81,25 @@ def prelogin(email: str) -> Call[responses.Derivation]:
 
 
 def register(
-    email: str, password: str, kdf: dict[str, Any], keyring: str, device_name: str | None
+    email: str,
+    password: str,
+    kdf: dict[str, Any],
+    keyring: str,
+    device_name: str | None,
+    invitation: str | None,
 ) -> Call[responses.SignedIn]:
     """Register an account."""
     body = {"email": email, "password": str(password), "kdf": kdf, "keyring": keyring} | _device(device_name)
+    if invitation is not None:
+        body["invitation"] = str(invitation)
     return Call(
         method="POST",
         path="/auth/email/register",
         body=_encode(body),
         decode=decoders.signed_in,
         refusals={409: errors.EmailAlreadyExists},
-        already_done=(errors.EmailAlreadyExists,),
-        secrets=(password,),
+        already_done=(errors.EmailAlreadyExists, errors.InvalidInvitation),
+        secrets=(password, *([invitation] if invitation else [])),
         authenticated=False,
     )
 

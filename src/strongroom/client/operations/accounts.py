@@ -43,12 +43,14 @@ _UNSAID: Final = (
 _WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
 
 
-def register(core: Core, email: str, password: str) -> Effects[User]:
+def register(core: Core, email: str, password: str, invitation: str | None = None) -> Effects[User]:
     """Register an account, and open its first session."""
     email = derive.normal_email(email)
     core.lock()
     made = yield from effects.compute(lambda: account.register(email, password))
-    call = requests.register(email, made.password.password, made.descriptor.spelled(), made.sealed, core.device_name)
+    call = requests.register(
+        email, made.password.password, made.descriptor.spelled(), made.sealed, core.device_name, invitation
+    )
     user = yield from _begin_registered(core, email, call, made.password.password)
     try:
         yield from _check_keyring_stored(core, made.sealed, made.keyring.version)
@@ -63,7 +65,10 @@ def register(core: Core, email: str, password: str) -> Effects[User]:
 def _begin_registered(core: Core, email: str, call: requests.Call[SignedIn], password: str) -> Effects[User]:
     opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
-        opened = yield from core.session.send(requests.login(email, password, core.device_name))
+        try:
+            opened = yield from core.session.send(requests.login(email, password, core.device_name))
+        except InvalidCredentials:
+            opened = yield from core.session.send(call)  # it is not: refused again, with the reason
     return core.begin(email, opened)
 
 

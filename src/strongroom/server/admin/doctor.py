@@ -167,12 +167,12 @@ def _address(settings: Settings) -> Finding:
 def _signups(settings: Settings) -> Finding:
     """Whether anyone can register, on a server that other machines can reach."""
     if not settings.signups:
-        return ok("signups", "Sign-ups are closed: only the operator adds accounts.")
+        return ok("signups", "Sign-ups are closed: people register with an invitation ('strongroom invite create').")
     if settings.public_url or not (_is_local(settings.host) or settings.host.startswith(UNIX)):
         return warning(
             "signups",
             "Sign-ups are open: anyone who can reach the server can register.",
-            "set SIGNUPS=closed and restart, unless you want that",
+            "set SIGNUPS=closed, restart, and use 'strongroom invite create', unless you want that",
         )
     return ok("signups", "Sign-ups are open, to this machine only.")
 

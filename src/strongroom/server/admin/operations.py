@@ -11,10 +11,11 @@ import msgspec
 
 from strongroom import credentials, identifiers, rules, store, wire
 from strongroom._version import __version__
-from strongroom.actions import accounts, admin, epochs
-from strongroom.errors import Unavailable
+from strongroom.actions import accounts, admin, epochs, invitations
+from strongroom.errors import Invalid, Unavailable
 from strongroom.model import AccountApiKey
 from strongroom.server.client_address import counted_address
+from strongroom.server.settings import parse_duration
 from strongroom.server.snapshots import LIST_SECONDS
 from strongroom.store import CannotOpen, file_owners, location_of, locks, open_database
 from strongroom.store.maintenance import backup as backups
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from strongroom.archive import Manifest, Reader, Sink
-    from strongroom.model import Account
+    from strongroom.model import Account, Invitation
     from strongroom.server.settings import Settings
     from strongroom.store import Database
     from strongroom.store.maintenance.copy import Watcher
@@ -141,6 +142,56 @@ def revoke(settings: Settings, key: AccountApiKey) -> None:
     """Revoke an API key."""
     if not _with_database(settings, lambda db: db.write(admin.revoke, key.user_id, key.uid)):
         raise DoesNotExist(f"The API key {key.uid} does not exist any more.")
+
+
+def create_invitation(settings: Settings, email: str | None, note: str | None, expires: str) -> tuple[Invitation, str]:
+    """Create an invitation, perhaps for one email only; with its code, of which only a hash is stored."""
+    email = None if email is None else rules.normalise_email(email)
+    faults: dict[str, str] = {}
+    if email is not None and not rules.is_email(email):
+        faults["email"] = "must be an email address of 3 to 254 characters with one @"
+    if note is not None and (not 1 <= len(note) <= rules.MAX_NOTE or rules.has_control(note)):
+        faults["note"] = f"must be 1 to {rules.MAX_NOTE} characters without control characters"
+    try:
+        lifetime = parse_duration(expires).milliseconds
+    except ValueError:
+        lifetime = 0
+    if not rules.MINUTE <= lifetime <= rules.MAX_INVITATION:
+        faults["expires"] = "must be a number and m, h, d or w, like 7d, from a minute to a year"
+    if faults:
+        raise Invalid(faults)
+    code, code_hash = credentials.new_invitation()
+    made = _with_database(
+        _require_existing(settings), lambda db: db.write(invitations.create, code_hash, email, note, lifetime)
+    )
+    return made, code
+
+
+def list_invitations(settings: Settings) -> list[tuple[Invitation, str]]:
+    """All invitations, oldest first, each with its state."""
+    now = _clock()
+
+    async def run(db: Database) -> list[Invitation]:
+        found: list[Invitation] = []
+        while page := await db.read(store.invitations.page, found[-1].uid if found else "", _PAGE):
+            found += page
+        return found
+
+    return [(one, rules.invitation_state(one, now)) for one in _with_database(_require_existing(settings), run)]
+
+
+def find_invitation(settings: Settings, uid: str) -> Invitation:
+    """Find the invitation with this uid; raises DoesNotExist."""
+    for one, _ in list_invitations(settings):
+        if one.uid == uid.strip().lower():
+            return one
+    raise DoesNotExist(f"There is no invitation {uid}.")
+
+
+def revoke_invitation(settings: Settings, invitation: Invitation) -> None:
+    """Revoke an invitation: its code is refused from now on."""
+    if not _with_database(settings, lambda db: db.write(store.invitations.revoke, invitation.uid)):
+        raise DoesNotExist(f"The invitation {invitation.uid} was used or revoked meanwhile.")
 
 
 def stats(settings: Settings) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, identifiers, rules, wire
-from strongroom.actions import accounts, events, login_throttle
-from strongroom.errors import Invalid, SignupsClosed
+from strongroom import credentials, errors, identifiers, rules, wire
+from strongroom.actions import accounts, events, invitations, login_throttle
+from strongroom.errors import EmailAlreadyExists, Invalid, InvalidInvitation, SignupsClosed
 from strongroom.server.authentication import verify_password
 from strongroom.server.request import Access, Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
@@ -15,14 +15,20 @@ MOST_EVENTS: Final = 1_000  # in one response
 
 
 async def register(request: Request) -> Response:
-    """Create an account and its first session."""
+    """Create an account and its first session. An invitation that is given counts, also where none is needed."""
     context = request.context
-    if not context.settings.signups:
-        raise SignupsClosed
     wanted = await request.read_body(wire.requests.Register)
     email = rules.normalise_email(wanted.email)
+    code_hash = None
+    if wanted.invitation is not None:
+        code_hash = await _check_invitation(request, wanted.invitation, email)
+    elif not context.settings.signups:
+        raise SignupsClosed
     await request.write(login_throttle.record_signup, request.counted_address, context.settings.signup_limit)
-    await request.read(accounts.require_unused_email, email)
+    if await request.read(accounts.exists, email):
+        if code_hash is not None:
+            await request.write(invitations.count_taken_email, code_hash, email)
+        raise EmailAlreadyExists
     password_hash = await context.hash_password(wanted.password)
     now = context.clock()
     user_id = identifiers.new_uid(now)
@@ -35,8 +41,22 @@ async def register(request: Request) -> Response:
         pair,
         request.origin,
         wanted,
+        code_hash,
     )
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
+
+
+async def _check_invitation(request: Request, code: str, email: str) -> str:
+    """The hash of a code that this email may register with; a wrong one counts like a wrong API key.
+
+    It comes before anything about the email: who has no invitation learns nothing about it. A good code passes even
+    from a throttled address: 125 bits cannot be guessed.
+    """
+    code_hash = credentials.invitation_hash(code)
+    if code_hash is None or not await request.read(invitations.is_usable, code_hash, email):
+        await request.write(login_throttle.record_failed_secret, request.counted_address)
+        raise InvalidInvitation
+    return code_hash
 
 
 async def me(request: Request) -> Response:
@@ -95,7 +115,7 @@ ENDPOINTS: Final = (
         max_body_bytes=512 * 1024,  # it carries a keyring
         response_type=wire.responses.SignedIn,
         status=201,
-        refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.RateLimited),
+        refusals=(errors.EmailAlreadyExists, errors.SignupsClosed, errors.InvalidInvitation, errors.RateLimited),
     ),
     Endpoint(
         method="GET",

@@ -1,0 +1,15 @@
+"""What an operator does beside a running server, as an operator types it."""
+
+from __future__ import annotations
+
+import json
+
+from tests.contract.harness import Server
+from tests.support.command_line import strongroom
+
+
+def invite(server: Server, *arguments: str) -> str:
+    """Create an invitation; its code."""
+    done = strongroom(server.home, "invite", "create", "--json", *arguments, DB_PATH=server.settings["DB_PATH"])
+    code: str = json.loads(done.stdout)["code"]
+    return code
