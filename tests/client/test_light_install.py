@@ -22,10 +22,10 @@ URL = "http://127.0.0.1:3000"
 # What a program waits for before its first line runs. Only what it uses is loaded, and only then.
 NOT_AT_IMPORT = (
     *("asyncio", "ssl", "http.client", "email", "concurrent.futures", "logging", "sqlite3"),
-    *("httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"),
+    *("apsw", "httpx2", "httpcore2", "anyio", "h11", "idna", "truststore"),
     *("asyncpg", "httptools", "uvloop", "dotenv", "pydantic"),
     *("strongroom.server", "strongroom.store", "strongroom.actions", "strongroom.cli"),
-    *("strongroom.client.async_client",),
+    *("strongroom.client.async_client", "strongroom.client.replica"),
 )
 OFFLINE = """
 with Client("http://127.0.0.1:3000") as client:
@@ -127,14 +127,17 @@ def loaded(first: str) -> set[str]:
 
 
 def test_the_import_loads_little() -> None:
-    """`from strongroom.client import Client` loads neither HTTP nor asyncio nor anything of the server."""
-    found = loaded("from strongroom.client import Client, Replica, keep_both")
+    """`from strongroom.client import Client` loads neither HTTP, SQLite, asyncio nor anything of the server."""
+    found = loaded("from strongroom.client import Client, Collection, Document, DocumentConflict")
     assert [name for name in NOT_AT_IMPORT if name in found] == []
     assert {"strongroom.client.client", "msgspec", "cryptography"} <= found
 
 
-def test_the_asynchronous_client_is_loaded_when_it_is_named() -> None:
+def test_the_rest_is_loaded_when_it_is_named() -> None:
     """What the test above misses is there for a program that asks for it, by name or by `import *`."""
+    found = loaded("from strongroom.client import Replica, keep_both")
+    assert {"apsw", "strongroom.client.replica"} <= found
+    assert "asyncio" not in found
     assert {"asyncio", "strongroom.client.async_client"} <= loaded("from strongroom.client import AsyncClient")
     assert "asyncio" in loaded("from strongroom.client import *")
     assert "httpx2" not in loaded("from strongroom.client import *")

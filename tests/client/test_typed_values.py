@@ -18,6 +18,7 @@ from strongroom.client import Conflict, Resolution, TypeMismatch, merged
 from strongroom.client.errors import Tampered
 from strongroom.errors import Invalid
 from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.devices import Devices
 
 CANARY = "kumquat"
 WHEN = dt.datetime(2026, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
@@ -36,7 +37,7 @@ class Note(msgspec.Struct):
 
     def __post_init__(self) -> None:
         if str(self.title).startswith("bad"):
-            raise ValueError(f"{self.title} is not a title")
+            raise ValueError(f"Expected `title`, got {self.title}")
 
 
 @dataclass
@@ -281,6 +282,21 @@ def test_a_deletion_without_its_value_has_no_value_of_the_type(faces: Faces) -> 
     made = vault.collection("notes").create(None)
     with pytest.raises(TypeMismatch):
         _ = vault.collection("notes", type=Note).get(made.uid).value
+
+
+def test_what_is_revived_after_the_trash_was_emptied_has_its_type(devices: Devices) -> None:
+    """A replica makes a new document of it, and of the same type; the purged one has no value of that type."""
+    notes = devices.here.replica.vault("v").collection("notes", type=Note)
+    made = notes.create(Note("t"))
+    devices.sync()
+    devices.delete_there(made.uid)
+    devices.empty_trash()
+    devices.here.replica.sync()
+    gone = notes.get(made.uid, deleted=True)
+    with pytest.raises(TypeMismatch):
+        _ = gone.value
+    assert gone.raw is None
+    assert notes.replace(gone, Note("u")).value == Note("u")
 
 
 def test_a_type_that_cannot_be_stored_is_refused_at_once(faces: Faces) -> None:

@@ -29,26 +29,6 @@ from strongroom.client.operations.documents import Document
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
-from strongroom.client.replica import (
-    AsyncReplica,
-    BlobConflict,
-    Conflict,
-    Progress,
-    Reason,
-    RefusalKind,
-    RefusedChange,
-    RenamedVault,
-    Replica,
-    ReplicaCollection,
-    ReplicaVault,
-    Report,
-    Resolution,
-    Resolver,
-    keep_both,
-    keep_mine,
-    keep_theirs,
-    merged,
-)
 from strongroom.errors import (
     AccountDisabled,
     ApiKeyNotFound,
@@ -86,6 +66,26 @@ from strongroom.wire.responses import ListedSession
 if TYPE_CHECKING:
     from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault, AsyncVaultBlob
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog
+    from strongroom.client.replica import (
+        AsyncReplica,
+        BlobConflict,
+        Conflict,
+        Progress,
+        Reason,
+        RefusalKind,
+        RefusedChange,
+        RenamedVault,
+        Replica,
+        ReplicaCollection,
+        ReplicaVault,
+        Report,
+        Resolution,
+        Resolver,
+        keep_both,
+        keep_mine,
+        keep_theirs,
+        merged,
+    )
 
 __all__ = [
     "AccountDisabled",
@@ -171,9 +171,16 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker would take any name for a public one
 
     def __getattr__(name: str) -> Any:
-        """Import the asynchronous client on first use: it takes asyncio, a third of what the import would cost."""
-        if name in __all__:
-            from strongroom.client import async_client
+        """Import replicas and the asynchronous client on first use: most programs need one of them, or none."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from strongroom.client import replica
 
-            return getattr(async_client, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if hasattr(replica, name):
+            return getattr(replica, name)
+        from strongroom.client import async_client
+
+        return getattr(async_client, name)
+
+    def __dir__() -> list[str]:
+        return __all__
