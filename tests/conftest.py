@@ -44,6 +44,7 @@ def pytest_report_header() -> str:
 # The slowest tests, most of which wait: they begin first, so that no process works on one of them alone at the end.
 SLOW = (
     "tests/client/test_vectors.py::test_a_second_implementation_agrees",
+    "tests/test_types.py",
     "tests/operating/test_foreign_locks.py",
     "tests/security/test_timing.py",
     "tests/operating/test_unfinished_backups.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +41,18 @@ def test_everything_that_a_program_names_is_exported() -> None:
     assert generate_client_reference.unexported() == set()
     assert all(hasattr(client, name) for name in client.__all__)
     assert dir(client) == sorted(client.__all__)
+
+
+def swallowing(page: str) -> list[str]:
+    """The signatures that take any argument."""
+    return [line for line in page.splitlines() if re.search(r"`[^`]*\*\w", line)]
+
+
+def test_no_signature_swallows_a_misspelt_argument() -> None:
+    """Neither `**options` nor `*args`: what a function does not know, it refuses."""
+    assert swallowing(generate_client_reference.page()) == []
+    assert swallowing("- `with_token(url: str, **options: Any) -> Self`")
+    assert swallowing("- `with_token(url: str, *more: str) -> Self`: As it was.")
 
 
 def test_every_error_is_exported() -> None:

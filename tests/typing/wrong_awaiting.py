@@ -30,3 +30,4 @@ async def main(url: str) -> None:
         pass
     AsyncClient(url).vault("personal").collection("notes")  # wrong
     AsyncClient(url, timout=3.0)  # wrong
+    AsyncClient.with_token(url, "srv_", timout=3.0)  # wrong

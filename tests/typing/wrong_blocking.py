@@ -68,6 +68,8 @@ def options(url: str) -> None:
     Client(url, timout=3.0)  # wrong
     Client(url, 3.0)  # wrong
     Client(url, retries="many")  # wrong
+    Client.with_token(url, "srv_", timout=3.0)  # wrong
+    Client.with_token(url)  # wrong
     strongroom.creat_server()  # wrong
 
 
@@ -89,7 +91,7 @@ def replicas(client: Client, replica: Replica) -> None:
     """Offline."""
     notes = replica.vault("personal").collection("notes", type=Note)
     notes.create(Task("Hello"))  # wrong
-    replica.vault("personal", create=True)  # wrong
+    replica.vault("personal", creat=True)  # wrong
     replica.sync(text)  # wrong
     replica.sync(keep_mine, print)  # wrong
     replica.sync(keep_mine, progress=lambda: None)  # wrong
