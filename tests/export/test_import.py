@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from strongroom import store
 from strongroom.actions import admin
+from strongroom.model import RETAINED_ROW_BYTES
 from strongroom.rules import DAY
 from strongroom.server.routes import import_upload
 from tests.conftest import Clock, House, Open, Person, runs
@@ -53,8 +55,6 @@ def refused(answer: Any, status: int, code: str) -> Json:
 
 async def state(h: House, person: Person) -> Any:
     """The row of the person's import."""
-    from strongroom import store
-
     return await database_of(h.server).read(store.imports.get, person.id)
 
 
@@ -198,6 +198,24 @@ async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
 async def _in_pieces(content: bytes) -> Any:
     for at in range(0, len(content), 10_000):
         yield content[at : at + 10_000]
+
+
+@runs
+async def test_as_many_versions_are_kept_as_where_they_were_replaced(house: Open) -> None:
+    """The newest so many of each document and blob stay, however far their numbers lie apart; the rest is left out."""
+    async with house(history_versions=2) as h:
+        header, vault = {**_HEADER, "clock": 1_000}, {**_VAULT, "version": 900}
+        jumps = [1, 3, 40, 500]  # a client may choose the next version
+        document = {**_DOCUMENT, "version": 700, "updatedAt": 800}
+        versions = [{**_VERSION, "version": n, "updatedAt": 10 + n, "replacedAt": 600} for n in jumps]
+        blobs = [{**_BLOB, "version": n} for n in jumps]
+        ann = await h.person()
+        answer = await imported(ann, sealed([header, vault, document, *versions, *blobs]))
+        assert (answer.status_code, answer.json()["leftOut"]) == (200, 4), answer.text
+        kept = [line for line in lines(await exported(ann)) if line["kind"] in {"version", "blobVersion"}]
+        assert [line["version"] for line in kept] == [40, 500, 40, 500]
+        size = sum(len(line["data"] + line.get("salt", "")) + RETAINED_ROW_BYTES for line in kept)
+        assert await database_of(h.server).read(store.retained.of_account, ann.id) == size
 
 
 # What is refused

@@ -78,13 +78,17 @@ async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str,
     retained: Counter[str] = Counter()
     for _, alike in groupby(lines, key=lambda numbered: type(numbered[1])):
         numbered = list(alike)
-        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered], limits.versions)
+        added = await store.imports.add(tx, actor.user_id, [line for _, line in numbered])
         for number, line in compress(numbered, map(not_, added)):
-            if not await _is_too_old(tx, actor.user_id, line, limits.versions):
+            if not await _is_purged(tx, actor.user_id, line):
                 raise bad_line(number, _CLASH[type(line)])
             left_out += 1
-        for _, line in compress(numbered, added):
+        stored = [line for _, line in compress(numbered, added)]
+        for line in stored:
             retained[_vault_of(line)] += _retained_bytes(line)
+        for vault, sizes in await _trim(tx, actor.user_id, stored, limits.versions):
+            retained[vault] -= sum(sizes)
+            left_out += len(sizes)
     if left_out:
         await store.imports.leave_out(tx, actor.user_id, left_out)
     inside: dict[str, list[ExportRow]] = {uid: [] for uid in batch.reached}
@@ -192,21 +196,28 @@ async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> No
     require_quota(actor, limits, Usage(ledger.documents, ledger.bytes), added)
 
 
-async def _is_too_old(tx: Tx, user_id: str, line: ExportRow, limit: int) -> bool:
-    """Whether a version that was not stored is one that this server would not retain either.
+async def _trim(tx: Tx, user_id: str, lines: list[ExportRow], most: int) -> list[tuple[str, list[int]]]:
+    """Drop what exceeds the number of versions that this server retains of anything; the vaults, and the sizes.
 
-    An import may take long, or be interrupted: a version that expired meanwhile was purged with all before it.
+    By their number, as when they were replaced: a client may choose the next version, so that there are gaps.
     """
-    current = None
-    if isinstance(line, ExportedVersion):
-        head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
-        if head is not None and head.purged_at is not None:
-            return line.version < head.version
-        current = None if head is None else head.version
-    elif isinstance(line, ExportedBlob):
-        vault = await store.vaults.bare(tx, user_id, line.uid)
-        current = None if vault is None else vault.version
-    return current is not None and current - line.version > limit
+    newest: dict[tuple[str, str], int] = {}
+    for line in lines:
+        if isinstance(line, _HISTORY):
+            place = _vault_of(line), line.uid
+            newest[place] = max(line.version, newest.get(place, 0))
+    return [
+        (vault, await (store.versions.trim_blobs if uid == vault else store.versions.trim)(tx, user_id, uid, last, most))
+        for (vault, uid), last in newest.items()
+    ]
+
+
+async def _is_purged(tx: Tx, user_id: str, line: ExportRow) -> bool:
+    """Whether a version was not stored because its document was purged, which may happen while an import is open."""
+    if not isinstance(line, ExportedVersion):
+        return False
+    head = await store.documents.head(tx, user_id, line.vault_uid, line.uid)
+    return head is not None and head.purged_at is not None and line.version < head.version
 
 
 def _live_usage(lines: list[ExportRow]) -> Usage:

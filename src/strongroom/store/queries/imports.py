@@ -93,8 +93,7 @@ _ADD_VAULT_CHANGES = Sql("""
       FROM vaults WHERE user_id = :user_id
 """)
 
-# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far. Of what
-# was replaced, as much is retained as on a server that saw the changes happen.
+# An owner's uids are unique over vaults and documents alike. A vault's time is that of what is in it so far.
 _VAULT = Sql("""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
     SELECT :user_id, :uid, :name, :data, :salt, :version, :created_at, :created_at, 0, 0
@@ -114,13 +113,13 @@ _VERSION = Sql(f"""
            :data, :hmac, :deleted_at
       FROM documents
      WHERE user_id = :user_id AND uid = :uid AND vault_uid = :vault_uid AND purged_at IS NULL
-       AND version > :version AND version - :version <= :most
+       AND version > :version
     ON CONFLICT DO NOTHING
 """)
 _BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {columns(ExportedBlob)})
     SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
-      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version AND version - :version <= :most
+      FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version
     ON CONFLICT DO NOTHING
 """)
 
@@ -185,13 +184,10 @@ async def advance(tx: Tx, user_id: str, file_id: str, before: int, progress: Imp
     return moved > 0
 
 
-async def add(tx: Tx, user_id: str, rows: Sequence[ExportRow], most: int) -> list[bool]:
-    """Add rows of one kind and one vault, or vaults; False for one that does not belong here, or is there already.
-
-    No more than so many replaced versions of anything have one.
-    """
+async def add(tx: Tx, user_id: str, rows: Sequence[ExportRow]) -> list[bool]:
+    """Add rows of one kind and one vault, or vaults; False for one that does not belong here, or is there already."""
     statement, by = _ADD[type(rows[0])]
-    return await tx.each(statement, [{**_fields(row), "user_id": user_id, "most": most} for row in rows], by=by)
+    return await tx.each(statement, [{**_fields(row), "user_id": user_id} for row in rows], by=by)
 
 
 async def leave_out(tx: Tx, user_id: str, count: int) -> None:

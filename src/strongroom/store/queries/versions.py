@@ -85,17 +85,27 @@ async def retain(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, m
     Returns the size of the versions that were dropped.
     """
     await tx.run(_RETAIN_DOCUMENT, user_id=user_id, uid=uid, timestamp=timestamp)
-    if version <= most:
-        return 0
-    return sum(await tx.all(int, _TRIM_BEYOND, user_id=user_id, uid=uid, most=most))
+    return sum(await trim(tx, user_id, uid, version, most))
 
 
 async def retain_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
     """Retain a vault's blob in the same way."""
     await tx.run(_RETAIN_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
+    return sum(await trim_blobs(tx, user_id, uid, version, most))
+
+
+async def trim(tx: Tx, user_id: str, uid: str, version: int, most: int) -> list[int]:
+    """Drop the oldest versions of a document, of which `version` is the newest, so that `most` stay; their sizes."""
     if version <= most:
-        return 0
-    return sum(await tx.all(int, _TRIM_BLOBS_BEYOND, user_id=user_id, uid=uid, most=most))
+        return []
+    return await tx.all(int, _TRIM_BEYOND, user_id=user_id, uid=uid, most=most)
+
+
+async def trim_blobs(tx: Tx, user_id: str, uid: str, version: int, most: int) -> list[int]:
+    """Drop the oldest versions of a vault's blob in the same way."""
+    if version <= most:
+        return []
+    return await tx.all(int, _TRIM_BLOBS_BEYOND, user_id=user_id, uid=uid, most=most)
 
 
 async def drop_oldest(tx: Tx, user_id: str, uid: str, size: int) -> int:
