@@ -6,6 +6,34 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+Kdf: TypeAlias = dict[str, str | int]  # a key derivation descriptor, which is not interpreted
+
+
+class ExportedKeyring(Struct, frozen=True, rename="camel", omit_defaults=True, tag="keyring", tag_field="kind"):
+    """The account's keyring."""
+
+    keyring: str
+    version: int
+    updated_at: int
+
+    def __repr__(self) -> str:
+        return f"ExportedKeyring(version={self.version})"
+
+
+class ExportedKeyringVersion(
+    Struct, frozen=True, rename="camel", omit_defaults=True, tag="keyringVersion", tag_field="kind"
+):
+    """A keyring that was replaced, with the key derivation descriptor that the account had until then."""
+
+    keyring: str
+    version: int
+    updated_at: int
+    replaced_at: int
+    kdf: Kdf | None = None
+
+    def __repr__(self) -> str:
+        return f"ExportedKeyringVersion(version={self.version})"
+
 
 class ExportedVault(Struct, frozen=True, rename="camel", omit_defaults=True, tag="vault", tag_field="kind"):
     """A vault."""
@@ -73,7 +101,7 @@ class ExportedBlob(Struct, frozen=True, rename="camel", omit_defaults=True, tag=
 
 
 class ExportCounts(Struct, frozen=True, rename="camel"):
-    """The number of rows of each kind in an export, or in what an import has stored."""
+    """The number of rows of each kind in vaults, in an export or in what an import has stored."""
 
     vaults: int = 0
     documents: int = 0
@@ -81,4 +109,5 @@ class ExportCounts(Struct, frozen=True, rename="camel"):
     blob_versions: int = 0
 
 
+KeyringRow: TypeAlias = ExportedKeyring | ExportedKeyringVersion
 ExportRow: TypeAlias = ExportedVault | ExportedDocument | ExportedVersion | ExportedBlob

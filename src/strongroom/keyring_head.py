@@ -34,3 +34,9 @@ def read(keyring: str) -> KeyringHead | None:
     if not raw.startswith(_FORMAT) or len(raw) < _SLOTS.stop:
         return None
     return KeyringHead(raw[_ACCOUNT], raw[_GENERATION] + raw[_SLOTS])
+
+
+def account_of(keyring: str) -> bytes | None:
+    """The account id of a keyring; None for one of another format."""
+    head = read(keyring)
+    return None if head is None else head.account

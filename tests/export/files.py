@@ -47,7 +47,14 @@ def sealed(written: Iterable[Any], **trailer: Any) -> bytes:
     """A file of these lines, with a trailer that fits them."""
     given = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in written]
     kinds = [line.get("kind") if isinstance(line, dict) else None for line in map(_read, given)]
-    plural = {"vault": "vaults", "document": "documents", "version": "versions", "blobVersion": "blobVersions"}
+    plural = {
+        "keyring": "keyrings",
+        "keyringVersion": "keyringVersions",
+        "vault": "vaults",
+        "document": "documents",
+        "version": "versions",
+        "blobVersion": "blobVersions",
+    }
     before = b"".join(line + b"\n" for line in given)
     end = {
         "kind": "trailer",

@@ -25,7 +25,7 @@ async def test_the_file_holds_everything_and_tells_so(house: Open) -> None:
         told = {
             "kind": "header",
             "format": "strongroom-export",
-            "version": 1,
+            "version": 2,
             "epoch": epoch,
             "exportedAt": h.clock.now,
         }
@@ -33,6 +33,8 @@ async def test_the_file_holds_everything_and_tells_so(house: Open) -> None:
         assert header["clock"] == max(line["updatedAt"] for line in rest)
         kinds = [line["kind"] for line in rest]
         assert trailer["counts"] == {
+            "keyrings": 0,
+            "keyringVersions": 0,
             "vaults": 2,
             "documents": 12,
             "versions": kinds.count("version"),

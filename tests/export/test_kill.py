@@ -31,7 +31,7 @@ def a_file() -> bytes:
         {
             "kind": "header",
             "format": "strongroom-export",
-            "version": 1,
+            "version": 2,
             "id": "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6",
             "epoch": "e",
             "exportedAt": now,

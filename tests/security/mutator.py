@@ -47,7 +47,7 @@ TAGS = ("*", '"1"', '"2"', 'W/"1"', '"1", "2"', "1", '"', "", '"é"', '"' + "9" 
 
 _A, _B = "01890000-0000-7000-8000-0000000000aa", "01890000-0000-7000-8000-0000000000bb"
 EXPORT: tuple[dict[str, Any], ...] = (
-    {"kind": "header", "format": "strongroom-export", "version": 1, "id": "01890000-0000-7000-8000-00000000beef",
+    {"kind": "header", "format": "strongroom-export", "version": 2, "id": "01890000-0000-7000-8000-00000000beef",
      "epoch": "e", "exportedAt": 1, "clock": 10},
     {"kind": "vault", "uid": _A, "name": "v", "version": 2, "createdAt": 1,
      "updatedAt": 9, "data": "x", "salt": ""},

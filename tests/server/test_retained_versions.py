@@ -129,7 +129,7 @@ async def test_a_lowered_quota_locks_nobody_out(house: Open) -> None:
 def tombstones(h: House, count: int, size: int, ahead: int = 0) -> list[dict[str, Any]]:
     """The lines of a file with nothing but deleted documents."""
     uid, now = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", h.clock.now + ahead
-    header = {"kind": "header", "format": "strongroom-export", "version": 1, "id": uid, "epoch": "e"}
+    header = {"kind": "header", "format": "strongroom-export", "version": 2, "id": uid, "epoch": "e"}
     vault = {"kind": "vault", "uid": uid, "name": "v", "version": 1, "createdAt": 1, "updatedAt": now}
     dead = [
         {

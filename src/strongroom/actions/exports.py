@@ -1,18 +1,20 @@
-"""Exports: all vaults, documents and versions of an account, as the rows of one file."""
+"""Exports: all keyrings, vaults, documents and versions of an account, as the rows of one file."""
 
 from __future__ import annotations
 
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from strongroom import store
+from strongroom import descriptors, store
 from strongroom.actions import events
+from strongroom.export_rows import ExportedKeyring, ExportedKeyringVersion
 from strongroom.model import EventType
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from strongroom.export_rows import ExportRow
+    from strongroom.descriptors import Kdf
+    from strongroom.export_rows import ExportRow, KeyringRow
     from strongroom.model import Actor, Origin
     from strongroom.store import Tx
 
@@ -27,8 +29,22 @@ async def clock(tx: Tx, actor: Actor) -> int:
     return await store.ledgers.clock(tx, actor.user_id)
 
 
-async def pages(tx: Tx, actor: Actor) -> AsyncGenerator[Sequence[ExportRow], None]:
-    """Each vault, then its documents, their replaced versions, and the replaced versions of its blob."""
+async def kdf(tx: Tx, actor: Actor) -> Kdf | None:
+    """The account's key derivation descriptor."""
+    return _parsed(await store.exports.kdf(tx, actor.user_id))
+
+
+async def pages(tx: Tx, actor: Actor) -> AsyncGenerator[Sequence[ExportRow | KeyringRow], None]:
+    """The keyrings; each vault, then its documents, their replaced versions, and the replaced versions of its blob."""
+    current = await store.keyrings.get(tx, actor.user_id)
+    if current is not None:
+        yield [ExportedKeyring(current.keyring, current.version, current.updated_at)]
+        async with aclosing(store.exports.keyrings(tx, actor.user_id)) as replaced:
+            async for some in replaced:
+                yield [
+                    ExportedKeyringVersion(one.data, one.version, one.updated_at, one.replaced_at, _parsed(one.kdf))
+                    for one in some
+                ]
     parts: tuple[Any, ...] = (store.exports.documents, store.exports.versions, store.exports.blobs)
     async with aclosing(store.exports.vaults(tx, actor.user_id)) as vaults:
         async for found in vaults:
@@ -38,3 +54,7 @@ async def pages(tx: Tx, actor: Actor) -> AsyncGenerator[Sequence[ExportRow], Non
                     async with aclosing(part(tx, actor.user_id, vault.uid)) as rest:
                         async for page in rest:
                             yield page
+
+
+def _parsed(kdf: str | None) -> Kdf | None:
+    return None if kdf is None else descriptors.parse(kdf)

@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, structs
 
-from strongroom import rules, store
+from strongroom import descriptors, keyring_head, rules, store
 from strongroom.actions import events, sessions
 from strongroom.actions.account_write import require_quota
-from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished
-from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
-from strongroom.model import RETAINED_ROW_BYTES, EventType, Usage
+from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished, Invalid, InvalidCredentials
+from strongroom.export_rows import (
+    ExportedBlob,
+    ExportedDocument,
+    ExportedKeyring,
+    ExportedKeyringVersion,
+    ExportedVault,
+    ExportedVersion,
+)
+from strongroom.model import RETAINED_ROW_BYTES, EventType, StoredKeyring, Usage
 from strongroom.store import RollbackWith
 from strongroom.wire.export_lines import bad_line
 
 if TYPE_CHECKING:
-    from strongroom.export_rows import ExportRow
+    from strongroom.descriptors import Kdf
+    from strongroom.export_rows import ExportRow, KeyringRow
     from strongroom.model import AccountLimits, Actor, Origin
     from strongroom.store import Tx
     from strongroom.store.queries.imports import Import, ImportProgress
@@ -47,15 +55,52 @@ class ImportBatch(Struct, frozen=True):
     reached: dict[str, int]
 
 
+_OTHER_KEYRING: Final = (
+    "Your account has a keyring of its own, which does not belong to this file. Import the file into an account "
+    "that has none."
+)
+_OTHER_KDF: Final = (
+    "Your account derives its password in another way than the account of this file: its own keyring would not open "
+    "with it. Import the file into an account that was registered with the password of the old one."
+)
+
+
+class ImportedKeys(Struct):
+    """The key derivation and the keyrings of a file, which are stored when all else is; and the proof of the password.
+
+    `password_hash` is the hash that the password matched, if one was given.
+    """
+
+    kdf: Kdf | None = None
+    keyrings: list[KeyringRow] = []
+    password_hash: str | None = None
+
+    @property
+    def current(self) -> ExportedKeyring | None:
+        """The keyring of the account that was exported."""
+        return next((one for one in self.keyrings if isinstance(one, ExportedKeyring)), None)
+
+    @property
+    def replaced(self) -> list[ExportedKeyringVersion]:
+        """Those that it had replaced."""
+        return [one for one in self.keyrings if isinstance(one, ExportedKeyringVersion)]
+
+    def __repr__(self) -> str:
+        return "ImportedKeys(...)"
+
+
 async def require_empty_account(tx: Tx, actor: Actor) -> None:
     """Refuse an account that has vaults and no import, before its file is uploaded."""
     if await store.imports.get(tx, actor.user_id) is None and await store.imports.has_vaults(tx, actor.user_id):
         raise AccountNotEmpty
 
 
-async def begin(tx: Tx, actor: Actor, header: Header, progress: ImportProgress) -> tuple[ImportProgress, bool]:
+async def begin(
+    tx: Tx, actor: Actor, header: Header, progress: ImportProgress, keys: ImportedKeys
+) -> tuple[ImportProgress, bool]:
     """Begin or resume an import; the progress of earlier attempts, and whether the import is finished."""
     await store.imports.claim(tx, actor.user_id)
+    await _check_keys(tx, actor.user_id, keys)
     known = await store.imports.get(tx, actor.user_id)
     if known is not None and known.state != store.imports.DONE:
         if known.id != header.id or known.state != store.imports.OPEN:
@@ -144,14 +189,85 @@ def _is_trash(line: ExportedDocument) -> bool:
 
 
 async def finish(
-    tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, rest: ImportBatch, clock: int, origin: Origin
+    tx: Tx,
+    actor: Actor,
+    limits: AccountLimits,
+    file_id: str,
+    rest: ImportBatch,
+    keys: ImportedKeys,
+    clock: int,
+    origin: Origin,
 ) -> Import:
-    """Store the last lines, and release the account with a clock later than every imported timestamp."""
+    """Store the last lines and the keys, and release the account with a clock later than every imported timestamp."""
     await store_batch(tx, actor, limits, file_id, rest)
+    await _store_keys(tx, actor.user_id, keys)
     own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
     await events.record(tx, actor.user_id, EventType.IMPORTED, origin)
     return await latest(tx, actor)
+
+
+async def _check_keys(tx: Tx, user_id: str, keys: ImportedKeys) -> StoredKeyring | None:
+    """The account's own keyring. Refuses keys without the password, and where they would shut the account's owner out.
+
+    An account that has a keyring keeps it: it is the file's, or one that was made from the file's.
+    """
+    kdf = await store.accounts.lock(tx, user_id)
+    stored, current = await store.keyrings.get(tx, user_id), keys.current
+    if stored is not None and not _is_same_or_newer(stored, current):
+        raise AccountNotEmpty(_OTHER_KEYRING)
+    if keys.kdf is None and current is None:
+        return stored
+    if keys.password_hash is None:
+        raise Invalid(
+            {"currentPassword": "is required: the file has the keys of an account, see docs/export.md"},
+            "The file has the keys of an account. Send the password of your account as the first line, before the "
+            'file: {"kind":"password","currentPassword":"…"}.',
+        )
+    if not await store.accounts.is_current(tx, user_id, keys.password_hash):
+        raise InvalidCredentials
+    if stored is None and kdf not in {None, _canonical(keys.kdf)}:
+        raise AccountNotEmpty(_OTHER_KDF)
+    if current is not None:
+        account = keyring_head.account_of(current.keyring)
+        for number, line in enumerate(keys.replaced, 3):  # after the header and the keyring
+            if keyring_head.account_of(line.keyring) != account:
+                raise bad_line(number, {"keyring": "must be of the same account as the one before"})
+    return stored
+
+
+def _is_same_or_newer(stored: StoredKeyring, current: ExportedKeyring | None) -> bool:
+    """Whether a keyring of an account is the one of a file, or a later one of the same account."""
+    if current is None:
+        return False
+    if stored.keyring == current.keyring:
+        return stored.version == current.version
+    account = keyring_head.account_of(stored.keyring)
+    return (
+        account is not None and account == keyring_head.account_of(current.keyring) and stored.version > current.version
+    )
+
+
+async def _store_keys(tx: Tx, user_id: str, keys: ImportedKeys) -> None:
+    """Store what opens the account, unless it has something newer; and the keyrings that were replaced."""
+    stored, current = await _check_keys(tx, user_id, keys), keys.current
+    kdf = _canonical(keys.kdf)
+    if stored is None and kdf is not None and keys.password_hash is not None:
+        await store.accounts.change_kdf(tx, user_id, keys.password_hash, kdf)
+    if current is None:
+        return
+    if stored is None:
+        await store.keyrings.insert(tx, user_id, current.keyring, current.version, current.updated_at)
+    elif stored.version > current.version:
+        replaced = StoredKeyring(current.keyring, current.version, current.updated_at, kdf)
+        await store.keyrings.add_version(tx, user_id, replaced, stored.updated_at)
+    for line in keys.replaced:
+        replaced = StoredKeyring(line.keyring, line.version, line.updated_at, _canonical(line.kdf))
+        await store.keyrings.add_version(tx, user_id, replaced, line.replaced_at)
+
+
+def _canonical(kdf: Kdf | None) -> str | None:
+    return None if kdf is None else descriptors.canonical_json(kdf)
 
 
 async def latest(tx: Tx, actor: Actor) -> Import:
@@ -207,7 +323,10 @@ async def _trim(tx: Tx, user_id: str, lines: list[ExportRow], most: int) -> list
             place = _vault_of(line), line.uid
             newest[place] = max(line.version, newest.get(place, 0))
     return [
-        (vault, await (store.versions.trim_blobs if uid == vault else store.versions.trim)(tx, user_id, uid, last, most))
+        (
+            vault,
+            await (store.versions.trim_blobs if uid == vault else store.versions.trim)(tx, user_id, uid, last, most),
+        )
         for (vault, uid), last in newest.items()
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom.wire import events, export_lines, requests, responses
+from strongroom.wire import events, export_file, export_lines, requests, responses
 from strongroom.wire.decode import decode, decode_in_steps, says
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "encode",
     "encode_lines",
     "events",
+    "export_file",
     "export_lines",
     "requests",
     "responses",

@@ -11,26 +11,44 @@ from msgspec import Struct
 from strongroom import rules
 from strongroom.errors import Invalid
 from strongroom.export_rows import (
-    ExportCounts,
     ExportedBlob,
     ExportedDocument,
+    ExportedKeyring,
+    ExportedKeyringVersion,
     ExportedVault,
     ExportedVersion,
     ExportRow,
+    KeyringRow,
 )
 from strongroom.wire.decode import decode
-from strongroom.wire.requests import Blob, Body, Ciphertext, Hmac, Name, Salt, Text, Uid, _blob_whole, _is_uid, _meta
+from strongroom.wire.requests import (
+    Blob,
+    Body,
+    Ciphertext,
+    Hmac,
+    Kdf,
+    Name,
+    Salt,
+    Text,
+    Uid,
+    Wrapped,
+    _blob_whole,
+    _is_kdf,
+    _is_uid,
+    _meta,
+)
 
+MEDIA_TYPE: Final = "application/x-ndjson"
 FORMAT: Final = "strongroom-export"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2  # version 1 had no keyring
 
 Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds, from 0", ge=0, le=rules.MAX_IMPORTED)]
 Ordinal = Annotated[int, _meta("must be an integer from 1", ge=1, le=rules.MAX_IMPORTED)]
 Number = Annotated[int, _meta("must be an integer from 0", ge=0, le=rules.MAX_IMPORTED)]
 
 
-class Header(Body, frozen=True, tag="header", tag_field="kind"):
-    """The first line: what the file is. `id` tells one export from another; `clock` is the account's."""
+class Header(Body, frozen=True, tag="header", tag_field="kind", omit_defaults=True):
+    """The first line: what the file is. `id` tells one export from another; `clock` and `kdf` are the account's."""
 
     format: Text
     version: Ordinal
@@ -38,12 +56,15 @@ class Header(Body, frozen=True, tag="header", tag_field="kind"):
     epoch: Text
     exported_at: Timestamp
     clock: Timestamp
-    checks = {"id": _is_uid}
+    kdf: Kdf | None = None
+    checks = {"id": _is_uid, "kdf": _is_kdf}
 
 
 class Counts(Struct, frozen=True, rename="camel"):
     """How many lines of each kind there are."""
 
+    keyrings: Number
+    keyring_versions: Number
     vaults: Number
     documents: Number
     versions: Number
@@ -53,13 +74,17 @@ class Counts(Struct, frozen=True, rename="camel"):
 class Trailer(Body, frozen=True, tag="trailer", tag_field="kind"):
     """The last line: how many of each kind there were, and the SHA-256 of every byte before this line."""
 
-    counts: Annotated[Counts, _meta("must be the number of vaults, documents, versions and blobVersions")]
+    counts: Annotated[
+        Counts,
+        _meta("must be the number of keyrings, keyringVersions, vaults, documents, versions and blobVersions"),
+    ]
     sha256: Text
 
-    @property
-    def tally(self) -> ExportCounts:
-        """The counts, to be compared."""
-        return ExportCounts(self.counts.vaults, self.counts.documents, self.counts.versions, self.counts.blob_versions)
+
+class PasswordLine(Body, frozen=True, tag="password", tag_field="kind"):
+    """The account's password, before the file: whoever brings in keys proves it. It is no line of the file."""
+
+    current_password: Text
 
 
 def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
@@ -73,7 +98,34 @@ def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
 class _Line(Body, frozen=True):
     """A line that is stored. `becomes` has the same fields in the same order."""
 
-    becomes: ClassVar[type[ExportRow]]
+    becomes: ClassVar[type[ExportRow | KeyringRow]]
+
+
+class KeyringLine(_Line, frozen=True, tag="keyring", tag_field="kind"):
+    """The account's keyring."""
+
+    keyring: Wrapped
+    version: Ordinal
+    updated_at: Timestamp
+    checks = {"keyring": rules.is_base64}
+    becomes = ExportedKeyring
+
+
+class KeyringVersionLine(_Line, frozen=True, tag="keyringVersion", tag_field="kind"):
+    """A keyring that was replaced."""
+
+    keyring: Wrapped
+    version: Ordinal
+    updated_at: Timestamp
+    replaced_at: Timestamp
+    kdf: Kdf | None = None
+    checks = {"keyring": rules.is_base64, "kdf": _is_kdf}
+    becomes = ExportedKeyringVersion
+
+    @staticmethod
+    def together(given: dict[str, Any]) -> dict[str, str]:
+        """Its times follow each other."""
+        return _in_order(given, "updatedAt", "replacedAt")
 
 
 class VaultLine(_Line, frozen=True, tag="vault", tag_field="kind"):
@@ -169,6 +221,8 @@ class _Kind(Struct, frozen=True):
 
 _KINDS: Final[dict[str, type[Header | Trailer | _Line]]] = {
     "header": Header,
+    "keyring": KeyringLine,
+    "keyringVersion": KeyringVersionLine,
     "vault": VaultLine,
     "document": DocumentLine,
     "version": VersionLine,
@@ -178,12 +232,21 @@ _KINDS: Final[dict[str, type[Header | Trailer | _Line]]] = {
 _kind = msgspec.json.Decoder(_Kind).decode
 
 
-def read_line(raw: bytes) -> Header | Trailer | ExportRow:
-    """Decode one line; uids in canonical form."""
+def _kind_of(raw: bytes) -> str | None:
     try:
-        shape = _KINDS.get(_kind(raw).kind)
+        return _kind(raw).kind
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        shape = None
+        return None
+
+
+def read_password(raw: bytes) -> str | None:
+    """The password in a line that stands before the file; None if it is no such line."""
+    return decode(PasswordLine, raw).current_password if _kind_of(raw) == "password" else None
+
+
+def read_line(raw: bytes) -> Header | Trailer | ExportRow | KeyringRow:
+    """Decode one line; uids in canonical form."""
+    shape = _KINDS.get(_kind_of(raw) or "")
     if shape is None:
         decode(Body, raw.strip() or b"0")  # says what is wrong with it if it is no JSON object at all
         raise Invalid({"kind": f"must be one of {', '.join(_KINDS)}"})

@@ -255,6 +255,8 @@ class Events(Struct, frozen=True, rename="camel"):
 class Imported(Struct, frozen=True, rename="camel"):
     """What an import brought, in all its attempts together; `leftOut` are versions of which no more are kept here."""
 
+    keyrings: int
+    keyring_versions: int
     vaults: int
     documents: int
     versions: int

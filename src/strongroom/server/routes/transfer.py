@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Final
 from strongroom import errors, identifiers, wire
 from strongroom.actions import exports, imports
 from strongroom.errors import StorageFull, Unavailable
-from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion, ExportRow
+from strongroom.export_rows import (
+    ExportedBlob,
+    ExportedDocument,
+    ExportedKeyring,
+    ExportedKeyringVersion,
+    ExportedVault,
+    ExportedVersion,
+    ExportRow,
+    KeyringRow,
+)
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import CHUNK, Response, json_response, streaming_response
 from strongroom.server.routes.import_upload import LINES, ImportUpload
@@ -20,6 +29,16 @@ if TYPE_CHECKING:
 
     from strongroom.server.response import Chunks
     from strongroom.store import Tx
+
+
+_KINDS: Final = (  # in the order of the trailer's counts
+    ExportedKeyring,
+    ExportedKeyringVersion,
+    ExportedVault,
+    ExportedDocument,
+    ExportedVersion,
+    ExportedBlob,
+)
 
 
 async def export(request: Request) -> Response:
@@ -35,13 +54,13 @@ async def export(request: Request) -> Response:
 async def _stream_export(request: Request) -> Chunks:
     """Stream the file from one consistent snapshot, with only one page of it in memory."""
     context, now = request.context, request.context.clock()
-    counts: dict[type[ExportRow], int] = {ExportedVault: 0, ExportedDocument: 0, ExportedVersion: 0, ExportedBlob: 0}
+    counts: dict[type[ExportRow | KeyringRow], int] = dict.fromkeys(_KINDS, 0)
     digest = hashlib.sha256()
     out = bytearray()
 
-    async def begin(tx: Tx) -> AsyncGenerator[Sequence[ExportRow], None]:
+    async def begin(tx: Tx) -> AsyncGenerator[Sequence[ExportRow | KeyringRow], None]:
         nonlocal out
-        clock = await exports.clock(tx, request.actor)
+        clock, kdf = await exports.clock(tx, request.actor), await exports.kdf(tx, request.actor)
         header = wire.export_lines.Header(
             wire.export_lines.FORMAT,
             wire.export_lines.FORMAT_VERSION,
@@ -49,6 +68,7 @@ async def _stream_export(request: Request) -> Chunks:
             context.epoch,
             now,
             clock,
+            kdf,
         )
         out += wire.encode_lines([header])
         return exports.pages(tx, request.actor)
@@ -56,7 +76,7 @@ async def _stream_export(request: Request) -> Chunks:
     async with ExportSnapshot(request) as snapshot:
         async for page in await snapshot.read(begin):
             if page:
-                kind: type[ExportRow] = type(page[0])
+                kind: type[ExportRow | KeyringRow] = type(page[0])
                 counts[kind] += len(page)
                 out += wire.encode_lines(page)
             if len(out) > CHUNK:
@@ -73,10 +93,7 @@ async def _stream_export(request: Request) -> Chunks:
 
 async def import_(request: Request) -> Response:
     """Import the file of an export into an account without vaults. After an interruption, send the same file again."""
-    done = await ImportUpload(request).run()
-    return json_response(
-        wire.responses.Imported(done.vaults, done.documents, done.versions, done.blob_versions, done.left_out)
-    )
+    return json_response(await ImportUpload(request).run())
 
 
 async def abandon_import(request: Request) -> Response:
@@ -105,7 +122,13 @@ ENDPOINTS: Final = (
         access=Access.USER,
         request_media_type=LINES,
         response_type=wire.responses.Imported,
-        refusals=(errors.AccountNotEmpty, errors.ImportUnfinished, errors.QuotaExceeded),
+        refusals=(
+            errors.InvalidCredentials,
+            errors.RateLimited,
+            errors.AccountNotEmpty,
+            errors.ImportUnfinished,
+            errors.QuotaExceeded,
+        ),
     ),
     Endpoint(
         method="DELETE",

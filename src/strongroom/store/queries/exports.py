@@ -1,8 +1,10 @@
-"""Exports: all rows of an account, vault by vault, in an order that an import can insert."""
+"""Exports: all rows of an account, keyrings first, then vault by vault, in an order that an import can insert."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
 from strongroom.store.statement import ALL, Sql, columns
@@ -13,6 +15,26 @@ if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 T = TypeVar("T")
+
+
+class RetainedKeyring(Struct, frozen=True):
+    """A keyring that was replaced, and the key derivation descriptor that the account had until then."""
+
+    data: str  # the keyring
+    version: int
+    updated_at: int
+    replaced_at: int
+    kdf: str | None
+
+    def __repr__(self) -> str:
+        return f"RetainedKeyring(version={self.version})"
+
+
+_KDF = Sql("SELECT kdf FROM users WHERE id = :user_id")
+_KEYRINGS = Sql(f"""
+    SELECT {columns(RetainedKeyring).replace("data", "keyring AS data")} FROM keyring_versions
+     WHERE user_id = :user_id AND version > :beyond ORDER BY version LIMIT :limit
+""")
 
 _VAULTS = Sql(f"""
     SELECT {columns(ExportedVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
@@ -33,6 +55,17 @@ _BLOBS = Sql(f"""
      WHERE user_id = :user_id AND uid = :vault_uid AND version > :beyond
      ORDER BY version LIMIT :limit
 """)
+
+
+async def kdf(tx: Tx, user_id: str) -> str | None:
+    """The account's key derivation descriptor."""
+    found: str | None = await tx.value(_KDF, user_id=user_id)
+    return found
+
+
+def keyrings(tx: Tx, user_id: str) -> AsyncGenerator[list[RetainedKeyring], None]:
+    """The retained keyrings that were replaced, in the order of their versions."""
+    return tx.pages(RetainedKeyring, _KEYRINGS, after="beyond", by="version", user_id=user_id, beyond=0, limit=ALL)
 
 
 def vaults(tx: Tx, user_id: str) -> AsyncGenerator[list[ExportedVault], None]:

@@ -22,7 +22,7 @@ _GET = Sql("""
       FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id
 """)
 _INSERT = Sql("""
-    INSERT INTO keyrings (user_id, version, updated_at, keyring) VALUES (:user_id, :version, :now, :keyring)
+    INSERT INTO keyrings (user_id, version, updated_at, keyring) VALUES (:user_id, :version, :updated_at, :keyring)
     ON CONFLICT DO NOTHING
 """)
 _REPLACE = Sql("""
@@ -33,6 +33,11 @@ _RETAIN = Sql("""
     INSERT INTO keyring_versions (user_id, version, updated_at, replaced_at, keyring, kdf)
     SELECT user_id, version, keyrings.updated_at, :now, keyring, kdf
       FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id AND version = :version
+    ON CONFLICT DO NOTHING
+""")
+_ADD_VERSION = Sql("""
+    INSERT INTO keyring_versions (user_id, version, updated_at, replaced_at, keyring, kdf)
+    VALUES (:user_id, :version, :updated_at, :replaced_at, :keyring, :kdf)
     ON CONFLICT DO NOTHING
 """)
 # The last ones, and the first that was replaced on each day: whoever has only an access token can replace a keyring as
@@ -64,9 +69,23 @@ async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
     return await tx.one(StoredKeyring, _GET, user_id=user_id)
 
 
-async def insert(tx: Tx, user_id: str, keyring: str, version: int) -> bool:
-    """Add an account's first keyring; False if it has one."""
-    return await tx.run(_INSERT, user_id=user_id, keyring=keyring, version=version, now=tx.now) > 0
+async def insert(tx: Tx, user_id: str, keyring: str, version: int, updated_at: int | None = None) -> bool:
+    """Add an account's first keyring, written now or (one that is imported) before; False if it has one."""
+    at = tx.now if updated_at is None else updated_at
+    return await tx.run(_INSERT, user_id=user_id, keyring=keyring, version=version, updated_at=at) > 0
+
+
+async def add_version(tx: Tx, user_id: str, keyring: StoredKeyring, replaced_at: int) -> None:
+    """Add a keyring that was replaced elsewhere, unless there is one of this version."""
+    await tx.run(
+        _ADD_VERSION,
+        user_id=user_id,
+        keyring=keyring.keyring,
+        version=keyring.version,
+        updated_at=keyring.updated_at,
+        replaced_at=replaced_at,
+        kdf=keyring.kdf,
+    )
 
 
 async def replace(tx: Tx, user_id: str, version: int, new_version: int, keyring: str) -> bool:
