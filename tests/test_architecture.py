@@ -63,7 +63,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "store",
         "wire",
     },
-    "client": {"_version", "client", "errors", "identifiers", "model", "rules", "wire"},
+    "client": {"_version", "client", "errors", "export_rows", "identifiers", "model", "rules", "wire"},
     "cli": {"_version", "archive", "cli", "client", "errors", "model", "options", "sealing", "server", "store"},
 }
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole

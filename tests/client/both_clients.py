@@ -106,6 +106,12 @@ class Faces:
         """A client of a token."""
         return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
 
+    def import_account(self, url: str, *args: Any, **options: Any) -> Any:
+        """A client of an account that has moved."""
+        if self._loop is None:
+            return self._keep(Client.import_account(url, *args, **options))
+        return self._keep(self._loop.run(AsyncClient.import_account(url, *args, **options)))
+
     def reopened(self, client: Any, opened: OpenVault) -> Any:
         """A vault that another client has opened, for this one, which need not ask for it."""
         if self._loop is None:

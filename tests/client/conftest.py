@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from strongroom.client import Client
 from tests.client.both_clients import Faces
 from tests.client.devices import Devices
+from tests.client.moving_accounts import furnish, url_of
 from tests.contract.harness import Server
 from tests.sync.restartable_server import RestartableServer
 
@@ -49,3 +51,24 @@ def devices(tmp_path: Path) -> Iterator[Devices]:
     yield made
     made.close()
     place.close()
+
+
+@pytest.fixture(scope="session")
+def other_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A second server process, for accounts that move."""
+    running = Server(tmp_path_factory.mktemp("other_server"))
+    try:
+        yield running.start()
+        assert running.end() == 0
+        assert "Traceback" not in running.log()
+    finally:
+        running.abandon()
+
+
+@pytest.fixture
+def moving(server: Server, tmp_path: Path) -> Iterator[tuple[Client, str, Path]]:
+    """A client of an account with everything, its email, and its file."""
+    with Client(url_of(server)) as client:
+        email = furnish(client)
+        client.export_account(tmp_path / "account")
+        yield client, email, tmp_path / "account"

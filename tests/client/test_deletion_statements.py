@@ -101,7 +101,7 @@ def test_a_vault_that_was_made_cannot_be_hidden_from_a_new_device(devices: Devic
     replica = client.open_replica(tmp_path / "replica")
     attempts: dict[str, Callable[[], Any]] = {
         "vaults": client.vaults,
-        "export": lambda: client.export(tmp_path / "export.jsonl"),
+        "export": lambda: client.export_plaintext(tmp_path / "export.jsonl"),
         "vault": lambda: client.vault("w", create=True),
         "first sync": replica.sync,
     }

@@ -73,7 +73,7 @@ async def test_the_keys_move_with_the_account(house: Open) -> None:
 async def test_a_key_derivation_without_a_keyring_moves_too(house: Open) -> None:
     """A client may only have stored how its password is derived."""
     async with house() as h:
-        kdf = {"email": "ada@example.com", "password": PASSWORD, "kdf": KDF}
+        kdf: Json = {"email": "ada@example.com", "password": PASSWORD, "kdf": KDF}
         ann = Person(h.http, kdf["email"], (await h.http.post("/auth/email/register", json=kdf)).json())
         bob = await h.person()
         file = await exported(ann)
@@ -129,7 +129,7 @@ async def test_nobody_is_shut_out_by_an_import(house: Open) -> None:
             error = refused(await imported(other, proof() + file), 409, "account_not_empty")
             assert "keyring of its own" in error["message"]
         assert await keys(other) == before
-        register = {"email": "eve@example.com", "password": PASSWORD, "kdf": {**KDF, "salt": "BBBB"}}
+        register: Json = {"email": "eve@example.com", "password": PASSWORD, "kdf": {**KDF, "salt": "BBBB"}}
         eve = Person(h.http, register["email"], (await h.http.post("/auth/email/register", json=register)).json())
         error = refused(await imported(eve, proof() + with_file), 409, "account_not_empty")
         assert "password" in error["message"]

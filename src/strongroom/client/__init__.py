@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from strongroom.client.client import Client, Collection, Vault, VaultBlob
 from strongroom.client.errors import (
     CredentialsRolledBack,
+    HistoryLeftOut,
     Locked,
     RolledBack,
     Tampered,
@@ -111,6 +112,7 @@ __all__ = [
     "DocumentNotFound",
     "EmailAlreadyExists",
     "Event",
+    "HistoryLeftOut",
     "InsufficientScope",
     "InternalError",
     "Invalid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart
@@ -15,7 +16,6 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     documents,
-    exports,
     rotation,
     sessions_and_keys,
     usage_and_log,
@@ -104,6 +104,42 @@ class AsyncClient(AsyncPart):
         sessions_and_keys.use_token(client._core, token)
         return client
 
+    @classmethod
+    async def import_account(
+        cls,
+        url: str,
+        path: str | os.PathLike[str],
+        email: str,
+        password: str,
+        *,
+        allow_less_history: bool = False,
+        restart: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Move the account in a file of `export_account` to the server at `url`; a client that has logged in there.
+
+        Email and password are those of the old server at the time of the export, and are those of the new one. The
+        file is verified with the account's keys first. Then the account is registered on the new server, the file is
+        sent, and everything that the server then has is compared with the file. After an interruption, call it again.
+
+        A server that keeps less history or trash than the file has raises HistoryLeftOut, unless `allow_less_history`.
+        `restart` deletes what an unfinished import of another file has left in the account.
+        """
+        from strongroom.client.operations import account_move
+
+        password = SecretText(password)
+        client = cls(url, **options)
+        try:
+            await client._run(
+                account_move.import_account(
+                    client._core, Path(path), email, password, allow_less_history=allow_less_history, restart=restart
+                )
+            )
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -185,13 +221,29 @@ class AsyncClient(AsyncPart):
         new_password = checked_secret(new_password, "new_password")
         return await self._run(accounts.recover(self._core, email, recovery_key, new_password))
 
-    async def export(self, path: str | os.PathLike[str]) -> int:
-        """Write everything of the account into a new file, in the clear, as lines of JSON; give how many documents.
+    async def export_plaintext(self, path: str | os.PathLike[str]) -> int:
+        """Write every vault and live document, decrypted, as lines of JSON; the number of documents.
 
-        Only the file's owner can read it, and it is there only when it is whole.
+        Anybody who reads the file reads your data. To move to another server, use `export_account`. Only the file's
+        owner can read it, and it is there only when it is whole.
         """
-        with exports.new_file(path) as write:
-            return await self._run(exports.export(self._core, write))
+        from strongroom.client.operations import plaintext_export
+        from strongroom.client.operations.new_files import new_file
+
+        with new_file(path) as write:
+            return await self._run(plaintext_export.export(self._core, write))
+
+    async def export_account(self, path: str | os.PathLike[str]) -> None:
+        """Write the whole account, encrypted as it is stored, to a file that `import_account` moves to another server.
+
+        The file has the keyring, all vaults, documents and blobs, their history and the trash, and is verified with
+        the account's keys while it is written. Only its owner can read it, and it is there only when it is whole.
+        """
+        from strongroom.client.operations import account_move
+        from strongroom.client.operations.new_files import new_file
+
+        with new_file(path) as write:
+            await self._run(account_move.export_account(self._core, write))
 
     async def delete_account(self, password: str) -> None:
         """Delete the account and everything in it, at once and for good."""

@@ -6,6 +6,7 @@
     │   └── CredentialsRolledBack          credentials_rolled_back    the same of the password or the recovery key
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
     ├── Locked          locked             there is no key here for that
+    ├── HistoryLeftOut  history_left_out   an account was moved, and the new server keeps less history than the old one
     ├── Unsupported     unsupported        the account uses something that this client does not know
     ├── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
     ├── WrongServer     wrong_server       what answers at this address is not strongroom
@@ -111,3 +112,14 @@ class Unreachable(Unavailable):
         super().__init__(retry_after, message)
         self.reason = reason
         self.details = {"reason": reason, **(details or {})}
+
+
+class HistoryLeftOut(Refusal):
+    """An account was moved, and the new server has left out history or trash; `details` says how much."""
+
+    code = "history_left_out"
+    sentence = (
+        "Everything of the account was moved and verified but a part of its history or trash: the new server keeps "
+        "less of it. Call import_account again with allow_less_history=True to accept that. Or let the server keep "
+        "more, delete the account there, and import it again."
+    )

@@ -114,7 +114,7 @@ def everything(marks: Marks, client: Client, url: str, home: Path, number: int) 
         there.replace(there.get(page.uid), marks.new("there"))
         here.replace(here.get(page.uid), marks.new("here"))
         replica.sync(keep_both)
-    client.export(home / f"export-{number}")
+    client.export_plaintext(home / f"export-{number}")
     client.logout()
     client.recover(email, key, marks.new("password"))
     with pytest.raises(VaultNotFound):

@@ -42,6 +42,11 @@ def change_password(ring: Keyring, email: str, password: str, old: Descriptor, r
     return _set_password(ring, email, password, old, random)
 
 
+def rewrap(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system) -> Prepared:
+    """The next keyring for the keys of a password that a server has stored already, with this descriptor."""
+    return _opened(_prepared(ring.with_password(keys, descriptor, random), keys, descriptor, random))
+
+
 def set_recovery(
     ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system
 ) -> tuple[RecoveryKey, Prepared]:

@@ -296,6 +296,11 @@ def slots_of(sealed: str) -> bytes:
     return head[_FIXED - KEY - 4 : _FIXED - KEY] + head[_FIXED:]
 
 
+def version_of(sealed: str) -> int:
+    """The version of a keyring, by its head."""
+    return int.from_bytes(_parts(sealed)[0][2 + ACCOUNT : 10 + ACCOUNT], "big")
+
+
 def previous_of(sealed: str) -> bytes:
     """SHA-256 of the keyring before this one, by its head."""
     return _parts(sealed)[0][_FIXED - KEY : _FIXED]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from strongroom.client.net.effects import (
+    CloseStream,
     Effect,
     Effects,
     NoResponse,
@@ -61,6 +62,8 @@ class AsyncDriver:
             return await self.http.open_stream(effect.request)
         if isinstance(effect, ReadStream):
             return await effect.stream.read()
+        if isinstance(effect, CloseStream):
+            return await effect.stream.close()
         return await asyncio.to_thread(effect.run)
 
     async def _send_and_compute(self, effect: SendAndCompute) -> Any:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from strongroom.client.net.effects import (
+    CloseStream,
     Effect,
     Effects,
     NoResponse,
@@ -65,6 +66,8 @@ class Driver:
             return self.http.open_stream(effect.request)
         if isinstance(effect, ReadStream):
             return effect.stream.read()
+        if isinstance(effect, CloseStream):
+            return effect.stream.close()
         return effect.run()
 
     def _send_and_compute(self, effect: SendAndCompute) -> Any:

@@ -8,8 +8,9 @@ result back:
     Compute          a slow computation                 → its result
     WithLock         effects under a lock               → their result
     SendAndCompute   a request, and a computation       → both
-    OpenStream       a stream of server-sent events     → the stream, or the Response that refuses it
+    OpenStream       a stream of events or lines        → the stream, or the Response that refuses it
     ReadStream       the next bytes of a stream         → bytes, empty at its end
+    CloseStream      the end of a stream                → None
 
 So the blocking and the asynchronous client share one code, and tests need no network.
 """
@@ -26,13 +27,24 @@ from strongroom.client.errors import Unreachable
 T = TypeVar("T")
 
 
+class Upload(Struct, frozen=True):
+    """A body of JSON lines that is read from a file as it is sent: one line, then the file."""
+
+    first: bytes
+    path: str
+
+    def __repr__(self) -> str:
+        return "Upload(...)"
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """An HTTP request. `max_bytes` limits the response; `wait` is added to the read timeout, in seconds."""
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
+    body: bytes | Upload | None = None
+    accept: str = "application/json"
     bearer: str | None = None
     max_bytes: int
     wait: float = 0.0
@@ -90,7 +102,7 @@ class SendAndCompute(Struct, frozen=True):
 
 
 class OpenStream(Struct, frozen=True):
-    """A request for a stream of server-sent events."""
+    """A request for a stream: of server-sent events, or of what else it accepts."""
 
     request: Request
 
@@ -101,7 +113,13 @@ class ReadStream(Struct, frozen=True):
     stream: Any
 
 
-Effect: TypeAlias = Request | Sleep | Compute | WithLock | SendAndCompute | OpenStream | ReadStream
+class CloseStream(Struct, frozen=True):
+    """Closes a stream, whether it has ended or not."""
+
+    stream: Any
+
+
+Effect: TypeAlias = Request | Sleep | Compute | WithLock | SendAndCompute | OpenStream | ReadStream | CloseStream
 Effects: TypeAlias = Generator[Effect, Any, T]
 
 

@@ -6,13 +6,17 @@ memory nor time.
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from strongroom.client.errors import Tampered, Unreachable, WrongServer
-from strongroom.client.net.effects import NoResponse, Request, Response
+from strongroom.client.net.effects import NoResponse, Request, Response, Upload
+from strongroom.wire.export_lines import MEDIA_TYPE
 
 if TYPE_CHECKING:
     import httpx2
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 MIN_BYTES_PER_SECOND: Final = 16_384  # once the timeout has passed
 _CONNECT_TIMEOUT: Final = 10.0  # seconds
 _TOO_SLOW: Final = "The server sent its response too slowly; pass a longer timeout= if the network is slow."
+_PIECE: Final = 1 << 16  # bytes of an upload that are read at a time
 _TOO_LONG: Final = "The server's answer is longer than any answer to this request can be."
 _COMPRESSED: Final = "The server's answer is compressed, although it was asked not to be."
 _REDIRECT: Final = (
@@ -57,20 +62,25 @@ class _HttpBase:
 
         return connection_errors.no_response(error, self._connection, self._timeout + wanted.wait)
 
+    @staticmethod
+    def _content(upload: Upload) -> Any:
+        """The body of an upload, in pieces."""
+        raise NotImplementedError
+
     def _request(self, wanted: Request) -> httpx2.Request:
         import httpx2
 
         from strongroom._version import __version__
 
         headers = {
-            "accept": "application/json",
+            "accept": wanted.accept,
             "accept-encoding": "identity",
             "user-agent": f"strongroom-client/{__version__}",
         }
         if wanted.bearer is not None:
             headers["authorization"] = f"Bearer {wanted.bearer}"
         if wanted.body is not None:
-            headers["content-type"] = "application/json"
+            headers["content-type"] = MEDIA_TYPE if isinstance(wanted.body, Upload) else "application/json"
         read_timeout = self._timeout + wanted.wait
         timeout = httpx2.Timeout(self._timeout, connect=min(_CONNECT_TIMEOUT, self._timeout), read=read_timeout)
         query = f"?{urlencode(wanted.query)}" if wanted.query else ""
@@ -78,7 +88,7 @@ class _HttpBase:
             wanted.method,
             f"{self._connection.url}{wanted.path}{query}",
             headers=headers,
-            content=wanted.body,
+            content=self._content(wanted.body) if isinstance(wanted.body, Upload) else wanted.body,
             extensions={"timeout": timeout.as_dict()},
         )
 
@@ -114,8 +124,8 @@ class _BoundedBody:
         return Response(self._response.status_code, b"".join(self._parts), seconds, media_type == "application/json")
 
 
-class EventStream:
-    """A stream of server-sent events."""
+class ResponseStream:
+    """The body of a response, as it arrives."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
@@ -135,8 +145,8 @@ class EventStream:
         self._response.close()
 
 
-class AsyncEventStream:
-    """An asynchronous stream of server-sent events."""
+class AsyncResponseStream:
+    """The body of a response, as it arrives, for an asynchronous client."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
@@ -159,6 +169,13 @@ class AsyncEventStream:
 class HttpClient(_HttpBase):
     """A blocking HTTP client."""
 
+    @staticmethod
+    def _content(upload: Upload) -> Iterator[bytes]:
+        yield upload.first
+        with Path(upload.path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                yield piece
+
     def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""
         import httpx2
@@ -174,11 +191,11 @@ class HttpClient(_HttpBase):
         finally:
             response.close()
 
-    def open_stream(self, wanted: Request) -> EventStream | Response:
-        """Open a stream of server-sent events; any other response is returned as such."""
+    def open_stream(self, wanted: Request) -> ResponseStream | Response:
+        """Open a stream of what the request accepts; any other response is returned as such."""
         response = self._send(wanted)
-        if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
-            return EventStream(response)
+        if response.status_code == 200 and response.headers.get("content-type", "").startswith(wanted.accept):
+            return ResponseStream(response)
         response.close()
         return Response(response.status_code if response.status_code != 200 else 404, b"")
 
@@ -202,6 +219,13 @@ class HttpClient(_HttpBase):
 class AsyncHttpClient(_HttpBase):
     """An asynchronous HTTP client."""
 
+    @staticmethod
+    async def _content(upload: Upload) -> AsyncIterator[bytes]:
+        yield upload.first
+        with await asyncio.to_thread(Path(upload.path).open, "rb") as file:
+            while piece := await asyncio.to_thread(file.read, _PIECE):
+                yield piece
+
     async def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""
         import httpx2
@@ -217,11 +241,11 @@ class AsyncHttpClient(_HttpBase):
         finally:
             await response.aclose()
 
-    async def open_stream(self, wanted: Request) -> AsyncEventStream | Response:
-        """Open a stream of server-sent events; any other response is returned as such."""
+    async def open_stream(self, wanted: Request) -> AsyncResponseStream | Response:
+        """Open a stream of what the request accepts; any other response is returned as such."""
         response = await self._send(wanted)
-        if response.status_code == 200 and response.headers.get("content-type", "").startswith("text/event-stream"):
-            return AsyncEventStream(response)
+        if response.status_code == 200 and response.headers.get("content-type", "").startswith(wanted.accept):
+            return AsyncResponseStream(response)
         await response.aclose()
         return Response(response.status_code if response.status_code != 200 else 404, b"")
 

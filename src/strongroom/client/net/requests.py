@@ -13,9 +13,11 @@ from strongroom import errors
 from strongroom.client.format.encoding import MOST_VERSION
 from strongroom.client.format.seal import Sealed, SealedBlob
 from strongroom.client.net import decoders
+from strongroom.client.net.effects import Upload
 from strongroom.errors import Refusal
 from strongroom.model import Document, VaultBlob
 from strongroom.wire import responses
+from strongroom.wire.export_lines import MEDIA_TYPE
 
 T = TypeVar("T")
 
@@ -42,7 +44,8 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
     path: str
     decode: Callable[[bytes], T]
     query: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
+    body: bytes | Upload | None = None
+    accept: str = "application/json"
     refusals: Mapping[int, type[Refusal]] = {}
     idempotent: bool = True
     authenticated: bool = True
@@ -84,11 +87,11 @@ def register(
     email: str,
     password: str,
     kdf: dict[str, Any],
-    keyring: str,
+    keyring: str | None,
     device_name: str | None,
     invitation: str | None,
 ) -> Call[responses.SignedIn]:
-    """Register an account."""
+    """Register an account; one that is to be imported has no keyring yet."""
     body = {"email": email, "password": str(password), "kdf": kdf, "keyring": keyring} | _device(device_name)
     if invitation is not None:
         body["invitation"] = str(invitation)
@@ -261,6 +264,40 @@ def revoke_key(uid: str) -> Call[Any]:
         decode=decoders.ignored,
         refusals={404: errors.ApiKeyNotFound},
         already_done=(errors.ApiKeyNotFound,),
+    )
+
+
+# Export and import
+
+
+def export_account() -> Call[Any]:
+    """Open the stream of the account's export."""
+    return Call(method="GET", path="/auth/export", decode=decoders.ignored, accept=MEDIA_TYPE)
+
+
+def import_account(password: str, path: str) -> Call[responses.Imported]:
+    """Import the file of an account, with the password as the proof."""
+    line = _encode({"kind": "password", "currentPassword": str(password)}) + b"\n"
+    return Call(
+        method="POST",
+        path="/auth/import",
+        body=Upload(line, path),
+        decode=decoders.imported,
+        refusals={409: errors.ImportUnfinished},
+        secrets=(password,),
+        wait=60.0,
+    )
+
+
+def abandon_import() -> Call[Any]:
+    """Give up an unfinished import: what came in is deleted."""
+    return Call(
+        method="DELETE",
+        path="/auth/import",
+        decode=decoders.ignored,
+        refusals={404: errors.ImportNotFound},
+        already_done=(errors.ImportNotFound,),
+        wait=60.0,
     )
 
 
@@ -473,6 +510,7 @@ def events(vault: str | None, since: int) -> Call[Any]:
         path=path,
         query=(("since", str(since)),),
         decode=decoders.ignored,
+        accept="text/event-stream",
         refusals={404: errors.NotFound},
         wait=15.0,
     )

@@ -115,7 +115,7 @@ class Session:
         return call.decode(response.body), computation.result
 
     def open_stream(self, call: Call[T]) -> Effects[Any]:
-        """Open a stream of server-sent events. It is not reopened when it ends."""
+        """Open a stream of what the call accepts. It is not reopened when it ends."""
         for last in (False, True):
             bearer = yield from self._bearer()
             try:
@@ -211,6 +211,7 @@ def _request(call: Call[T], bearer: str | None) -> Request:
         path=call.path,
         query=call.query,
         body=call.body,
+        accept=call.accept,
         bearer=bearer,
         max_bytes=call.max_bytes,
         wait=call.wait,

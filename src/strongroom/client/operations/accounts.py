@@ -58,7 +58,7 @@ def register(core: Core, email: str, password: str, invitation: str | None = Non
         core.lock()
         raise
     core.device.forget_account(email)
-    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
     return user
 
 
@@ -78,14 +78,14 @@ def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None
         stored = yield from core.session.send(requests.get_keyring())
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
-    _require_stored(stored, sealed, version)
+    require_stored(stored, sealed, version)
 
 
 def login(core: Core, email: str, password: str) -> Effects[User]:
     """Log in: open a session, and unlock the keyring."""
     email = derive.normal_email(email)
     core.lock()
-    descriptor = yield from _descriptor(core, email)
+    descriptor = yield from get_descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     user = yield from core.open_session(email, keys.password)
     try:
@@ -104,7 +104,7 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
     derive.check_new_password(new_password)
     key = RecoveryKey.read(printed)
     core.lock()
-    descriptor = yield from _descriptor(core, email)
+    descriptor = yield from get_descriptor(core, email)
     try:
         secret = account.recovery_password(key, email, descriptor)
     except Tampered:
@@ -127,7 +127,7 @@ def change_password(core: Core, old: str, new: str) -> Effects[None]:
     """
     email, descriptor = _unlocked(core)
     derive.check_new_password(new)
-    stored = yield from _descriptor(core, email)
+    stored = yield from get_descriptor(core, email)
     if stored.salt != descriptor.salt:
         descriptor = stored
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
@@ -195,8 +195,8 @@ def _rewrap(
     stored = yield from core.session.send(requests.get_keyring())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
-    _require_stored(stored, made.sealed, made.keyring.version)
-    _set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    require_stored(stored, made.sealed, made.keyring.version)
+    set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
 
 
 def _newest_keyring(core: Core) -> Effects[Stored]:
@@ -242,8 +242,8 @@ def _rotate_keys(core: Core, keys: PasswordKeys, new: str | None) -> Effects[Non
     stored = yield from core.session.send(
         requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
     )
-    _require_stored(stored, made.sealed, made.keyring.version)
-    _set_keyring(core, email, made.keyring, made.sealed, descriptor)
+    require_stored(stored, made.sealed, made.keyring.version)
+    set_keyring(core, email, made.keyring, made.sealed, descriptor)
 
 
 def update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
@@ -265,15 +265,15 @@ def _update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> 
         except Conflict:
             yield from _reload(core)
             continue
-        _require_stored(stored, sealed, made.version)
-        _set_keyring(core, email, made, sealed, descriptor)
+        require_stored(stored, sealed, made.version)
+        set_keyring(core, email, made, sealed, descriptor)
         return
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
 
 
-def reload(core: Core) -> Effects[None]:
-    """Reload the keyring: another device may have changed it."""
-    yield from effects.with_lock("keyring", _reload(core))
+def reload(core: Core, stored: Stored | None = None) -> Effects[None]:
+    """Reload the keyring, or take one that the server has sent: another device may have changed it."""
+    yield from effects.with_lock("keyring", _reload(core, stored))
 
 
 def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
@@ -310,13 +310,13 @@ def _restore_keyring(core: Core) -> Effects[None]:
     if stored.version >= mine.version:
         yield from _reload(core, stored)
         return
-    theirs = yield from _descriptor(core, core.email, check=False)
+    theirs = yield from get_descriptor(core, core.email, check=False)
     same_slots = keyring.slots_of(stored.keyring) == keyring.slots_of(sealed)
     if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
         raise CredentialsRolledBack
     _require_past(core, stored)
     repeated = yield from core.session.send(requests.put_keyring(sealed, stored.version, mine.version))
-    _require_stored(repeated, sealed, mine.version)
+    require_stored(repeated, sealed, mine.version)
 
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
@@ -338,7 +338,8 @@ def delete(core: Core, password: str) -> Effects[None]:
     core.lock()
 
 
-def _descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descriptor]:
+def get_descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descriptor]:
+    """The key-derivation descriptor that the server gives for an email."""
     seen = core.device.account(email) if check else None
     try:
         response = yield from core.session.send(requests.prelogin(email))
@@ -364,10 +365,10 @@ def _open_stored(
     if core.ring is not None:
         require_directory(core.ring, ring)
     if not ring.takes(descriptor):  # the password was changed on another device
-        descriptor = yield from _descriptor(core, email)
+        descriptor = yield from get_descriptor(core, email)
         if not ring.takes(descriptor):
             raise Tampered(_WRONG_DESCRIPTOR)
-    _set_keyring(core, email, ring, stored.keyring, descriptor)
+    set_keyring(core, email, ring, stored.keyring, descriptor)
 
 
 def require_directory(seen: Keyring, ring: Keyring) -> None:
@@ -403,12 +404,14 @@ def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: st
     core.device.record_past_keyrings(email, [*reversed(passed), digest])
 
 
-def _set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+def set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+    """Go on with this keyring, and remember it; refused where this device has seen another or a newer one."""
     core.device.record_account(email, ring, descriptor)
     core.ring, core.descriptor, core.sealed = ring, descriptor, sealed
 
 
-def _require_stored(stored: Stored, sealed: str, version: int) -> None:
+def require_stored(stored: Stored, sealed: str, version: int) -> None:
+    """Refuse a keyring that is not the one that the server was given."""
     if stored.keyring != sealed or stored.version != version:
         raise Tampered("The server did not keep the keyring that it was given.")
 

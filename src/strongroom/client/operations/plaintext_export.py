@@ -8,10 +8,7 @@ Bytes stand as {"base64": "…"} under `bytes`, in the place of `value` or `blob
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,22 +47,3 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
 
 def _value_field(name: str, value: Any) -> dict[str, Any]:
     return {"bytes": {"base64": to_base64(value)}} if isinstance(value, bytes) else {name: value}
-
-
-@contextmanager
-def new_file(path: str | os.PathLike[str]) -> Iterator[Callable[[bytes], object]]:
-    """An atomic write: a file that only its owner can read, renamed to its name when it is complete."""
-    target = Path(path)
-    part = target.with_name(f"{target.name}.part")
-    made = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        with os.fdopen(made, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            yield file.write
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            part.unlink()
-        raise

@@ -1,0 +1,343 @@
+"""An account moves to another server: whole, verified, and with the same password and recovery key."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.client import Client, HistoryLeftOut, RolledBack, Tampered, WeakParameters
+from strongroom.client import client as blocking
+from strongroom.client.format import derive
+from strongroom.client.net.driver import Driver
+from strongroom.client.net.effects import Effect
+from strongroom.errors import (
+    AccountNotEmpty,
+    EmailAlreadyExists,
+    ImportUnfinished,
+    Invalid,
+    InvalidCredentials,
+    Refusal,
+)
+from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.moving_accounts import (
+    DOCUMENT,
+    Json,
+    altered,
+    contents,
+    delete,
+    drop_first,
+    edit,
+    furnish,
+    lines,
+    swap,
+    undelete,
+    url_of,
+    write,
+)
+from tests.contract.harness import Server
+
+
+def test_an_account_moves_whole(faces: Faces, other_server: Server, tmp_path: Path) -> None:
+    """Every document, deletion, version, blob and name is on the new server, opened with the same password."""
+    path, url = tmp_path / "account", url_of(other_server)
+    old = faces.client()
+    email = furnish(old)
+    recovery_key = old.make_recovery_key(PASSWORD)
+    before = contents(old)
+    old.export_account(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    new = faces.import_account(url, path, email, PASSWORD)
+    assert contents(new) == before
+    again = tmp_path / "again"
+    new.export_account(again)
+    there, here = lines(path), lines(again)
+    rows = [line for line in there if line["kind"] in {"vault", "document", "version", "blobVersion"}]
+    assert [line for line in here if line["kind"] in {"vault", "document", "version", "blobVersion"}] == rows
+    assert {line["kind"] for line in rows} == {"vault", "document", "version", "blobVersion"}
+    keyrings = [line["keyring"] for line in there if "keyring" in line["kind"]]
+    assert set(keyrings) <= {line["keyring"] for line in here if "keyring" in line["kind"]}
+    note = new.vault("private").collection("notes").create({"new": "home"})
+    fresh = faces.client(url)
+    fresh.login(email, PASSWORD)
+    assert fresh.vault("private").collection("notes").get(note.uid).value == {"new": "home"}
+    recovered = faces.client(url)
+    recovered.recover(email, recovery_key, "another battery staple")
+    assert contents(recovered)["open"] == before["open"]
+    assert contents(old) == before
+
+
+def is_registered(server: Server, email: str) -> bool:
+    """Whether an email can be registered no more."""
+    account = {"email": email, "password": "a plain password"}
+    return server.connect().post("/auth/email/register", json=account).status_code == 409
+
+
+def test_neither_server_can_act_on_the_other(moving: tuple[Client, str, Path], other_server: Server) -> None:
+    """The new server has another auth key for the same password: what one server has seen logs in there alone."""
+    _, email, path = moving
+    new = Client.import_account(url_of(other_server), path, email, PASSWORD)
+    spelled = lines(path)[0]["kdf"]
+    old_key = derive.password_keys(email, PASSWORD, derive.Descriptor.read(spelled)).password
+    body = {"email": email, "password": str(old_key)}
+    assert other_server.connect().post("/auth/email/login", json=body).status_code == 401
+    kdf = other_server.connect().post("/auth/email/prelogin", json={"email": email}).json()["kdf"]
+    assert kdf["salt"] != spelled["salt"]
+    new.close()
+
+
+# Files that are not what they should be
+
+ALTERED: dict[str, tuple[Any, type[Refusal]]] = {
+    "contents exchanged": (swap(DOCUMENT, "data"), Tampered),
+    "contents and proofs of two documents exchanged": (
+        lambda rows: swap(DOCUMENT, "hmac")(swap(DOCUMENT, "data")(rows)),
+        Tampered,
+    ),
+    "uids of two documents exchanged": (swap(DOCUMENT, "uid"), Tampered),
+    "another version of a document": (edit(DOCUMENT, version=900), Tampered),
+    "a document without a proof": (edit(DOCUMENT, hmac=None), Tampered),
+    "another collection": (edit(DOCUMENT, collection="plain"), Tampered),
+    "a deletion undone": (undelete, Tampered),
+    "a deletion invented": (delete, Tampered),
+    "contents of the history exchanged": (swap("version", "data"), Tampered),
+    "another version in the history": (edit("version", version=1_000), Tampered),
+    "blobs of the history exchanged": (swap("blobVersion", "data"), Tampered),
+    "the keyring at another version": (edit("keyring", version=900), Tampered),
+    "keyrings of the history exchanged": (swap("keyringVersion", "keyring"), Tampered),
+    "a vault less": (drop_first("vault"), RolledBack),
+    "a keyring less": (drop_first("keyring"), Invalid),
+    "a weak derivation": (
+        lambda rows: [{**rows[0], "kdf": {**rows[0]["kdf"], "memory": 1_024}}, *rows[1:]],
+        WeakParameters,
+    ),
+    "a costly derivation": (
+        lambda rows: [{**rows[0], "kdf": {**rows[0]["kdf"], "memory": 1 << 24}}, *rows[1:]],
+        WeakParameters,
+    ),
+    "no derivation": (lambda rows: [{**rows[0], "kdf": None}, *rows[1:]], Tampered),
+    "a later format": (lambda rows: [{**rows[0], "version": 3}, *rows[1:]], Invalid),
+}
+
+
+def test_a_file_that_was_altered_is_refused(
+    moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
+) -> None:
+    """Whoever alters a file and mends its checksum is found out by the keys, and nothing is sent to the new server."""
+    _, email, path = moving
+    for number, (fault, (change, error)) in enumerate(ALTERED.items()):
+        print(fault)  # noqa: T201 - the last one is the one that failed
+        spoilt = altered(path, tmp_path / f"altered {number}", change)
+        with pytest.raises(error) as refused:
+            Client.import_account(url_of(other_server), spoilt, email, PASSWORD)
+        assert PASSWORD not in str(refused.value)
+    assert not is_registered(other_server, email)
+
+
+def test_a_file_that_was_damaged_is_refused(
+    moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
+) -> None:
+    """Cut off at any place, lengthened, or with any byte changed: refused before anything is sent."""
+    _, email, path = moving
+    whole = path.read_bytes()
+    spoilt = tmp_path / "spoilt"
+    cuts = [0, 1, 100, len(whole) // 3, len(whole) // 2, len(whole) - 1_000, len(whole) - 2]
+    flips = [50, len(whole) // 4, len(whole) // 2, len(whole) - 400, len(whole) - 20]
+    files = [whole[:cut] for cut in cuts] + [whole + b"{}", whole + whole]
+    files += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in flips]
+    for file in files:
+        spoilt.write_bytes(file)
+        with pytest.raises((Invalid, Tampered, InvalidCredentials)):
+            Client.import_account(url_of(other_server), spoilt, email, PASSWORD)
+    assert not is_registered(other_server, email)
+
+
+def test_two_accounts_do_not_mix(moving: tuple[Client, str, Path], server: Server, tmp_path: Path) -> None:
+    """Rows, vaults or keyrings of another account, with the same password, are not taken into a file."""
+    _, email, path = moving
+    with Client(url_of(server)) as client:
+        furnish(client)
+        client.export_account(tmp_path / "other")
+    mine, others = lines(path)[:-1], lines(tmp_path / "other")[:-1]
+
+    def of(rows: list[Json], *kinds: str) -> list[Json]:
+        return [row for row in rows if row["kind"] in kinds]
+
+    everything = ("vault", "document", "version", "blobVersion")
+    mixed = {
+        "their vaults": [*of(mine, "header", "keyring", "keyringVersion"), *of(others, *everything)],
+        "their history of keyrings": [
+            *of(mine, "header", "keyring"), *of(others, "keyringVersion"), *of(mine, *everything)
+        ],
+        "their keyring": [mine[0], *of(others, "keyring", "keyringVersion"), *of(mine, *everything)],
+    }  # fmt: skip
+    for fault, rows in mixed.items():
+        print(fault)  # noqa: T201 - the last one is the one that failed
+        clock = max(row["clock"] for row in (mine[0], others[0]))
+        write(tmp_path / "mixed", [{**rows[0], "clock": clock}, *rows[1:]])
+        with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
+            Client.import_account(url_of(server), tmp_path / "mixed", email, PASSWORD)
+
+
+def test_only_the_password_opens_a_file(moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path) -> None:
+    """Another password, another email and a file of a plain account are refused, each with a sentence, and not sent."""
+    _, email, path = moving
+    url = url_of(other_server)
+    for who, secret in ((email, "not the right password"), (unique_email(), PASSWORD)):
+        with pytest.raises(InvalidCredentials, match="do not open the account in the file"):
+            Client.import_account(url, path, who, secret)
+        assert not is_registered(other_server, who)
+    plain = write(tmp_path / "plain", [{**lines(path)[0], "kdf": None}])
+    with pytest.raises(Invalid, match="has no keyring"):
+        Client.import_account(url, plain, email, PASSWORD)
+
+
+# Again, and elsewhere
+
+
+def test_a_file_comes_in_once(moving: tuple[Client, str, Path], other_server: Server) -> None:
+    """Again, it changes nothing; after the account was used, and where another has the email, it is refused."""
+    client, email, path = moving
+    url = url_of(other_server)
+    before = contents(client)
+    for _ in range(2):
+        with Client.import_account(url, path, email, PASSWORD) as new:
+            assert contents(new) == before
+    with Client(url) as used:
+        used.login(email, PASSWORD)
+        used.vault("private").collection("notes").create("used")
+        with pytest.raises(AccountNotEmpty, match="has been changed there since"):
+            Client.import_account(url, path, email, PASSWORD)
+        used.vault("another", create=True)
+        with pytest.raises(AccountNotEmpty, match="has been changed there since"):
+            Client.import_account(url, path, email, PASSWORD)
+        assert len(contents(used)) == len(before) + 1
+
+
+@pytest.mark.parametrize("secret", [PASSWORD, "another battery staple"])
+def test_an_email_that_is_taken_is_told(moving: tuple[Client, str, Path], other_server: Server, secret: str) -> None:
+    """Another account of this email, whatever its password, stays as it is."""
+    _, email, path = moving
+    url = url_of(other_server)
+    with Client(url) as taken:
+        taken.register(email, secret)
+        taken.vault("mine", create=True)
+        with pytest.raises(EmailAlreadyExists, match="another account with this email"):
+            Client.import_account(url, path, email, PASSWORD)
+        assert [vault.name for vault in taken.vaults()] == ["mine"]
+
+
+def test_another_file_needs_a_restart(moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path) -> None:
+    """An unfinished import of an earlier file is told, and ended only where the caller says so."""
+    client, email, path = moving
+    url = url_of(other_server)
+    client.export_account(tmp_path / "later")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(blocking, "Driver", CutUpload)
+        with pytest.raises(Crash):
+            Client.import_account(url, path, email, PASSWORD)
+    with pytest.raises(ImportUnfinished, match="restart=True"):
+        Client.import_account(url, tmp_path / "later", email, PASSWORD)
+    with Client.import_account(url, tmp_path / "later", email, PASSWORD, restart=True) as new:
+        assert contents(new) == contents(client)
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+class CutUpload(Driver):
+    """Sends a part of the file only, and ends."""
+
+    def _perform(self, effect: Effect) -> Any:
+        if getattr(effect, "path", "") == "/auth/import":
+            first, path = effect.body.first, Path(effect.body.path)  # type: ignore[union-attr]
+            with pytest.MonkeyPatch.context() as patched:
+                rows = path.read_bytes().splitlines(keepends=True)
+                patched.setattr(self.http, "_content", lambda _: iter([first, *rows[:-3]]))
+                super()._perform(effect)
+            raise Crash
+        return super()._perform(effect)
+
+
+class Crashing(Driver):
+    """Ends the process at a given step, before it is taken or after."""
+
+    left, after, steps = 0, False, 0
+
+    def _perform(self, effect: Effect) -> Any:
+        cls = type(self)
+        cls.left -= 1
+        cls.steps += 1
+        if cls.left < 0 and not cls.after:
+            raise Crash
+        result = super()._perform(effect)
+        if cls.left < 0:
+            raise Crash
+        return result
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_import_that_ends_at_any_step_is_continued(
+    server: Server, other_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    """Cut off at its first step, its second, and so on, of one and the same import: the next call continues it."""
+    path, url = tmp_path / "account", url_of(other_server)
+    with Client(url_of(server)) as client:
+        email = furnish(client)
+        client.export_account(path)
+        before = contents(client)
+    monkeypatch.setattr(blocking, "Driver", Crashing)
+    Crashing.after = after
+    done = at = 0
+    while not done:
+        Crashing.left = at
+        try:
+            with Client.import_account(url, path, email, PASSWORD) as new:
+                Crashing.left = 1_000
+                assert contents(new) == before
+            done = 1
+        except Crash:
+            at += 1
+    assert at > 10
+
+
+def test_a_server_that_keeps_less_history_is_told(moving: tuple[Client, str, Path], tmp_path: Path) -> None:
+    """The account is there, verified; that history was left out is an error until the caller accepts it."""
+    client, email, path = moving
+    frugal = Server(tmp_path / "frugal", HISTORY_VERSIONS="1")
+    try:
+        frugal.start()
+        with pytest.raises(HistoryLeftOut) as told:
+            Client.import_account(url_of(frugal), path, email, PASSWORD)
+        assert (told.value.details or {})["leftOut"] > 0
+        with Client.import_account(url_of(frugal), path, email, PASSWORD, allow_less_history=True) as new:
+            assert contents(new) == contents(client)
+    finally:
+        frugal.abandon()
+
+
+def test_a_replica_moves_along(faces: Faces, other_server: Server, tmp_path: Path) -> None:
+    """A replica of the old server is opened with a client of the new one: what waits in it is sent there, once."""
+    old = faces.client()
+    email = furnish(old)
+    with_replica = tmp_path / "replica"
+    replica = old.open_replica(with_replica)
+    replica.sync()
+    old.export_account(tmp_path / "account")
+    kept = replica.vault("private").collection("notes")
+    written = kept.create({"written": "meanwhile"})
+    changed = kept.replace(next(iter(kept)), {"changed": "meanwhile"})
+    replica.close()
+    new = faces.import_account(url_of(other_server), tmp_path / "account", email, PASSWORD)
+    moved = faces.client(url_of(other_server))
+    moved.login(email, PASSWORD)
+    replica = moved.open_replica(with_replica)
+    report = replica.sync()
+    assert (report.conflicts, report.refused, replica.pending) == ([], [], 0)
+    notes = new.vault("private").collection("notes")
+    assert notes.get(written.uid).value == {"written": "meanwhile"}
+    assert notes.get(changed.uid).value == {"changed": "meanwhile"}
+    replica.close()

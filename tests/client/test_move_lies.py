@@ -1,0 +1,129 @@
+"""A server that lies while an account moves: the old one in its export, the new one about what it has kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from strongroom.client import Client, HistoryLeftOut, Locked, RolledBack, Tampered
+from strongroom.errors import Invalid, Refusal, Unavailable
+from tests.client.both_clients import PASSWORD
+from tests.client.moving_accounts import DOCUMENT, Change, Json, contents, drop_first, furnish, spelled, swap, url_of
+from tests.contract.harness import Server
+
+
+class Lying(httpx2.HTTPTransport):
+    """Alters what the server's export says, on its way to the client."""
+
+    def __init__(self, change: Change, *, cut: int | None = None) -> None:
+        super().__init__()
+        self._change, self._cut = change, cut
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = super().handle_request(request)
+        if request.url.path != "/auth/export":
+            return response
+        rows = [json.loads(line) for line in response.read().splitlines()]
+        response.close()
+        content = spelled(self._change(rows[:-1]))
+        kind = {"content-type": response.headers["content-type"]}
+        body = httpx2.ByteStream(content if self._cut is None else content[: self._cut])
+        return httpx2.Response(200, headers=kind, stream=body)
+
+
+def _older(rows: list[Json]) -> list[Json]:
+    """A document as it was before its last change, with the time of the last."""
+    kept = {(row["uid"], row["version"]): row for row in rows if row["kind"] == "version"}
+    live = [n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" not in row]
+    at = next(n for n in live if (rows[n]["uid"], rows[n]["version"] - 1) in kept)
+    old = kept[rows[at]["uid"], rows[at]["version"] - 1]
+    rows[at] = {**rows[at], **{name: old[name] for name in ("version", "data", "hmac")}}
+    return [row for row in rows if row is not old]
+
+
+def _without(kind: str, *, deleted: bool = False) -> Change:
+    def change(rows: list[Json]) -> list[Json]:
+        at = next(n for n, row in enumerate(rows) if row["kind"] == kind and ("deletedAt" in row) == deleted)
+        uid = rows[at]["uid"]
+        return [row for n, row in enumerate(rows) if n != at and (row["kind"] != "version" or row["uid"] != uid)]
+
+    return change
+
+
+NOT_KEPT: dict[str, tuple[Change, type[Refusal]]] = {
+    "a document less": (_without(DOCUMENT), Tampered),
+    "a deletion less": (_without(DOCUMENT, deleted=True), Tampered),
+    "an older document": (_older, Tampered),
+    "a version less": (drop_first("version"), HistoryLeftOut),
+    "a blob less": (drop_first("blobVersion"), HistoryLeftOut),
+    "a vault less": (drop_first("vault"), Tampered),
+    "no keyring": (lambda rows: [row for row in rows if "keyring" not in row["kind"]], Tampered),
+    "a keyring of before": (
+        lambda rows: [rows[0], {**rows[2], "kind": "keyring"}, *(row for row in rows if "keyring" not in row)][:-1],
+        Tampered,
+    ),
+    "a clock of before": (lambda rows: [{**rows[0], "clock": rows[0]["clock"] - 10**6}, *rows[1:]], Refusal),
+    "a version of other content": (swap("version", "data"), Tampered),
+}
+
+
+def test_a_new_server_that_did_not_keep_all_is_found_out(
+    moving: tuple[Client, str, Path], other_server: Server
+) -> None:
+    """Whatever the new server lacks or shows otherwise, the move does not say that it is done; with it, it does."""
+    client, email, path = moving
+    url = url_of(other_server)
+    for fault, (change, error) in NOT_KEPT.items():
+        print(fault)  # noqa: T201 - the last one is the one that failed
+        with pytest.raises(error):
+            Client.import_account(url, path, email, PASSWORD, transport=Lying(change))
+    with pytest.raises((Invalid, Unavailable)):
+        Client.import_account(url, path, email, PASSWORD, transport=Lying(lambda rows: rows, cut=5_000))
+    with Client.import_account(url, path, email, PASSWORD, transport=Lying(lambda rows: rows)) as new:
+        assert contents(new) == contents(client)
+
+
+SEEN_NEWER: dict[str, tuple[Change, type[Refusal]]] = {
+    "a document less": (_without(DOCUMENT), RolledBack),
+    "an older document": (_older, RolledBack),
+    "a vault less": (drop_first("vault"), RolledBack),
+    "contents exchanged": (swap(DOCUMENT, "data"), Tampered),
+    "a keyring of before": (
+        lambda rows: [rows[0], {**rows[2], "kind": "keyring"}, *(row for row in rows if "keyring" not in row)],
+        RolledBack,
+    ),
+    "no keyring": (lambda rows: [row for row in rows if "keyring" not in row["kind"]], Invalid),
+}
+
+
+def test_an_export_that_lies_leaves_no_file(moving: tuple[Client, str, Path], tmp_path: Path) -> None:
+    """What is older than this device has seen, altered, left out or cut off is refused, and no file is there."""
+    client, email, _ = moving
+    url = client._driver.http._url
+    for fault, (change, error) in SEEN_NEWER.items():
+        print(fault)  # noqa: T201 - the last one is the one that failed
+        with Client(url, transport=Lying(change)) as told:
+            told.login(email, PASSWORD)
+            contents(told)
+            with pytest.raises(error):
+                told.export_account(tmp_path / "lie")
+    with Client(url, transport=Lying(lambda rows: rows, cut=5_000)) as told:
+        told.login(email, PASSWORD)
+        with pytest.raises(Invalid, match="cut off"):
+            told.export_account(tmp_path / "lie")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["account"]
+
+
+def test_a_token_exports_no_account(server: Server, tmp_path: Path) -> None:
+    """Neither a token nor a client that nobody has logged in with writes a file."""
+    with Client(url_of(server)) as client:
+        furnish(client)
+        token = client.vault("open").token("agent")
+    with Client.with_token(url_of(server), token) as agent, pytest.raises(Locked):
+        agent.export_account(tmp_path / "account")
+    with Client(url_of(server)) as nobody, pytest.raises(Locked):
+        nobody.export_account(tmp_path / "account")
+    assert list(tmp_path.iterdir()) == []
