@@ -226,6 +226,7 @@ def test_the_lines_are_the_stored_rows() -> None:
     """What an import reads of a line is field by field what an export writes of a row."""
     from strongroom.wire import export_lines as shapes
 
-    for line in (shapes.VaultLine, shapes.DocumentLine, shapes.VersionLine, shapes.BlobLine):
+    kinds = (shapes.KeyringLine, shapes.KeyringVersionLine, shapes.VaultLine)
+    for line in (*kinds, shapes.DocumentLine, shapes.VersionLine, shapes.BlobLine):
         assert line.__struct_fields__ == line.becomes.__struct_fields__
         assert line.__struct_config__.tag == line.becomes.__struct_config__.tag

@@ -178,9 +178,11 @@ class HttpClient(_HttpBase):
 
     def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""
+        return self._read(wanted, self._send(wanted))
+
+    def _read(self, wanted: Request, response: httpx2.Response) -> Response:
         import httpx2
 
-        response = self._send(wanted)
         try:
             body = _BoundedBody(wanted, response, self._timeout)
             for part in response.iter_raw():
@@ -196,8 +198,10 @@ class HttpClient(_HttpBase):
         response = self._send(wanted)
         if response.status_code == 200 and response.headers.get("content-type", "").startswith(wanted.accept):
             return ResponseStream(response)
+        if response.status_code != 200:
+            return self._read(wanted, response)
         response.close()
-        return Response(response.status_code if response.status_code != 200 else 404, b"")
+        return Response(404, b"")
 
     def _send(self, wanted: Request) -> httpx2.Response:
         import httpx2
@@ -228,9 +232,11 @@ class AsyncHttpClient(_HttpBase):
 
     async def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""
+        return await self._read(wanted, await self._send(wanted))
+
+    async def _read(self, wanted: Request, response: httpx2.Response) -> Response:
         import httpx2
 
-        response = await self._send(wanted)
         try:
             body = _BoundedBody(wanted, response, self._timeout)
             async for part in response.aiter_raw():
@@ -246,8 +252,10 @@ class AsyncHttpClient(_HttpBase):
         response = await self._send(wanted)
         if response.status_code == 200 and response.headers.get("content-type", "").startswith(wanted.accept):
             return AsyncResponseStream(response)
+        if response.status_code != 200:
+            return await self._read(wanted, response)
         await response.aclose()
-        return Response(response.status_code if response.status_code != 200 else 404, b"")
+        return Response(404, b"")
 
     async def _send(self, wanted: Request) -> httpx2.Response:
         import httpx2

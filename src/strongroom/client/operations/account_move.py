@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from strongroom.model import User
 
 _GRACE: Final = 60  # seconds for which an export may be slower than `MIN_BYTES_PER_SECOND`
-_ATTEMPTS: Final = 4  # while the server still has the upload of a client that was killed
+_ATTEMPTS: Final = 4  # while the server still has the request of a client that was killed
 _LOST: Final = "The connection was lost before the export was complete, or it was too slow; export the account again."
 _DOES_NOT_OPEN: Final = (
     "This email and this password do not open the account in the file, or its keyring was altered. They are those of "
@@ -74,11 +74,21 @@ def export_account(core: Core, write: Callable[[bytes], object]) -> Effects[None
 
 def _read_export(core: Core, take: Callable[[bytes], Effects[None]]) -> Effects[None]:
     """Read the server's export line by line."""
-    stream = yield from core.session.open_stream(requests.export_account())
+    stream = yield from _open_export(core)
     try:
         yield from _read_lines(core, stream, take)
     finally:
         yield CloseStream(stream)
+
+
+def _open_export(core: Core) -> Effects[Any]:
+    """Open the export. An account can run one at a time, and that of a client that was killed may still run."""
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return (yield from core.session.open_stream(requests.export_account()))
+        except Unavailable:
+            yield Sleep(0.2 * 2**attempt)
+    return (yield from core.session.open_stream(requests.export_account()))
 
 
 def _read_lines(core: Core, stream: Any, take: Callable[[bytes], Effects[None]]) -> Effects[None]:
