@@ -29,6 +29,7 @@ _REPLACEMENTS: Final = (
     (r"\bAn asynchronous\b", "A blocking"),
     (r"\basynchronous\b", "blocking"),
     (r"\bSeveral tasks\b", "Several threads"),
+    (r"  # noqa: ASYNC\d+ - .*", ""),
 )
 # What the replacements leave behind: the order of imports, and a loop that only yields.
 _FIXES: Final = "I,UP028"

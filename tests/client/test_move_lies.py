@@ -99,10 +99,10 @@ SEEN_NEWER: dict[str, tuple[Change, type[Refusal]]] = {
 }
 
 
-def test_an_export_that_lies_leaves_no_file(moving: tuple[Client, str, Path], tmp_path: Path) -> None:
+def test_an_export_that_lies_leaves_no_file(moving: tuple[Client, str, Path], server: Server, tmp_path: Path) -> None:
     """What is older than this device has seen, altered, left out or cut off is refused, and no file is there."""
-    client, email, _ = moving
-    url = client._driver.http._url
+    _, email, _ = moving
+    url = url_of(server)
     for fault, (change, error) in SEEN_NEWER.items():
         print(fault)  # noqa: T201 - the last one is the one that failed
         with Client(url, transport=Lying(change)) as told:

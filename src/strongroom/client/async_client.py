@@ -114,7 +114,15 @@ class AsyncClient(AsyncPart):
         *,
         allow_less_history: bool = False,
         restart: bool = False,
-        **options: Any,
+        insecure: bool = False,
+        timeout: float = 30.0,  # noqa: ASYNC109 - the option of the client
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        ca_file: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        device_name: str | None = None,
+        transport: Any = None,
     ) -> Self:
         """Move the account in a file of `export_account` to the server at `url`; a client that has logged in there.
 
@@ -127,8 +135,19 @@ class AsyncClient(AsyncPart):
         """
         from strongroom.client.operations import account_move
 
-        password = SecretText(password)
-        client = cls(url, **options)
+        password = checked_secret(password, "password")
+        client = cls(
+            url,
+            insecure=insecure,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            ca_file=ca_file,
+            proxy=proxy,
+            trust_env=trust_env,
+            device_name=device_name,
+            transport=transport,
+        )
         try:
             await client._run(
                 account_move.import_account(

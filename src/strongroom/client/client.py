@@ -115,7 +115,15 @@ class Client(Part):
         *,
         allow_less_history: bool = False,
         restart: bool = False,
-        **options: Any,
+        insecure: bool = False,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        ca_file: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        device_name: str | None = None,
+        transport: Any = None,
     ) -> Self:
         """Move the account in a file of `export_account` to the server at `url`; a client that has logged in there.
 
@@ -128,8 +136,19 @@ class Client(Part):
         """
         from strongroom.client.operations import account_move
 
-        password = SecretText(password)
-        client = cls(url, **options)
+        password = checked_secret(password, "password")
+        client = cls(
+            url,
+            insecure=insecure,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            ca_file=ca_file,
+            proxy=proxy,
+            trust_env=trust_env,
+            device_name=device_name,
+            transport=transport,
+        )
         try:
             client._run(
                 account_move.import_account(

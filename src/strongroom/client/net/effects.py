@@ -32,6 +32,7 @@ class Upload(Struct, frozen=True):
 
     first: bytes
     path: str
+    size: int
 
     def __repr__(self) -> str:
         return "Upload(...)"

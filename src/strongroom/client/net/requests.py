@@ -275,13 +275,13 @@ def export_account() -> Call[Any]:
     return Call(method="GET", path="/auth/export", decode=decoders.ignored, accept=MEDIA_TYPE)
 
 
-def import_account(password: str, path: str) -> Call[responses.Imported]:
+def import_account(password: str, path: str, size: int) -> Call[responses.Imported]:
     """Import the file of an account, with the password as the proof."""
     line = _encode({"kind": "password", "currentPassword": str(password)}) + b"\n"
     return Call(
         method="POST",
         path="/auth/import",
-        body=Upload(line, path),
+        body=Upload(line, path, len(line) + size),
         decode=decoders.imported,
         refusals={409: errors.ImportUnfinished},
         secrets=(password,),

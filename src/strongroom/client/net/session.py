@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from strongroom.client.errors import Locked
 from strongroom.client.format.primitives import SecretText
 from strongroom.client.net import effects, requests
-from strongroom.client.net.effects import Effects, NoResponse, OpenStream, Request, Response, SendAndCompute, Sleep
+from strongroom.client.net.effects import (
+    Effects,
+    NoResponse,
+    OpenStream,
+    Request,
+    Response,
+    SendAndCompute,
+    Sleep,
+    Upload,
+)
 from strongroom.client.net.errors_from_status import refusal, wrong_server
 from strongroom.client.net.requests import Call
 from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized
@@ -198,7 +207,7 @@ class Session:
     def _refusal(self, call: Call[T], response: Response) -> Refusal:
         if response.status < 300:
             return wrong_server(response, self._url)
-        size = len(call.body or b"")
+        size = call.body.size if isinstance(call.body, Upload) else len(call.body or b"")
         return refusal(response, call.refusals, self._secrets(call), url=self._url, size=size)
 
     def _secrets(self, call: Call[T]) -> list[str]:

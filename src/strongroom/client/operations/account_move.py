@@ -264,7 +264,7 @@ def _upload(core: Core, path: Path, new: _NewAccount, *, restart: bool) -> Effec
     """Send the file. The server skips what it has of it already."""
     for attempt in range(_ATTEMPTS):
         try:
-            yield from core.session.send(requests.import_account(new.keys.password, str(path)))
+            yield from core.session.send(requests.import_account(new.keys.password, str(path), path.stat().st_size))
         except ImportUnfinished:
             if attempt + 1 == _ATTEMPTS:
                 raise ImportUnfinished(_OTHER_IMPORT) from None
