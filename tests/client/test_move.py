@@ -20,6 +20,7 @@ from strongroom.errors import (
     Invalid,
     InvalidCredentials,
     Refusal,
+    SignupsClosed,
 )
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.moving_accounts import (
@@ -37,6 +38,7 @@ from tests.client.moving_accounts import (
     url_of,
     write,
 )
+from tests.client.operator import invite
 from tests.contract.harness import Server
 
 
@@ -242,6 +244,26 @@ def test_another_file_needs_a_restart(moving: tuple[Client, str, Path], other_se
         Client.import_account(url, tmp_path / "later", email, PASSWORD)
     with Client.import_account(url, tmp_path / "later", email, PASSWORD, restart=True) as new:
         assert contents(new) == contents(client)
+
+
+def test_an_invitation_serves_the_whole_move(moving: tuple[Client, str, Path], tmp_path: Path) -> None:
+    """A closed server takes a move by invitation; once registered, a call continues with the code or without."""
+    client, email, path = moving
+    closed = Server(tmp_path / "closed", SIGNUPS="closed")
+    try:
+        url = url_of(closed.start())
+        with pytest.raises(SignupsClosed):
+            Client.import_account(url, path, email, PASSWORD)
+        code = invite(closed)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(blocking, "Driver", CutUpload)
+            with pytest.raises(Crash):
+                Client.import_account(url, path, email, PASSWORD, invitation=code)
+        for invitation in (code, None):
+            with Client.import_account(url, path, email, PASSWORD, invitation=invitation) as new:
+                assert contents(new) == contents(client)
+    finally:
+        closed.abandon()
 
 
 class Crash(BaseException):

@@ -112,6 +112,7 @@ class AsyncClient(AsyncPart):
         email: str,
         password: str,
         *,
+        invitation: str | None = None,
         allow_less_history: bool = False,
         restart: bool = False,
         insecure: bool = False,
@@ -130,12 +131,15 @@ class AsyncClient(AsyncPart):
         file is verified with the account's keys first. Then the account is registered on the new server, the file is
         sent, and everything that the server then has is compared with the file. After an interruption, call it again.
 
-        A server that keeps less history or trash than the file has raises HistoryLeftOut, unless `allow_less_history`.
-        `restart` deletes what an unfinished import of another file has left in the account.
+        A server that is closed for sign-ups asks for an invitation. A server that keeps less history or trash than the
+        file has raises HistoryLeftOut, unless `allow_less_history`. `restart` deletes what an unfinished import of
+        another file has left in the account.
         """
         from strongroom.client.operations import account_move
 
         password = checked_secret(password, "password")
+        if invitation is not None:
+            invitation = checked_secret(invitation, "invitation")
         client = cls(
             url,
             insecure=insecure,
@@ -151,7 +155,13 @@ class AsyncClient(AsyncPart):
         try:
             await client._run(
                 account_move.import_account(
-                    client._core, Path(path), email, password, allow_less_history=allow_less_history, restart=restart
+                    client._core,
+                    Path(path),
+                    email,
+                    password,
+                    invitation,
+                    allow_less_history=allow_less_history,
+                    restart=restart,
                 )
             )
         except BaseException:

@@ -23,7 +23,10 @@ from strongroom.errors import (
     EmailAlreadyExists,
     ImportUnfinished,
     InvalidCredentials,
+    InvalidInvitation,
     KeyringNotFound,
+    Refusal,
+    SignupsClosed,
     Unavailable,
 )
 from strongroom.export_rows import ExportedDocument, ExportedKeyring, ExportedVault
@@ -166,7 +169,14 @@ class _NewAccount(Struct, frozen=True, kw_only=True):
 
 
 def import_account(
-    core: Core, path: Path, email: str, password: str, *, allow_less_history: bool, restart: bool
+    core: Core,
+    path: Path,
+    email: str,
+    password: str,
+    invitation: str | None,
+    *,
+    allow_less_history: bool,
+    restart: bool,
 ) -> Effects[User]:
     """Verify a file, register its account here, import it, and compare all that the server then has with the file.
 
@@ -180,7 +190,7 @@ def import_account(
         descriptor = yield from _open_file(file, source, email, password)
         yield from effects.compute(lambda: file.read_rest(source))
     try:
-        new = yield from _enter(core, email, password, file.ring, descriptor)
+        new = yield from _enter(core, email, password, invitation, file.ring, descriptor)
         yield from _upload(core, path, new, restart=restart)
         left_out = yield from _compare(core, path, file, new)
         stored = yield from accounts.get_descriptor(core, email)
@@ -213,14 +223,18 @@ def _open_file(file: AccountFile, source: BinaryIO, email: str, password: str) -
     return descriptor
 
 
-def _enter(core: Core, email: str, password: str, ring: Keyring, old: Descriptor) -> Effects[_NewAccount]:
+def _enter(
+    core: Core, email: str, password: str, invitation: str | None, ring: Keyring, old: Descriptor
+) -> Effects[_NewAccount]:
     """Register the account, or log in where that was done before; and store the keyring for the password there."""
     made = yield from effects.compute(lambda: account.change_password(ring, email, password, old))
-    call = requests.register(email, made.password.password, made.descriptor.spelled(), None, core.device_name)
+    spelled = made.descriptor.spelled()
+    call = requests.register(email, made.password.password, spelled, None, core.device_name, invitation)
+    refused: Refusal | None = None
     try:
         opened = yield from core.session.send_or_done(call)
-    except EmailAlreadyExists:
-        opened = None
+    except (EmailAlreadyExists, InvalidInvitation, SignupsClosed) as error:  # an earlier attempt may have registered
+        opened, refused = None, error
     if opened is not None:
         user = core.begin(email, opened)
         yield from _store_keyring(core, made)
@@ -232,6 +246,8 @@ def _enter(core: Core, email: str, password: str, ring: Keyring, old: Descriptor
         try:
             user = yield from core.open_session(email, keys.password)
         except InvalidCredentials:
+            if isinstance(refused, InvalidInvitation | SignupsClosed):
+                raise refused from None
             raise EmailAlreadyExists(_TAKEN) from None
         made = yield from _stored_keyring(core, ring, keys, descriptor)
     return _NewAccount(user=user, keys=made.password, descriptor=made.descriptor, ring=made.keyring, sealed=made.sealed)
