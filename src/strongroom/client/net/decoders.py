@@ -38,7 +38,13 @@ def _within(*numbers: int | None) -> None:
 
 
 def _document(row: Document) -> Document:
-    _within(row.version, row.created_at, row.updated_at, row.deleted_at)
+    if not (
+        0 <= row.version <= rules.MAX_INTEGER
+        and 0 <= row.created_at <= rules.MAX_INTEGER
+        and 0 <= row.updated_at <= rules.MAX_INTEGER
+        and (row.deleted_at is None or 0 <= row.deleted_at <= rules.MAX_INTEGER)
+    ):
+        raise Tampered(_UNREADABLE)
     return row
 
 

@@ -27,11 +27,11 @@ def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, dele
     """Refuse a page that does not match its request or is out of order; returns the timestamp that it ends at."""
     if len(page.documents) > limit:
         raise Tampered(_ORDER)
-    timestamp = since
+    timestamp, vault, collection = since, scope.vault, scope.filter
     for row in page.documents:
         if row.updated_at <= timestamp or (row.deleted_at is not None and not deleted):
             raise Tampered(_ORDER)
-        if row.vault_uid != scope.vault or (scope.filter is not None and row.collection != scope.filter):
+        if row.vault_uid != vault or (collection is not None and row.collection != collection):
             raise Tampered(WRONG_DOCUMENT)
         timestamp = row.updated_at
     if len({row.uid for row in page.documents}) != len(page.documents):

@@ -67,7 +67,8 @@ class RestoreReconciliation:
 
     def compare_rows(self, rows: list[Document]) -> Effects[int]:
         """Lay rows of the server beside those that are here."""
-        traced = yield from incoming.descents(self._core, self._file, self._scope, rows, 0, self._history)
+        heads = self._file.heads(self._scope.vault, [row.uid for row in rows])
+        traced = yield from incoming.descents(self._core, self._file, self._scope, rows, heads, 0, self._history)
         stored = yield from incoming.stored_before(self._core, self._file, self._scope, rows)
         return (yield from effects.compute(self._store(rows, traced, stored)))
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import apsw
 import msgspec
@@ -126,6 +126,9 @@ PUT: Final = "put"
 DELETE: Final = "delete"
 DIVERGED: Final = -1  # the base of a change that follows on nothing that the server has
 DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion is not
+
+
+Head: TypeAlias = tuple[int, str | None, int, int]  # of a document: version, proof, created_at, updated_at
 
 
 class VaultRecord(Struct, frozen=True, kw_only=True):
@@ -341,9 +344,11 @@ class File:
                 return
             after = found[-1][7], found[-1][0]
 
-    def heads(self, vault: str, uids: list[str]) -> dict[str, tuple[int, str | None, int, int]]:
-        """The version, proof and timestamps of documents, by uid."""
-        found: dict[str, tuple[int, str | None, int, int]] = {}
+    def heads(self, vault: str, uids: list[str]) -> dict[str, Head]:
+        """The heads of documents, by uid."""
+        found: dict[str, Head] = {}
+        if self.is_empty(vault):
+            return found
         for start in range(0, len(uids), 500):
             some = uids[start : start + 500]
             marks = ", ".join("?" * len(some))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import File, VaultRecord
+    from strongroom.client.replica.file import File, Head, VaultRecord
     from strongroom.client.replica.local import Local
     from strongroom.model import Document
     from strongroom.wire import responses
@@ -36,12 +36,20 @@ class StoredPage(NamedTuple):
 
 
 def descents(
-    core: Core, file: File, scope: KeyScope, rows: list[Document], since: int, history: History
+    core: Core,
+    file: File,
+    scope: KeyScope,
+    rows: list[Document],
+    heads: dict[str, Head],
+    since: int,
+    history: History,
 ) -> Effects[dict[str, Descent]]:
-    """How newer rows stand to those that are here, by uid: only where they do not follow on them directly."""
-    heads = file.heads(scope.vault, [row.uid for row in rows])
+    """How newer rows stand to those that are here, by uid: only where they do not follow on them directly.
+
+    `heads` are those that are here.
+    """
     found: dict[str, Descent] = {}
-    for row in rows:
+    for row in rows if heads else ():
         head = heads.get(row.uid)
         if head is None or row.version <= head[0] or follows(row.hmac or "", head[1] or "", seal.lineage):
             continue
@@ -69,21 +77,23 @@ def store_page(
     scope: KeyScope,
     record: VaultRecord,
     rows: list[Document],
+    heads: dict[str, Head],
     stored: dict[str, Document],
     traced: dict[str, Descent],
 ) -> StoredPage:
     """Keep a page of rows, and the place in the list that it leads to.
 
-    `stored` is what was sent from here and stored before some of these rows.
+    `heads` are the documents that are here. `stored` is what was sent from here and stored before some of these rows.
     """
     file = local.file
     verified = [(row, seal.verify_document(scope.key(row.collection), row)) for row in rows]
     gaps = 0
     with file.transaction():
-        known = {} if file.is_empty(scope.vault) else file.heads(scope.vault, [row.uid for row in rows])
-        fresh = [(row, made.deleted) for row, made in verified if is_new(known.get(row.uid), row)]
+        fresh = [
+            (row, made.deleted) for row, made in verified if (head := heads.get(row.uid)) is None or is_new(head, row)
+        ]
         queued_documents = file.queued_documents()
-        for row, _ in fresh:
+        for row, _ in fresh if traced else ():
             descent = traced.get(row.uid)
             if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
                 queue_local_conflict(local, scope, row)
@@ -92,16 +102,14 @@ def store_page(
         file.put_rows(fresh)
         for row, deleted in fresh if queued_documents else ():
             if (scope.vault, row.uid) in queued_documents and not _rebase_same(
-                local, scope, row, known.get(row.uid), traced.get(row.uid)
+                local, scope, row, heads.get(row.uid), traced.get(row.uid)
             ):
                 match_outbox(file, row, stored.get(row.uid), deleted=deleted)
         file.put_vault(record)
     return StoredPage(len(fresh), gaps)
 
 
-def _rebase_same(
-    local: Local, scope: KeyScope, row: Document, head: tuple[int, str | None, int, int] | None, descent: Descent | None
-) -> bool:
+def _rebase_same(local: Local, scope: KeyScope, row: Document, head: Head | None, descent: Descent | None) -> bool:
     """Rebase a change on a row that says the same as the one that it was made from: a rotation has sealed that anew."""
     entry = local.file.entry(scope.vault, row.uid)
     if entry is None or entry.before is None or head is None or entry.base != head[0]:
@@ -165,7 +173,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
     """
     found = {}
     queued_documents = file.queued_documents()
-    for row in rows:
+    for row in rows if queued_documents else ():
         entry = file.entry(scope.vault, row.uid) if (scope.vault, row.uid) in queued_documents else None
         if entry is None or not entry.base < entry.version < row.version:
             continue
@@ -185,7 +193,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
     return found
 
 
-def is_new(seen: tuple[int, str | None, int, int] | None, row: Document) -> bool:
+def is_new(seen: Head | None, row: Document) -> bool:
     """Whether a row is newer than the stored one; raises if it is older or contradicts it."""
     if seen is None:
         return True

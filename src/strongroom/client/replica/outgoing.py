@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
+    from strongroom.client.replica.file import Head
     from strongroom.client.replica.local import Local
 
 MOST_OPERATIONS: Final = 500
@@ -147,7 +148,7 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
     return made
 
 
-def _parent(head: tuple[int, str | None, int, int] | None) -> bytes:
+def _parent(head: Head | None) -> bytes:
     return NO_PARENT if head is None else short(head[1] or "")
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
+    from strongroom.client.replica.file import Head
     from strongroom.client.replica.local import Local
     from strongroom.model import Document
     from strongroom.wire import responses
@@ -300,18 +301,19 @@ class Sync:
         page = yield from self.core.session.send(incoming.list_call(scope, record.cursor, limit, deleted=deleted))
         while True:
             cursor = listing.check_page(page, scope, record.cursor, limit, deleted=deleted)
-            for found in page.documents:
+            for found in page.documents if expected else ():
                 if scope.holds(found.collection):
                     expected.pop(found.uid, None)
             if expected and not page.has_more:
                 raise RolledBack(documents.WITHHELD)
             record = msgspec.structs.replace(record, cursor=cursor)
             rows = yield from self._without_repeats(scope, page.documents)
-            traced = yield from incoming.descents(self.core, self.file, scope, rows, since, history)
+            heads = self.file.heads(scope.vault, [row.uid for row in rows])
+            traced = yield from incoming.descents(self.core, self.file, scope, rows, heads, since, history)
             stored = yield from incoming.stored_before(self.core, self.file, scope, rows)
             # As long as something is still expected, the next sync begins where this one did.
             kept = msgspec.structs.replace(record, cursor=start) if expected else record
-            store = _store(self.local, scope, kept, rows, stored, traced)
+            store = _store(self.local, scope, kept, rows, heads, stored, traced)
             limit = listing.next_limit(page, limit)
             if not page.has_more:
                 stored_page = yield from effects.compute(store)
@@ -323,7 +325,8 @@ class Sync:
 
     def _without_repeats(self, scope: KeyScope, rows: list[Document]) -> Effects[list[Document]]:
         """The rows of this place; those that are to be sent again after a restore are met as after a restore."""
-        rows = [row for row in rows if scope.holds(row.collection)]
+        if scope.collection_keys is not None:
+            rows = [row for row in rows if scope.holds(row.collection)]
         repeats = self.file.repeats(scope.vault)
         record = self.file.vault(scope.vault)
         if not repeats or record is None:
@@ -478,10 +481,11 @@ def _store(
     scope: KeyScope,
     record: VaultRecord,
     rows: list[Document],
+    heads: dict[str, Head],
     stored: dict[str, Document],
     traced: dict[str, Descent],
 ) -> Callable[[], incoming.StoredPage]:
-    return lambda: incoming.store_page(local, scope, record, rows, stored, traced)
+    return lambda: incoming.store_page(local, scope, record, rows, heads, stored, traced)
 
 
 def _vault_record(row: responses.Vault, cursor: int, start: int | None) -> VaultRecord:
