@@ -1,4 +1,4 @@
-"""`python -m bench.client`: what the client costs. Sealing and opening, a first sync, and how long an import takes.
+"""`python -m bench.client`: what the client costs. Sealing and opening, a first sync, local creates, an import.
 
 What a sync is compared with is the same server listing the same documents for a reader that throws the bytes away.
 """
@@ -121,9 +121,9 @@ with Client(url) as client:
     with client.open_replica(path) as replica:
         Path("/proc/self/clear_refs").write_text("5")  # the peak counts anew: a login takes 64 MiB for a moment
         before = held("VmRSS")
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         report = replica.sync()
-        print(time.perf_counter() - began, held("VmHWM") - before)
+        print(time.perf_counter() - began, held("VmHWM") - before, time.process_time() - worked)
         assert report.pulled == int(count), report
 """
 
@@ -134,7 +134,7 @@ def syncing(count: int, rounds: int) -> dict[str, float]:
         url, email = f"http://127.0.0.1:{port}", "bench@example.com"
         client.register(email, PASSWORD)
         vault = fill(client, url, count)
-        lists, syncs, grown = [], [], []
+        lists, syncs, grown, worked = [], [], [], []
         for round_ in range(rounds):
             tell(f"sync, round {round_ + 1} of {rounds}")
             lists.append(listed(client, url, vault, count))
@@ -151,12 +151,39 @@ def syncing(count: int, rounds: int) -> dict[str, float]:
             told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
             syncs.append(float(told[0]))
             grown.append(int(told[1]) / 1024)
+            worked.append(float(told[2]))
     quick, whole = statistics.median(lists), statistics.median(syncs)
     return {
         "list_per_s": count / quick,
         "sync_per_s": count / whole,
         "sync_ratio": quick / whole,
+        "sync_cpu_us": min(worked) / count * 1e6,
         "sync_mib": max(grown),
+    }
+
+
+def creating(count: int) -> dict[str, float]:
+    """Creates in a replica, one by one and many in one call. The file is in the folder for temporary files."""
+    with Place.new("sqlite") as place, place.serving() as (_, port), Client(f"http://127.0.0.1:{port}") as client:
+        client.register("bench@example.com", PASSWORD)
+        client.vault("offline", create=True)
+        with client.open_replica(place.folder / "replica") as replica:
+            replica.sync()
+            notes = replica.vault("offline").collection("notes")
+            tell(f"create {count:,}, one by one and at once")
+            began, worked = time.perf_counter(), time.process_time()
+            for number in range(count):
+                notes.create({**VALUE, "number": number})
+            one_by_one, one_by_one_cpu = time.perf_counter() - began, time.process_time() - worked
+            began, worked = time.perf_counter(), time.process_time()
+            notes.create_many({**VALUE, "number": number} for number in range(count))
+            at_once, at_once_cpu = time.perf_counter() - began, time.process_time() - worked
+            assert replica.pending == 2 * count
+    return {
+        "creates_per_s": count / one_by_one,
+        "create_cpu_us": one_by_one_cpu / count * 1e6,
+        "create_many_per_s": count / at_once,
+        "create_many_cpu_us": at_once_cpu / count * 1e6,
     }
 
 
@@ -174,9 +201,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.client", description=__doc__)
     parser.add_argument("--documents", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--creates", type=int, default=10_000)
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     options = parser.parse_args()
-    found = sealing() | importing() | syncing(options.documents, options.rounds)
+    found = sealing() | importing() | creating(options.creates) | syncing(options.documents, options.rounds)
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     date = dt.datetime.now(dt.UTC).date().isoformat()
     result = {"date": date, "machine": machine, "documents": options.documents, "found": found}
