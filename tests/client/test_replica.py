@@ -13,7 +13,9 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked, RolledBack
+from strongroom.client.format import box
 from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
+from strongroom.client.replica.file import Entry, File
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.pair import Pair, one_kind
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
@@ -431,3 +433,77 @@ def test_resolutions_do_not_show_values() -> None:
     """What a resolver gives may be secret."""
     assert "KANARIENVOGEL" not in repr(merged("KANARIENVOGEL"))
     assert repr(Resolution("mine")) == "Resolution('mine')"
+
+
+def test_many_are_created_at_once(pair: Pair) -> None:
+    """`create_many` gives the documents in the order of their values; each is read, synced and pushed as any other."""
+    here, there = pair.notes
+    made = here.create_many({"number": number} for number in range(30))
+    assert [note.value["number"] for note in made] == list(range(30))
+    assert len({note.uid for note in made}) == 30
+    assert [here.get(note.uid) for note in made] == made
+    assert here.create_many([]) == []
+    changed = here.replace(made[0], {"number": "changed"})
+    assert here.get(changed.uid) == changed
+    assert pair.replicas[0].sync().pushed == 30
+    pair.sync()
+    assert sorted(str(note.value["number"]) for note in there) == sorted(["changed", *map(str, range(1, 30))])
+
+
+def test_many_are_created_or_none(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that cannot be stored, and an error in the middle of the transaction, leave none of them."""
+    here, _ = pair.notes
+    with pytest.raises(errors.Invalid):
+        here.create_many([{"number": 1}, {"number": 2**60}])
+    assert (pair.replicas[0].pending, list(here)) == (0, [])
+    real, put = File.put_entry, []
+
+    def fails_at_the_third(self: File, entry: Entry) -> None:
+        put.append(entry)
+        if len(put) == 3:
+            raise OSError("the disk is full")
+        real(self, entry)
+
+    monkeypatch.setattr(File, "put_entry", fails_at_the_third)
+    with pytest.raises(OSError, match="disk is full"):
+        here.create_many([1, 2, 3])
+    monkeypatch.undo()
+    assert (pair.replicas[0].pending, list(here)) == (0, [])
+
+
+def test_a_uid_is_taken_once(pair: Pair) -> None:
+    """A uid that is in use here is refused: queued, stored or deleted; the document stays as it was."""
+    here, _ = pair.notes
+    note = here.create("first")
+    for _ in range(2):  # queued, then stored by the server
+        with pytest.raises(errors.UidTaken):
+            here.create("second", uid=note.uid.upper())
+        assert here.get(note.uid).value == "first"
+        pair.sync()
+    here.delete(here.get(note.uid))
+    pair.sync()
+    with pytest.raises(errors.UidTaken):
+        here.create("second", uid=note.uid)
+    assert here.get(note.uid, deleted=True).deleted
+
+
+def test_what_is_written_is_decrypted_once(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A create seals once and decrypts once, to compare what it is about to store; the result is what `get` reads."""
+    here, _ = pair.notes
+    real = box.open_
+    opened: list[bytes] = []
+
+    def counted(key: bytes, sealed: bytes, associated: bytes) -> bytes:
+        opened.append(sealed)
+        return real(key, sealed, associated)
+
+    monkeypatch.setattr(box, "open_", counted)
+    note = here.create({"title": ("a", "tuple")})
+    assert len(opened) == 1
+    assert len(here.create_many(["one", "two"])) == 2
+    assert len(opened) == 3
+    monkeypatch.undo()
+    assert note.value == {"title": ["a", "tuple"]}
+    assert here.get(note.uid) == note
+    gone = here.delete(here.replace(note, b"bytes"))
+    assert (gone.deleted, gone.value) == (True, b"bytes")

@@ -326,6 +326,14 @@ class File:
         found = self._all(f"SELECT {_COLUMNS} FROM documents WHERE vault = ? AND uid = ?", vault, uid)
         return Document(*found[0]) if found else None
 
+    def has_document(self, vault: str, uid: str) -> bool:
+        """Whether a document, deleted or not, or a change of one is here."""
+        statement = (
+            "SELECT 1 FROM outbox WHERE vault = ?1 AND uid = ?2 UNION ALL"
+            " SELECT 1 FROM documents WHERE vault = ?1 AND uid = ?2"
+        )
+        return bool(self._all(statement, vault, uid))
+
     def rows(self, vault: str, collection: str | None = None) -> Iterator[Document]:
         """Iterate the live documents in the order of their last change, in chunks."""
         after: tuple[int, str] = (-1, "")

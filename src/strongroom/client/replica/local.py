@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +10,8 @@ import msgspec
 from strongroom import identifiers, model
 from strongroom.client.format import seal
 from strongroom.client.format.content import to_content
-from strongroom.client.format.encoding import checked_uid
+from strongroom.client.format.encoding import NO_PARENT, checked_uid
+from strongroom.client.format.padding import Content
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
@@ -47,18 +48,22 @@ class Local:
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
         """Decrypt an outbox entry."""
-        row = model.Document(
-            entry.uid,
-            entry.vault,
-            entry.collection,
-            entry.data,
-            entry.hmac,
-            entry.version,
-            entry.made_at if entry.before is None else entry.before.created_at,
-            entry.made_at,
-            None,
+        return self.open_local_row(scope, _entry_row(entry))
+
+    def _written(self, scope: KeyScope, entry: Entry, content: Content) -> Document:
+        """What was sealed just now, and opened again to compare: it is not decrypted a second time."""
+        keys = scope.key(entry.collection)
+        generation, parent = seal.lineage(entry.hmac)
+        made = seal.Opened(
+            uid=entry.uid,
+            version=entry.version,
+            generation=generation,
+            parent=parent,
+            deleted=entry.kind == DELETE,
+            purged=False,
+            content=content,
         )
-        return self.open_local_row(scope, row)
+        return documents.to_document(scope, _entry_row(entry), made, keys.name)
 
     # What a program does
 
@@ -83,16 +88,29 @@ class Local:
 
     def create(self, scope: KeyScope, value: Any, uid: str | None) -> Document:
         """A new document."""
-        return self._create(scope, scope.encode(value), uid)
+        return self._create(scope, [(uid, to_content(scope.encode(value)))])[0]
 
-    def _create(self, scope: KeyScope, raw: Any, uid: str | None) -> Document:
+    def create_many(self, scope: KeyScope, values: Iterable[Any]) -> list[Document]:
+        """New documents in one transaction: all or none."""
+        return self._create(scope, [(None, to_content(scope.encode(value))) for value in values])
+
+    def _create(self, scope: KeyScope, contents: list[tuple[str | None, Content]]) -> list[Document]:
         scope = documents.renewed(self.core, scope)
+        made = [(self._new_entry(scope, uid, content), content) for uid, content in contents]
+        with self.file.transaction():
+            for entry, _ in made:
+                if self.file.has_document(entry.vault, entry.uid):
+                    raise UidTaken
+                self.file.put_entry(entry)
+        return [self._written(scope, entry, content) for entry, content in made]
+
+    def _new_entry(self, scope: KeyScope, uid: str | None, content: Content) -> Entry:
         keys = scope.write_keys()
         now = self.core.clock()
         uid = identifiers.new_uid(now) if uid is None else checked_uid(uid)
-        sealed = seal.seal_document(keys, uid, 1, raw)
+        sealed = seal.seal_content(keys, seal.DOCUMENT, uid, 1, content, parent=NO_PARENT)
         self.limit.require(uid, keys.wire, sealed)
-        entry = Entry(
+        return Entry(
             vault=scope.vault,
             uid=uid,
             collection=keys.wire,
@@ -103,28 +121,23 @@ class Local:
             base=0,
             made_at=now,
         )
-        with self.file.transaction():
-            if self.find(scope, uid) is not None:
-                raise UidTaken
-            self.file.put_entry(entry)
-        return self.open_entry(scope, entry)
 
     def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
         """Replace the value of a document; a deleted one is revived."""
-        scope, raw = documents.renewed(self.core, scope), scope.encode(value)
+        scope, content = documents.renewed(self.core, scope), to_content(scope.encode(value))
         with self.file.transaction():
             entry = self._next_entry(scope, document)
             keys = scope.key(entry.collection)
             if entry.before is not None and _is_purged(entry.before):  # nothing is left there to follow on
                 self.file.drop_entry(scope.vault, document.uid)
                 within = msgspec.structs.replace(documents.key_scope(keys), type=scope.type)
-                return self._create(within, raw, None)
-            parent, wire = seal.parent_after(entry.before), entry.collection
-            sealed = seal.seal_document(keys, entry.uid, entry.version, raw, parent=parent, wire=wire)
+                return self._create(within, [(None, content)])[0]
+            parent, wire, version = seal.parent_after(entry.before), entry.collection, entry.version
+            sealed = seal.seal_content(keys, seal.DOCUMENT, entry.uid, version, content, parent=parent, wire=wire)
             self.limit.require(entry.uid, wire, sealed)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
             self.file.put_entry(entry)
-        return self.open_entry(scope, entry)
+        return self._written(scope, entry, content)
 
     def delete(self, scope: KeyScope, document: Document) -> Document:
         """Delete a document. One that was never sent is only removed from the outbox."""
@@ -143,7 +156,7 @@ class Local:
                 self.file.drop_entry(scope.vault, document.uid)
             else:
                 self.file.put_entry(entry)
-        return self.open_entry(scope, entry)
+        return self._written(scope, entry, last)
 
     def _next_entry(self, scope: KeyScope, document: Document) -> Entry:
         """The next entry of a document, if it is still as the caller saw it."""
@@ -171,6 +184,21 @@ class Local:
             before=row,
             made_at=self.core.clock(),
         )
+
+
+def _entry_row(entry: Entry) -> model.Document:
+    created_at = entry.made_at if entry.before is None else entry.before.created_at
+    return model.Document(
+        entry.uid,
+        entry.vault,
+        entry.collection,
+        entry.data,
+        entry.hmac,
+        entry.version,
+        created_at,
+        entry.made_at,
+        None,
+    )
 
 
 def _is_purged(row: model.Document) -> bool:

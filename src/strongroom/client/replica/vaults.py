@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, overload
 
 from strongroom.client.format.encoding import checked_text
@@ -74,6 +74,10 @@ class ReplicaCollection(Generic[T]):
     def create(self, value: T, *, uid: str | None = None) -> Document[T]:
         """A new document."""
         return self._local.create(self._scope, value, uid)
+
+    def create_many(self, values: Iterable[T]) -> list[Document[T]]:
+        """New documents in one transaction: all are on disk when the call returns, or none. Faster than one by one."""
+        return self._local.create_many(self._scope, values)
 
     def get(self, uid: str, *, deleted: bool = False) -> Document[T]:
         """One document; a deleted one only if `deleted` is True."""
