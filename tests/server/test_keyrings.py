@@ -401,9 +401,11 @@ async def test_slots_change_only_with_the_password(house: Open) -> None:
             "Rmlyc3Q=",  # of no format that the server knows: nobody can tell what opens it
             base64.urlsafe_b64encode(b"\x02\x04" + b"\xff" * 1_300).decode(),
         ):
-            for body, headers in (({"version": 1}, {}), ({"version": 9}, {}), ({}, {"if-match": "*"})):
+            for body, headers in (({"version": 1}, {}), ({}, {"if-match": "*"})):
                 answer = await ann("PUT", PATH, {"keyring": other, **body}, headers=headers)
                 assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+            stale = await ann("PUT", PATH, {"keyring": other, "version": 9})
+            refused(stale, 409, "keyring_conflict")  # perhaps it is the client that has the slots of before
             wrong = {"keyring": other, "version": 1, "currentPassword": "wrong horse"}
             refused(await ann("PUT", PATH, wrong), 401, "invalid_credentials")
         assert (await ann("GET", PATH)).json()["version"] == 1

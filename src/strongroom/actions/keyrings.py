@@ -44,6 +44,8 @@ async def put(
     if stored is not None and is_stored and expected.precedes(stored.version, wanted.new_version):
         return stored
     if checked is None and (stored is None or not _has_same_slots(stored.keyring, wanted.keyring)):
+        if stored is not None and not expected.allows(stored.version):  # it is the client that has the older slots
+            raise KeyringConflict(stored.version, stored.updated_at, precondition=expected.by_header)
         raise Invalid({"currentPassword": "is required: what opens the account changes"})
     if checked is not None and not await store.accounts.is_current(tx, actor.user_id, checked):
         raise InvalidCredentials
