@@ -107,6 +107,7 @@ class EventType(StrEnum):
     REFRESH_REUSE = "refresh_reuse"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105
     KDF_CHANGED = "kdf_changed"
+    KEYRING_CHANGED = "keyring_changed"
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
     SESSION_ENDED = "session_ended"

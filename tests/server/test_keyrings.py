@@ -411,6 +411,8 @@ async def test_slots_change_only_with_the_password(house: Open) -> None:
         assert (await ann("GET", PATH)).json()["version"] == 1
         free = await ann("PUT", PATH, {"keyring": keyring(version=2, body="another vault"), "version": 1})
         assert (free.status_code, free.json()["version"]) == (200, 2)
+        log = (await ann("GET", "/auth/events")).json()["events"]
+        assert [line["type"] for line in log].count("keyring_changed") == 1  # so that its owner learns of it
         new = keyring(slots="of a new recovery key", version=3)
         done = await ann("PUT", PATH, {"keyring": new, "version": 2, **PROOF})
         assert (done.status_code, done.json()["keyring"], done.json()["version"]) == (200, new, 3)

@@ -54,6 +54,8 @@ async def put(
         if checked is None or not await store.accounts.change_kdf(tx, actor.user_id, checked, new_kdf):
             raise InvalidCredentials
         await events.record(tx, actor.user_id, EventType.KDF_CHANGED, origin)
+    else:
+        await events.record(tx, actor.user_id, EventType.KEYRING_CHANGED, origin)
     return StoredKeyring(wanted.keyring, version, tx.now, new_kdf)
 
 
