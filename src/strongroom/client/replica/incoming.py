@@ -134,7 +134,9 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
         return
     seal.require_generation(here.hmac or "", row.hmac or "")
     if entry is not None and entry.base == here.version:  # a change that was made from it stands against the row
-        local.file.put_entry(msgspec.structs.replace(entry, floor=max(entry.floor, here.version)))
+        # By its version alone, the row or a later one could be taken for what the change was made from.
+        floor = max(entry.floor, here.version)
+        local.file.put_entry(msgspec.structs.replace(entry, base=DIVERGED, floor=floor))
         return
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
