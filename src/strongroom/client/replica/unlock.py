@@ -69,7 +69,8 @@ def _owner(core: Core) -> str:
     token = core.token
     if token is None:
         return f"account {to_url(core.keyring().account)}"
-    scope = " ".join(token.keys.wires) if isinstance(token.keys, CollectionKeys) else ""
+    # The name on the wire that the collection had first: a rotation adds others, and its agents get new tokens.
+    scope = token.keys.wires[-1] if isinstance(token.keys, CollectionKeys) else ""
     return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
 
 
