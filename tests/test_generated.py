@@ -61,7 +61,7 @@ def test_every_error_is_exported() -> None:
     not_for_programs = {
         "Conflict",  # the client's is another; DocumentConflict and VaultConflict are what is raised
         *("KeyringConflict", "KeyringNotFound", "InvalidRefreshToken"),  # the client deals with these by itself
-        *("ImportNotFound", "ImportUnfinished", "AccountNotEmpty"),  # of imports
+        *("ImportNotFound", "ImportUnfinished"),  # of imports
         *("MethodNotAllowed", "UnsupportedMediaType"),  # of requests that the client does not send
     }
     assert {name for name, one in found.items() if getattr(client, name, None) is not one} == not_for_programs

@@ -126,8 +126,14 @@ def test_what_cannot_be_is_refused_in_a_sentence(run: Run, arguments: tuple[str,
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 def test_what_an_operator_should_know(run: Run) -> None:
-    """That sign-ups are open; JSON has no such words."""
+    """That sign-ups are open, and what kind of account `users add` makes; JSON has no such words."""
     run("db", "migrate")
     made = run("invite", "create")
     assert "Sign-ups are open: anyone can register without an invitation too." in made.stderr
     assert run("invite", "create", "--json").stderr == ""
+    added = run("users", "add", "ada@example.com", given=f"{PASSWORD}\n").stdout
+    helped = " ".join(run("users", "add", "--help").stdout.split())
+    for words in (added, helped):
+        assert "adopt_account" in words
+        assert "strongroom invite create" in words
+    assert "This server knows its password" in added

@@ -7,9 +7,17 @@ import json
 from tests.contract.harness import Server
 from tests.support.command_line import strongroom
 
+TYPED = "given by the operator"
+
 
 def invite(server: Server, *arguments: str) -> str:
     """Create an invitation; its code."""
     done = strongroom(server.home, "invite", "create", "--json", *arguments, DB_PATH=server.settings["DB_PATH"])
     code: str = json.loads(done.stdout)["code"]
     return code
+
+
+def add_account(server: Server, email: str) -> None:
+    """Add an account whose password the server knows: TYPED."""
+    done = strongroom(server.home, "users", "add", email, DB_PATH=server.settings["DB_PATH"], input=f"{TYPED}\n")
+    assert done.returncode == 0, done.stderr

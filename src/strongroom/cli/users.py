@@ -28,8 +28,11 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     command(
         "add",
         add,
-        "add an account",
-        "Works also where sign-ups are closed. The password is prompted for, or read from standard input.",
+        "add an account whose password this server knows",
+        "For clients that send the password as typed. Works also where sign-ups are closed. The password is prompted "
+        "for, or read from standard input. For people who use strongroom.client, 'strongroom invite create' is better: "
+        "they register with a password that the server does not learn. The client opens an account that was added "
+        "with adopt_account(email, password, new_password), once.",
     ).add_argument("email", metavar="EMAIL", help="the email of the new account")
     command("enable", enable, "enable a disabled account", "Its sessions and keys are valid again.").add_argument(
         "who", metavar="ACCOUNT", help=_WHO
@@ -90,7 +93,11 @@ def add(options: argparse.Namespace) -> int:
         except EmailAlreadyExists:
             raise terminal.CommandFailed(f"There is already an account {options.email}; nothing was changed.") from None
     return show_change(
-        options, settings, {"id": user_id, "email": options.email}, f"Added {options.email} as {user_id}."
+        options,
+        settings,
+        {"id": user_id, "email": options.email},
+        f"Added {options.email} as {user_id}. This server knows its password: strongroom.client must call "
+        "adopt_account once, which sets another. 'strongroom invite create' needs no such step.",
     )
 
 

@@ -32,6 +32,7 @@ from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
 from strongroom.errors import (
     AccountDisabled,
+    AccountNotEmpty,
     ApiKeyNotFound,
     BatchConflict,
     DocumentConflict,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountDisabled",
+    "AccountNotEmpty",
     "ApiKey",
     "ApiKeyNotFound",
     "AsyncChanges",

@@ -16,6 +16,7 @@ from strongroom.client.net.http import HttpClient
 from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
+    adoption,
     documents,
     rotation,
     sessions_and_keys,
@@ -192,6 +193,16 @@ class Client(Part):
         if invitation is not None:
             invitation = checked_secret(invitation, "invitation")
         return self._run(accounts.register(self._core, email, password, invitation))
+
+    def adopt_account(self, email: str, password: str, new_password: str) -> User:
+        """Take over an account that the operator of the server made and gave you the password of, and log in.
+
+        `password` is sent as typed: never give one that only you know. `new_password` is never sent. Where an
+        interruption leaves in doubt whether it is set, try `login` with it first.
+        """
+        password = checked_secret(password, "password")
+        new_password = checked_secret(new_password, "new_password")
+        return self._run(adoption.adopt(self._core, email, password, new_password))
 
     def login(self, email: str, password: str) -> User:
         """Log in. An earlier login of this client ends."""

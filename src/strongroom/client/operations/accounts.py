@@ -36,6 +36,10 @@ _WENT_ON: Final = (
     "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
 )
 _WRONG_DESCRIPTOR: Final = "The server's key-derivation descriptor is not the one that the keyring was sealed for."
+_PERHAPS_TYPED: Final = (
+    "The email or the password is wrong. If the operator of the server made this account and gave you its password, "
+    "call `adopt_account` once, with that password and a new one of your own."
+)
 _UNSAID: Final = (
     "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it "
     "was deleted."
@@ -87,7 +91,12 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
     core.lock()
     descriptor = yield from get_descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    user = yield from core.open_session(email, keys.password)
+    try:
+        user = yield from core.open_session(email, keys.password)
+    except InvalidCredentials:
+        if core.device.account(email) is not None:
+            raise
+        raise InvalidCredentials(_PERHAPS_TYPED) from None
     try:
         yield from _unlock(core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor))
         if descriptor.is_below_default:  # more work for whoever guesses, while the password is at hand

@@ -1,0 +1,191 @@
+"""An account whose password the server knows is told apart, and becomes one that only its owner can open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from strongroom import errors
+from strongroom.client import Client, Locked
+from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.operator import TYPED, add_account
+from tests.client.proxy import BUSY, LOSE, REFUSE, Once, Proxy
+from tests.client.test_secrets import assert_hidden
+from tests.contract.harness import Server
+
+NAMED = "call `adopt_account` once, with that password and a new one of your own"
+
+
+@pytest.fixture
+def email(server: Server) -> str:
+    """The email of an account that an operator has added."""
+    made = unique_email()
+    add_account(server, made)
+    return made
+
+
+@pytest.fixture
+def proxy(server: Server) -> Iterator[Proxy]:
+    made = Proxy(server.port)
+    yield made
+    made.close()
+
+
+class Recorder(httpx2.HTTPTransport):
+    """Sends requests, and keeps their bodies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bodies: list[tuple[str, dict[str, Any]]] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        body = request.read()
+        self.bodies.append((request.url.path, json.loads(body or b"{}")))
+        return super().handle_request(request)
+
+
+def plain_login(server: Server, email: str, password: str = TYPED) -> Any:
+    """Log in as a client does that sends the password as typed."""
+    return server.connect().post("/auth/email/login", json={"email": email, "password": password})
+
+
+def fields_of(refusal: errors.Refusal) -> dict[str, str]:
+    """What is wrong with which field."""
+    assert refusal.details is not None
+    fields: dict[str, str] = refusal.details["fields"]
+    return fields
+
+
+def test_a_login_names_the_way_out(faces: Faces, email: str) -> None:
+    """To somebody who has never opened the account; who has only mistypes, and need not hear of it."""
+    with pytest.raises(errors.InvalidCredentials, match=NAMED):
+        faces.client().login(email, TYPED)
+    person, own = faces.client(), unique_email()
+    person.register(own, PASSWORD)
+    with pytest.raises(errors.InvalidCredentials) as raised:
+        person.login(own, PASSWORD + "?")
+    assert "adopt" not in str(raised.value)
+
+
+def test_it_is_opened_by_its_owner_alone(faces: Faces, server: Server, email: str) -> None:
+    """The operator's password opens nothing more: no session and no API key of before is left."""
+    before = plain_login(server, email).json()
+    with server.connect(before["accessToken"]) as http:
+        key = http.post("/auth/api-keys", json={"name": "the operator's"}).json()["key"]
+        client = faces.client()
+        assert client.adopt_account(email, TYPED, PASSWORD).id == before["user"]["id"]
+        assert http.get("/vault").status_code == 401
+    with server.connect(key) as http:
+        assert http.get("/vault").status_code == 401
+    assert plain_login(server, email).status_code == 401
+    client.vault("v", create=True).collection("c").create("note")
+    printed = client.make_recovery_key(PASSWORD)
+    other = faces.client()
+    other.login(email, PASSWORD)
+    assert [note.value for note in other.vault("v").collection("c")] == ["note"]
+    faces.client().recover(email, printed, "another long password")
+
+
+def test_what_is_sent_as_typed(server: Server, email: str) -> None:
+    """The operator's password by `adopt_account` alone; the new one never."""
+    line = Recorder()
+    with Client(f"http://127.0.0.1:{server.port}", transport=line) as client:
+        with pytest.raises(errors.InvalidCredentials):
+            client.login(email, TYPED)
+        assert TYPED not in json.dumps(line.bodies)
+        client.adopt_account(email, TYPED, PASSWORD)
+    assert PASSWORD not in json.dumps(line.bodies)
+    assert [path for path, body in line.bodies if TYPED in body.values()] == ["/auth/email/login", "/auth/password"]
+
+
+@pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
+def test_on_a_bad_line(faces: Faces, email: str, proxy: Proxy, fate: str) -> None:
+    """Every first answer is lost, or every first request: it is done once."""
+    client = faces.client(proxy.url)
+    proxy.policy = Once(fate)
+    client.adopt_account(email, TYPED, PASSWORD)
+    assert client.vault("v", create=True)
+    faces.client().login(email, PASSWORD)
+    with pytest.raises(errors.InvalidCredentials, match="adopted already, log in with the password that was set"):
+        faces.client().adopt_account(email, TYPED, PASSWORD)
+
+
+def test_where_the_line_stays_dead(faces: Faces, email: str, proxy: Proxy) -> None:
+    """The client does not know whether it is done, and holds no key; then the new password logs in."""
+    client = faces.client(proxy.url, retries=1)
+    proxy.policy = lambda _, path: LOSE if path == "/auth/password" else "pass"
+    with pytest.raises(errors.Unavailable):
+        client.adopt_account(email, TYPED, PASSWORD)
+    with pytest.raises(Locked):
+        client.sessions()
+    client.login(email, PASSWORD)
+    assert client.vaults() == []
+
+
+def test_a_password_of_ones_own(faces: Faces, server: Server, email: str) -> None:
+    """Not the one that the server knows, and long enough; nothing is sent before that."""
+    client = faces.client("http://127.0.0.1:9", retries=0)
+    for new, told in ((TYPED, "newPassword"), ("short", "password")):
+        with pytest.raises(errors.Invalid) as raised:
+            client.adopt_account(email, TYPED, new)
+        assert list(fields_of(raised.value)) == [told]
+    assert plain_login(server, email).status_code == 200
+
+
+def test_an_account_that_has_keys_is_left_alone(faces: Faces, server: Server) -> None:
+    """A device that has opened it does not send the password as typed; elsewhere the server does not know that one."""
+    email = unique_email()
+    client = faces.client()
+    client.register(email, PASSWORD)
+    with pytest.raises(errors.Invalid) as raised:
+        client.adopt_account(email, PASSWORD, "another long password")
+    assert "was not sent" in fields_of(raised.value)["email"]
+    assert client.vaults() == []
+    with pytest.raises(errors.InvalidCredentials):
+        faces.client().adopt_account(email, PASSWORD, "another long password")
+    other = unique_email()
+    body = {"email": other, "password": TYPED, "kdf": {"odd": 1}, "keyring": "QUJD"}
+    assert server.connect().post("/auth/email/register", json=body).status_code == 201
+    with pytest.raises(errors.Invalid) as raised:
+        faces.client().adopt_account(other, TYPED, PASSWORD)
+    assert "has keys" in fields_of(raised.value)["email"]
+    assert plain_login(server, other).status_code == 200
+
+
+def test_an_account_of_another_program_is_left_alone(faces: Faces, server: Server, email: str) -> None:
+    """It could not log in any more: nothing is changed while there are vaults."""
+    http = server.connect(plain_login(server, email).json()["accessToken"])
+    vault = http.post("/vault", json={"name": "theirs"}).json()["uid"]
+    with pytest.raises(errors.AccountNotEmpty, match="Another program has stored vaults"):
+        faces.client().adopt_account(email, TYPED, PASSWORD)
+    assert plain_login(server, email).status_code == 200
+    assert http.delete(f"/vault/{vault}").status_code == 200
+    faces.client().adopt_account(email, TYPED, PASSWORD)
+
+
+def test_on_a_server_without_api_keys(lone: Server) -> None:
+    """One of blob vaults only."""
+    lone.settings["VAULT_VARIANT"] = "blob"
+    lone.start()
+    email = unique_email()
+    add_account(lone, email)
+    with Client(f"http://127.0.0.1:{lone.port}") as client:
+        client.adopt_account(email, TYPED, PASSWORD)
+        client.vault("v", create=True).blob.put("value")
+
+
+def test_no_traceback_shows_a_password(server: Server, email: str) -> None:
+    """Neither the operator's nor the new one, and no key."""
+    with Client(f"http://127.0.0.1:{server.port}") as client:
+        with pytest.raises(errors.InvalidCredentials) as raised:
+            client.adopt_account(email, TYPED + "?", PASSWORD)
+        assert_hidden(raised.value, [TYPED + "?", TYPED, PASSWORD])
+        http = server.connect(plain_login(server, email).json()["accessToken"])
+        http.post("/vault", json={"name": "theirs"})
+        with pytest.raises(errors.AccountNotEmpty) as refused:
+            client.adopt_account(email, TYPED, PASSWORD)
+        assert_hidden(refused.value, [TYPED, PASSWORD])
