@@ -17,6 +17,7 @@ from tests.client.devices import Devices
 from tests.client.unreliable_network import URL, Crash, World, world_of
 
 NEW = "another horse, another staple"
+THIRD = "a third horse with a battery"
 
 
 def generations(client: Client) -> set[int]:
@@ -141,17 +142,49 @@ def test_a_token_that_is_made_after_a_rotation_opens_all(devices: Devices) -> No
     assert notes.get(made.uid).value == "by the agent"
 
 
-def test_the_recovery_key_still_works_after_a_rotation(devices: Devices) -> None:
-    """Its slot is sealed anew, to its public key."""
+@pytest.mark.parametrize("new_password", [None, NEW])
+def test_a_rotation_replaces_the_recovery_key(devices: Devices, new_password: str | None) -> None:
+    """Somebody who has had the keys knows the public keys of the old one. The new one opens the account."""
     fill(devices)
     client = devices.here.client
-    key = client.make_recovery_key(PASSWORD)
-    client.rotate_keys(PASSWORD)
+    old = client.make_recovery_key(PASSWORD)
+    key = client.rotate_keys(PASSWORD, new_password=new_password)
     before = texts(client)
+    assert key is not None
+    with pytest.raises(errors.InvalidCredentials):
+        devices.client().recover(devices.crew.email, old, THIRD)
+    other = devices.client()
+    other.recover(devices.crew.email, key, THIRD)
+    assert texts(other) == before
+    assert texts(devices.login(THIRD)) == before
+
+
+def test_the_recovery_key_still_works_after_an_interrupted_rotation(devices: Devices) -> None:
+    """Its slot is sealed anew, to its public key; it is replaced last, when everything else is done."""
+    fill(devices)
+    client = devices.here.client
+    before = texts(client)
+    key = client.make_recovery_key(PASSWORD)
+
+    def ends(wanted: Request) -> Any:
+        if wanted.path.endswith("/batch"):
+            raise Crash
+        return World._carry(devices.here.world, wanted)
+
+    devices.here.world._carry = ends  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        client.rotate_keys(PASSWORD)
     other = devices.client()
     other.recover(devices.crew.email, key, NEW)
+    assert other._core.keyring().generation == 2
     assert texts(other) == before
-    assert texts(devices.login(NEW)) == before
+
+
+def test_a_rotation_makes_no_recovery_key_where_there_was_none(devices: Devices) -> None:
+    """Nothing is returned, and the descriptor of the password stays."""
+    kdf = devices.stored_keyring()[2]
+    assert devices.here.client.rotate_keys(PASSWORD) is None
+    assert devices.stored_keyring()[2] == kdf
 
 
 def test_the_rotation_of_a_vault_is_met_by_devices_that_are_logged_in(devices: Devices) -> None:

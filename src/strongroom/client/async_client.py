@@ -186,6 +186,15 @@ class AsyncClient(AsyncPart):
 
     # The account
 
+    @property
+    def keyring_gaps(self) -> int:
+        """How many newer keyrings this client has taken over although the server no longer shows those between.
+
+        Ten keyrings are kept, and one for each of 90 days. A device that was away for longer cannot tell whether the
+        newest one follows on the one that it had seen.
+        """
+        return self._core.keyring_gaps
+
     async def register(self, email: str, password: str, *, invitation: str | None = None) -> User:
         """Register an account, and log in. A server that is closed for sign-ups asks for an invitation."""
         password = checked_secret(password, "password")
@@ -212,14 +221,15 @@ class AsyncClient(AsyncPart):
         """End this session, or all of the account, and forget every key."""
         await self._run(accounts.logout(self._core, everywhere=everywhere))
 
-    async def change_password(self, old: str, new: str) -> None:
+    async def change_password(self, old: str, new: str, *, restored: bool = False) -> None:
         """Set another password. Every other session of the account ends; no document is encrypted anew.
 
         Whoever has had the account's keys still has them: `rotate_keys` ends that. `old` is the password that the
-        server knows; after a restore from a backup, that may be one of before.
+        server knows; after a restore from a backup, that may be one of before. `restored=True` says that the server was
+        restored, and accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
         """
         old, new = checked_secret(old, "old"), checked_secret(new, "new")
-        await self._run(accounts.change_password(self._core, old, new))
+        await self._run(accounts.change_password(self._core, old, new, restored=restored))
 
     async def make_recovery_key(self, password: str) -> str:
         """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
@@ -237,19 +247,22 @@ class AsyncClient(AsyncPart):
         *,
         new_password: str | None = None,
         progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    ) -> str | None:
         """Make new keys for the account and every vault, and seal everything anew under them.
 
         Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
         cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
         many documents are done, of how many. After an interruption, call it again or call `finish_rotation`.
 
-        Give a new password too where somebody may have had the account's keys and works with the server: a device that
-        logs in for the first time would otherwise take the keys of before. Then make a new recovery key.
+        Give a new password too. Without one, whoever has had the account's keys and works with the server can show a
+        device that logs in for the first time the keys of before, and read what it writes.
+
+        If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more. It
+        is made last: after an interruption the one of before still works, and `make_recovery_key` replaces it.
         """
         password = checked_secret(password, "password")
         new_password = None if new_password is None else checked_secret(new_password, "new_password")
-        await self._run(rotation.rotate_keys(self._core, password, new_password, progress))
+        return await self._run(rotation.rotate_keys(self._core, password, new_password, progress))
 
     async def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
         """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""

@@ -122,11 +122,15 @@ class Descriptor(Struct, frozen=True, kw_only=True):
             raise WeakParameters
         return made
 
+    def reaches(self, floor: Floor) -> bool:
+        """Whether neither figure is below a floor."""
+        return self.memory >= floor.memory and self.passes >= floor.passes
+
     def check(self, floor: Floor = FLOOR) -> None:
         """Refuse figures below the floor or above the ceiling."""
         if len(self.salt) != SALT or len(self.recovery) != SEALED_AUTH:
             raise Tampered("The server's key-derivation descriptor has fields of the wrong length.")
-        if self.memory < max(FLOOR.memory, floor.memory) or self.passes < max(FLOOR.passes, floor.passes):
+        if not self.reaches(FLOOR) or not self.reaches(floor):
             raise WeakParameters
         if self.memory > MOST_MEMORY or self.passes > MOST_PASSES or self.memory * self.passes > MOST_WORK:
             raise WeakParameters("The server asked for more work than any account needs; the password was not used.")

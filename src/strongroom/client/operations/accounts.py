@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
+from strongroom.client.errors import (
+    CredentialsRolledBack,
+    Locked,
+    RolledBack,
+    Tampered,
+    WeakParameters,
+    WrongServer,
+)
 from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import to_url
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import effects, requests
+from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
 from strongroom.errors import (
     Conflict,
@@ -34,6 +42,10 @@ _NO_KEYS: Final = "This server stores no keys. Either it is no strongroom server
 _WENT_ON: Final = (
     "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
     "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
+)
+_LESS_WORK: Final = (
+    "The server asked for less work in the derivation of keys than this device has seen; the password was not used. If "
+    "the server was restored from a backup of before that was raised, call change_password with restored=True."
 )
 _WRONG_DESCRIPTOR: Final = "The server's key-derivation descriptor is not the one that the keyring was sealed for."
 _PERHAPS_TYPED: Final = (
@@ -128,15 +140,19 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
     return user
 
 
-def change_password(core: Core, old: str, new: str) -> Effects[None]:
+def change_password(core: Core, old: str, new: str, *, restored: bool) -> Effects[None]:
     """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends.
 
     Whoever has had the account's keys still has them; `rotate_keys` ends that. `old` is the password that the server
-    knows: after a restore from a backup, that may be an earlier one.
+    knows: after a restore from a backup, that may be an earlier one. `restored`: a person says that this is the case,
+    so that the work of before is not taken for an attack.
     """
     email, descriptor = _unlocked(core)
     derive.check_new_password(new)
-    stored = yield from get_descriptor(core, email)
+    stored = yield from get_descriptor(core, email, check=False)
+    seen = core.device.account(email)
+    if seen is not None and not restored and not stored.reaches(seen.floor):
+        raise WeakParameters(_LESS_WORK)
     if stored.salt != descriptor.salt:
         descriptor = stored
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
@@ -395,13 +411,15 @@ def require_directory(seen: Keyring, ring: Keyring) -> None:
 def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: str) -> Effects[None]:
     """Refuse a newer keyring that was made without knowing of the one of version `seen`, by its digest.
 
-    Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare.
+    Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare, and the
+    gap is counted.
     """
     previous, passed = ring.previous, []
     for version in range(ring.version - 1, seen, -1):
         try:
             kept = yield from core.session.send(requests.keyring_version(version))
         except NotFound:
+            core.keyring_gaps += 1
             break
         if primitives.sha256(kept.keyring.encode()) != previous:
             raise Tampered(TWO_KEYRINGS)
@@ -413,10 +431,33 @@ def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: st
     core.device.record_past_keyrings(email, [*reversed(passed), digest])
 
 
+def read_past(core: Core) -> Effects[None]:
+    """Remember the keyrings that the newest one follows on, as far as the server has kept them.
+
+    A device that is new needs them after a restore: it replaces no keyring that its own does not follow on.
+    """
+    ring, email = core.ring, core.email
+    if ring is None or email is None:
+        raise Locked
+    previous, passed = ring.previous, []
+    for version in range(ring.version - 1, 0, -1)[:EARLIER_KEYRINGS]:
+        passed.append(to_url(previous))
+        try:
+            kept = yield from core.session.send(requests.keyring_version(version))
+        except NotFound:
+            break
+        if primitives.sha256(kept.keyring.encode()) != previous:
+            break
+        previous = keyring.previous_of(kept.keyring)
+    core.device.record_past_keyrings(email, passed[::-1])
+
+
 def set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
     """Go on with this keyring, and remember it; refused where this device has seen another or a newer one."""
     core.device.record_account(email, ring, descriptor)
     core.ring, core.descriptor, core.sealed = ring, descriptor, sealed
+    for keep in core.on_keyring:
+        keep()
 
 
 def require_stored(stored: Stored, sealed: str, version: int) -> None:

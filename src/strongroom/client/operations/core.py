@@ -62,7 +62,9 @@ class Core:
         self.descriptor: Descriptor | None = None
         self.sealed: str | None = None
         self.token: Token | None = None
+        self.keyring_gaps = 0  # keyrings taken over although the server's history no longer shows what lies between
         self.on_lock: list[Callable[[], None]] = []
+        self.on_keyring: list[Callable[[], None]] = []  # called when another keyring is in use
 
     def keyring(self) -> Keyring:
         """The opened keyring, if somebody has logged in."""
@@ -101,7 +103,7 @@ class Core:
     def lock(self) -> None:
         """Forget every key."""
         self.session.end()
-        closing, self.on_lock = self.on_lock, []
+        closing, self.on_lock, self.on_keyring = self.on_lock, [], []
         for close in closing:
             close()
         self.email = self.ring = self.descriptor = self.sealed = self.token = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
@@ -114,7 +115,20 @@ class Device:
         self._vaults.pop(uid, None)
         self._rows.pop(uid, None)
 
+    def replace_vault(self, uid: str, vault: KnownVault, documents: dict[str, KnownDocument]) -> None:
+        """Remember a vault, and these of its documents, as a restored server has them; a replica has compared them."""
+        self._order += 1
+        order = self._order
+        if uid in self._vaults:
+            self._vaults[uid] = msgspec.structs.replace(vault, order=order)
+        rows = self._rows.get(uid, {})
+        rows.update((key, msgspec.structs.replace(one, order=order)) for key, one in documents.items() if key in rows)
+
     # Documents
+
+    def rows(self, vault: str) -> dict[str, KnownDocument]:
+        """The documents of a vault that were seen."""
+        return dict(self._rows.get(vault, {}))
 
     def known(self, vault: str, uid: str) -> KnownDocument | None:
         """What was last seen of a document."""
@@ -137,7 +151,7 @@ class Device:
                 return False
             rollback.next_row(known.row, row)
             same = row.version == known.row.version
-            if (
+            if known.updated_at and (  # otherwise a restored server did not have it; somebody has sent it again
                 row.created_at != known.created_at
                 or (same and row.updated_at != known.updated_at)
                 or (not same and row.updated_at <= known.updated_at)

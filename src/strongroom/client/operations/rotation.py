@@ -26,14 +26,21 @@ _BATCH: Final = 50  # documents in one request
 _BYTES: Final = 2 << 20
 
 
-def rotate_keys(core: Core, password: str, new_password: str | None, progress: Progress | None) -> Effects[None]:
-    """New keys for the account and every vault; then everything is sealed anew under them."""
+def rotate_keys(core: Core, password: str, new_password: str | None, progress: Progress | None) -> Effects[str | None]:
+    """New keys for the account and every vault; then everything is sealed anew under them.
+
+    A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys.
+    """
     if new_password is not None:
         derive.check_new_password(new_password)
     keys = yield from accounts.checked_password(core, password)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
     yield from accounts.rotate_keys(core, keys, new_password)
     yield from reseal(core, progress)
+    if core.keyring().recovery is None:
+        return None
+    # Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
+    return (yield from accounts.set_recovery(core, new_password or password))
 
 
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[OpenVault]:

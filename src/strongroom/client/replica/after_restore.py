@@ -16,6 +16,8 @@ from strongroom.client.format.encoding import short
 from strongroom.client.format.parents import Descent
 from strongroom.client.net import effects
 from strongroom.client.operations import listing
+from strongroom.client.operations.device import KnownDocument, KnownVault
+from strongroom.client.operations.rollback import SeenRow
 from strongroom.client.replica import incoming
 from strongroom.client.replica.file import PUT
 from strongroom.client.replica.incoming import History
@@ -63,6 +65,7 @@ class RestoreReconciliation:
             self._file.put_vault(
                 msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
             )
+        self._local.restored.add(self._scope.vault)
         return came
 
     def compare_rows(self, rows: list[Document]) -> Effects[int]:
@@ -116,3 +119,27 @@ class RestoreReconciliation:
         entry = self._file.entry(self._scope.vault, uid)
         if not deleted or (entry is not None and entry.kind == PUT):
             self._file.put_repeat(self._scope.vault, uid, 0)
+
+
+def update_device(local: Local) -> None:
+    """Let the client outside the replica go on with a restored server too, once everything was compared and sent again.
+
+    It forgets nothing of what the replica had not seen: a document of which it saw a later version stays refused.
+    """
+    file, device = local.file, local.core.device
+    for uid in local.restored:
+        vault = file.vault(uid)
+        if vault is None:
+            continue
+        compared: dict[str, KnownDocument] = {}
+        for key, known in device.rows(uid).items():
+            row, entry = file.row(uid, key), file.entry(uid, key)
+            if row is None or max(row.version, 0 if entry is None else entry.floor) < known.row.version:
+                continue
+            seen = SeenRow(row.version, row.hmac or "")
+            deleted = file.is_deleted(uid, key)
+            compared[key] = KnownDocument(
+                seen, seal.link(row), row.collection, row.created_at, row.updated_at, deleted, 0
+            )
+        device.replace_vault(uid, KnownVault(vault.version, vault.clock, vault.data, 0), compared)
+    local.restored.clear()

@@ -190,6 +190,11 @@ class File:
         self._db = _open_file(Path(path))
         self._depth = 0
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the file was closed."""
+        return self._closed
+
     def close(self) -> None:
         """Close the file."""
         with self._lock:
@@ -239,6 +244,14 @@ class File:
     def set_fact(self, name: str, value: str) -> None:
         """Set a property of the replica."""
         self._run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value)
+
+    def set_generations(self, newest: dict[str, int]) -> None:
+        """Set the newest generation of each vault's key, by uid, that the keyring in this file has."""
+        self.set_fact("generations", msgspec.json.encode(newest).decode())
+
+    def generation(self, vault: str) -> int | None:
+        """The newest generation of a vault's key that the keyring in this file has."""
+        return msgspec.json.decode(self.fact("generations") or "{}", type=dict[str, int]).get(vault)
 
     # Vaults
 
@@ -397,6 +410,10 @@ class File:
     def is_mine(self, vault: str, uid: str) -> bool:
         """Whether the newest version of a document was written by this device."""
         return bool(self._all("SELECT 1 FROM documents WHERE vault = ? AND uid = ? AND mine", vault, uid))
+
+    def is_deleted(self, vault: str, uid: str) -> bool:
+        """Whether a key holder deleted a document."""
+        return bool(self._all("SELECT 1 FROM documents WHERE vault = ? AND uid = ? AND deleted", vault, uid))
 
     def forget_times(self, vault: str, uids: Iterable[str]) -> None:
         """A restored server does not have these rows: the times that another database gave them mean nothing."""

@@ -11,6 +11,7 @@ from strongroom import identifiers, model
 from strongroom.client.format import seal
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import NO_PARENT, checked_uid
+from strongroom.client.format.names import is_sealed
 from strongroom.client.format.padding import Content
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import Document, KeyScope
@@ -30,7 +31,25 @@ class Local:
         self.file = file
         self.timestamp = 0  # everything up to it was seen, in all vaults
         self.limit = RequestLimit(file)
+        self.keyring_gaps = core.keyring_gaps  # those that a report has told
+        self.restored: set[str] = set()  # vaults that were compared with a restored server in a sync that has not ended
         core.on_lock.append(file.close)  # without keys there is nothing to read or to write
+
+    def writable(self, scope: KeyScope) -> KeyScope:
+        """The same place with the newest keys that the keyring in the file has.
+
+        This client may have newer ones in memory. What is queued must open again from the file alone; where it was
+        sealed under an older key, it is sealed anew when it is sent.
+        """
+        scope = documents.renewed(self.core, scope)
+        keys, newest = scope.vault_keys, self.file.generation(scope.vault)
+        if self.core.token is not None or keys is None or newest is None or keys.newest.generation <= newest:
+            return scope
+        older = msgspec.structs.replace(keys, keys=tuple(key for key in keys.keys if key.generation <= newest))
+        name, sealed = None, True
+        if scope.collection_keys is not None:
+            name, sealed = scope.name, is_sealed(scope.collection_keys.wire)
+        return msgspec.structs.replace(documents.key_scope(older, name, sealed=sealed), type=scope.type)
 
     def find(self, scope: KeyScope, uid: str) -> Document | None:
         """Find a document locally, deleted or not."""
@@ -95,7 +114,7 @@ class Local:
         return self._create(scope, [(None, to_content(scope.encode(value))) for value in values])
 
     def _create(self, scope: KeyScope, contents: list[tuple[str | None, Content]]) -> list[Document]:
-        scope = documents.renewed(self.core, scope)
+        scope = self.writable(scope)
         made = [(self._new_entry(scope, uid, content), content) for uid, content in contents]
         with self.file.transaction():
             for entry, _ in made:
@@ -124,7 +143,7 @@ class Local:
 
     def replace(self, scope: KeyScope, document: Document, value: Any) -> Document:
         """Replace the value of a document; a deleted one is revived."""
-        scope, content = documents.renewed(self.core, scope), to_content(scope.encode(value))
+        scope, content = self.writable(scope), to_content(scope.encode(value))
         with self.file.transaction():
             entry = self._next_entry(scope, document)
             keys = scope.key(entry.collection)
@@ -141,7 +160,7 @@ class Local:
 
     def delete(self, scope: KeyScope, document: Document) -> Document:
         """Delete a document. One that was never sent is only removed from the outbox."""
-        scope = documents.renewed(self.core, scope)
+        scope = self.writable(scope)
         if document.deleted:
             raise DocumentNotFound
         with self.file.transaction():

@@ -17,7 +17,7 @@ from strongroom.client.net import effects, requests
 from strongroom.client.operations import accounts, documents, listing, rollback, vaults
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.replica import incoming, outgoing, unlock, vault_keys
-from strongroom.client.replica.after_restore import RestoreReconciliation
+from strongroom.client.replica.after_restore import RestoreReconciliation, update_device
 from strongroom.client.replica.conflicts import (
     BlobConflict,
     Conflict,
@@ -73,12 +73,14 @@ class Report(Struct, kw_only=True):
     """What a sync did. `conflicts` wait to be decided; `refused` are all changes that the server does not accept.
 
     `newly_refused` counts those that were not refused before this sync, or for another reason. `gaps` are
-    documents that were taken over although the server's history no longer shows what lies between.
+    documents that were taken over although the server's history no longer shows what lies between, `keyring_gaps`
+    keyrings of which the same is true; of these, all since the sync before are counted.
     """
 
     pulled: int = 0
     pushed: int = 0
     gaps: int = 0
+    keyring_gaps: int = 0
     conflicts: list[Conflict] = msgspec.field(default_factory=list)
     blob_conflicts: list[BlobConflict] = msgspec.field(default_factory=list)
     refused: list[RefusedChange] = msgspec.field(default_factory=list)
@@ -136,6 +138,9 @@ class Sync:
             if stuck == pushed.stale and not pushed.done:
                 raise Tampered(_STUCK)
             stuck = pushed.stale
+        update_device(self.local)
+        self.report.keyring_gaps = self.core.keyring_gaps - self.local.keyring_gaps
+        self.local.keyring_gaps = self.core.keyring_gaps
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
         self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
         self.report.refused = refused_changes(self.local, unlock.places(self.local))

@@ -46,7 +46,16 @@ def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
     except BaseException:
         file.close()
         raise
+    core.on_keyring.append(lambda: _keep_keys(core, file))
     return Local(core, file)
+
+
+def _keep_keys(core: Core, file: File) -> None:
+    """Keep a newer keyring at once: after a restore, the keys in it may be nowhere else."""
+    if not file.is_closed:
+        before = file.fact("keyring") or ""
+        digest = to_url(primitives.sha256(before.encode()))
+        store_keys(core, file, traced=digest in core.device.past_keyrings(core.email or ""))
 
 
 def _claim(file: File, owner: str) -> None:
@@ -81,6 +90,11 @@ def update_keys(core: Core, file: File) -> Effects[None]:
         version, digest = int(file.fact("keyring version") or 0), to_url(primitives.sha256(before.encode()))
         yield from accounts.require_descent(core, email, ring, version, digest)
     store_keys(core, file, traced=True)
+    if ring is not None and file.fact("past read") is None:
+        yield from accounts.read_past(core)
+        with file.transaction():
+            _store_past(core, file)
+            file.set_fact("past read", "")
 
 
 def _follows(ring: Keyring, before: str) -> bool:
@@ -119,9 +133,14 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         vault_keys.keep_all(file, ring)
         file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
-        past = (file.fact("past keyrings") or "").split()
-        past += [one for one in core.device.past_keyrings(email) if one not in past]
-        file.set_fact("past keyrings", " ".join(past[-EARLIER_KEYRINGS:]))
+        file.set_generations({entry.uid: entry.keys[-1][0] for entry in ring.vaults})
+        _store_past(core, file)
+
+
+def _store_past(core: Core, file: File) -> None:
+    past = (file.fact("past keyrings") or "").split()
+    past += [one for one in core.device.past_keyrings(core.email or "") if one not in past]
+    file.set_fact("past keyrings", " ".join(past[-EARLIER_KEYRINGS:]))
 
 
 def _use_newer(core: Core, file: File) -> None:
@@ -212,7 +231,7 @@ def scopes(local: Local) -> dict[str, KeyScope]:
     token = local.core.token
     if token is not None:
         return {token.vault: documents.key_scope(token.keys)}
-    return {opened.uid: documents.key_scope(opened.keys) for opened in vaults(local)}
+    return {opened.uid: local.writable(documents.key_scope(opened.keys)) for opened in vaults(local)}
 
 
 def places(local: Local) -> dict[str, vault_keys.Place]:
