@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from strongroom import identifiers
 from strongroom.client.format import derive
 from strongroom.errors import Refusal
+from tests.client.account_convergence import ConvergeAccount, Ground
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
 from tests.support.sampling import LONG
@@ -67,6 +69,19 @@ def test_every_replica_converges(place: RestartableServer) -> None:
 def test_a_restore_loses_nothing_that_a_replica_holds(place: RestartableServer) -> None:
     """The same, and once the operator goes back to a backup."""
     play(ConvergeRestored, place, 2 if "://" in place.where else 3, 150)
+
+
+def test_an_account_converges_whatever_it_goes_through(place: RestartableServer) -> None:
+    """Restores, passwords, recovery, rotations, agents with tokens, kills of every process, late and lost requests.
+
+    CONVERGENCE_EXAMPLES is how many examples, CONVERGENCE_SEED which ones, as in `make soak`.
+    """
+    how = examples(1 if "://" in place.where else 3, 50 if "://" in place.where else 1_000)
+    here = type("Here", (ConvergeAccount,), {"crew": Ground(place)})
+    if "CONVERGENCE_EXAMPLES" in os.environ:
+        how = settings(how, max_examples=int(os.environ["CONVERGENCE_EXAMPLES"]), derandomize=False)
+        here = seed(int(os.environ.get("CONVERGENCE_SEED", "0")))(here)
+    run_state_machine_as_test(here, settings=how)
 
 
 @pytest.mark.parametrize("fault", FAULTS if LONG else sorted(FAULTS.keys() - AFTER_A_RESTORE))
