@@ -350,12 +350,16 @@ class AsyncClient(AsyncPart):
         """The collection that this client's token opens. `type` is that of its values."""
         return AsyncCollection(self._core, self._driver, sessions_and_keys.token_scope(self._core, type))
 
-    def open_replica(self, path: str | os.PathLike[str]) -> AsyncReplica:
-        """A copy on this device, in a file that only its owner can read; made if there is none."""
+    def open_replica(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> AsyncReplica:
+        """A copy on this device, in a file that only its owner can read; made if there is none.
+
+        One process writes to it. While another one does, this one reads: see `AsyncReplica.read_only`. With `read_only`
+        True it never writes; with False, that another one writes is a ReadOnlyReplica at once.
+        """
         from strongroom.client.replica import unlock
         from strongroom.client.replica.async_replica import AsyncReplica
 
-        return AsyncReplica(unlock.open_replica(self._core, path), self._driver)
+        return AsyncReplica(unlock.open_replica(self._core, path, read_only=read_only), self._driver)
 
     async def unlock(self, path: str | os.PathLike[str], password: str) -> None:
         """Open the account from its replica, without the server; this client logs in by itself when it needs one."""

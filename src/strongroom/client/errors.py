@@ -8,6 +8,7 @@
     ├── Locked          locked             there is no key here for that
     ├── HistoryLeftOut  history_left_out   an account was moved, and the new server keeps less history than the old one
     ├── Unsupported     unsupported        the account uses something that this client does not know
+    ├── ReadOnlyReplica read_only_replica  another process writes to the replica
     ├── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
     ├── WrongServer     wrong_server       what answers at this address is not strongroom
     └── Unavailable
@@ -67,6 +68,16 @@ class Unsupported(Refusal):
 
     code = "unsupported"
     sentence = "This account uses something that this client does not know; update the client."
+
+
+class ReadOnlyReplica(Refusal):
+    """This process only reads the replica: another one writes to it, or it was opened for reading only."""
+
+    code = "read_only_replica"
+    sentence = (
+        "Another process has this replica open and writes to it; this one can only read. Write there, or close it "
+        "there and write here again."
+    )
 
 
 class TypeMismatch(Refusal):

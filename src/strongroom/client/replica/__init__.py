@@ -2,6 +2,7 @@
 
 file                     the SQLite file: rows as received, the outbox
 unlock                   opens a replica: its owner, its keys without a server
+follow                   the newer keyring of another process that writes
 local, vaults            reads and writes without a server
 sync                     one sync: pull, resolve conflicts, push
 incoming, outgoing       rows that are pulled; changes that are pushed

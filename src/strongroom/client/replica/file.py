@@ -1,6 +1,7 @@
 """The replica's SQLite file. Its contents are encrypted, and only its owner can read it.
 
-One process has it at a time. A transaction is on disk when it ends: what was queued survives any kill.
+One process writes to it, others read. A transaction is on disk when it ends: what was queued survives any kill. The
+writer holds a lock on a second, empty file, which the operating system releases when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import apsw
 import msgspec
 from msgspec import Struct
 
-from strongroom.client.errors import Locked
+from strongroom.client.errors import Locked, ReadOnlyReplica
 from strongroom.client.format.encoding import short, to_url
 from strongroom.errors import Invalid
 from strongroom.model import Document
@@ -182,12 +183,28 @@ class RefusalRecord(Struct, frozen=True, kw_only=True):
 
 
 class File:
-    """An open replica file. A lock serialises threads."""
+    """An open replica file. A lock serialises threads.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    `read_only`: None writes unless another process does, and takes over when that one has ended.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> None:
         self._lock = threading.RLock()
         self._closed = False
-        self._db = _open_file(Path(path))
+        self._path = Path(path)
+        self._never_writes = read_only is True
+        self._writer_lock: apsw.Connection | None = None
+        if read_only is not True:
+            _create(self._path)
+            _require_private(self._path)
+            self._writer_lock = _take_writer_lock(self._path)
+        if read_only is False and self._writer_lock is None:
+            raise ReadOnlyReplica
+        try:
+            self._db = _open_file(self._path, writes=self.is_writer)
+        except BaseException:
+            self._release()
+            raise
         self._depth = 0
 
     @property
@@ -200,6 +217,30 @@ class File:
         with self._lock:
             self._closed = True
             self._db.close()
+            self._release()
+
+    def _release(self) -> None:
+        if self._writer_lock is not None:
+            self._writer_lock.close()
+            self._writer_lock = None
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process writes to the file."""
+        return self._writer_lock is not None
+
+    def require_writer(self) -> None:
+        """Become the writer if there is none, or refuse to write."""
+        with self._lock:
+            self._require_open()
+            if self._writer_lock is not None:
+                return
+            if self._never_writes:
+                raise ReadOnlyReplica("This replica was opened for reading only.")
+            self._writer_lock = _take_writer_lock(self._path)
+            if self._writer_lock is None:
+                raise ReadOnlyReplica
+            self._db.execute("PRAGMA query_only = 0")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -209,6 +250,7 @@ class File:
             if self._depth:
                 yield
                 return
+            self.require_writer()
             self._db.execute("BEGIN IMMEDIATE")
             self._depth += 1
             try:
@@ -231,7 +273,7 @@ class File:
 
     def _run(self, statement: str, *values: Any) -> None:
         with self._lock:
-            self._require_open()
+            self.require_writer()
             self._db.execute(statement, values)
 
     # Facts
@@ -594,24 +636,72 @@ def _entry(row: tuple[Any, ...]) -> Entry:
     return Entry(**made)
 
 
-def _open_file(path: Path) -> apsw.Connection:
-    """Open the file, or create it with access for its owner only."""
+def _create(path: Path) -> None:
+    """Create a file with access for its owner only, if there is none.
+
+    A file that exists is not opened here: closing it would end the locks that SQLite holds on it in this process.
+    """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
     except OSError as error:
         raise Invalid({"path": _unopened(path, error)}) from None
-    if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        path.chmod(0o600)
-    db = apsw.Connection(str(path))
+
+
+def _take_writer_lock(path: Path) -> apsw.Connection | None:
+    """The lock of the one process that writes; None where another one has it."""
+    beside = path.with_name(f"{path.name}-lock")
+    _create(beside)
+    _require_private(beside)
+    lock = apsw.Connection(str(beside))
+    lock.set_busy_timeout(0)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        lock.close()
+        return None
+    except apsw.Error as error:
+        lock.close()
+        raise Invalid({"path": f"cannot be locked: {beside.name}: {error}"}) from None
+    return lock
+
+
+def _require_private(path: Path) -> None:
+    """Refuse what is not a file of one's own; take away what others may do with it."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISREG(mode) and stat.S_IMODE(mode) & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise Invalid({"path": _unopened(path, error)}) from None
+    wrong = None if os.access(path, os.R_OK | os.W_OK) else errno.EACCES
+    wrong = errno.ELOOP if stat.S_ISLNK(mode) else errno.EISDIR if stat.S_ISDIR(mode) else wrong
+    if wrong is not None:
+        raise Invalid({"path": _unopened(path, OSError(wrong, os.strerror(wrong)))})
+
+
+def _open_file(path: Path, *, writes: bool) -> apsw.Connection:
+    """Open the file; the writer makes its tables if there are none."""
+    _require_private(path)
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(1_000)
     try:
-        db.execute("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-        db.execute("BEGIN EXCLUSIVE")
-        _prepare(db, path)
-        db.execute("COMMIT")
+        if writes:
+            if not _is_empty(db):
+                _require_format(db, path)  # before anything in the file is changed
+            db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            db.execute("BEGIN IMMEDIATE")
+            if _is_empty(db):
+                db.execute(_SCHEMA)
+                db.execute("INSERT INTO facts (name, value) VALUES ('format', ?)", (FORMAT,))
+            db.execute("COMMIT")
+        else:
+            db.execute("PRAGMA query_only = 1; PRAGMA synchronous = FULL")
+            _require_format(db, path)
     except apsw.BusyError:
         db.close()
-        raise Invalid({"path": "is in use by another process"}) from None
+        raise Invalid({"path": "is in use by another program"}) from None
     except apsw.NotADBError:
         db.close()
         raise Invalid({"path": f"is not a replica: {path.name} is another file. It was not changed"}) from None
@@ -631,6 +721,8 @@ def _unopened(path: Path, error: OSError) -> str:
     """Why a file cannot be opened."""
     if error.errno == errno.EISDIR:
         return f"is a folder: {path.name}; a replica is a file"
+    if error.errno == errno.ENOENT and path.parent.is_dir():
+        return f"does not exist: {path.name}"
     if error.errno in {errno.ENOENT, errno.ENOTDIR}:
         return f"is in a folder that does not exist: {path.parent}"
     if error.errno == errno.ELOOP:
@@ -638,13 +730,14 @@ def _unopened(path: Path, error: OSError) -> str:
     return f"cannot be opened: {path.name}: {error.strerror or 'unknown error'}"
 
 
-def _prepare(db: apsw.Connection, path: Path) -> None:
-    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    if not tables:
-        db.execute(_SCHEMA)
-        db.execute("INSERT INTO facts (name, value) VALUES ('format', ?)", (FORMAT,))
-        return
+def _is_empty(db: apsw.Connection) -> bool:
+    return not list(db.execute("SELECT 1 FROM sqlite_schema LIMIT 1"))
+
+
+def _require_format(db: apsw.Connection, path: Path) -> None:
     found = _format(db)
+    if not found and _is_empty(db):
+        raise Invalid({"path": f"holds nothing yet: {path.name}. Another process is making it; try again"})
     if not found.startswith(_ANY_FORMAT):
         raise Invalid({"path": f"is not a replica: {path.name} is a database of another program. It was not changed"})
     if found != FORMAT:

@@ -16,6 +16,7 @@ from strongroom.client.format.padding import Content
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.replica.file import DELETE, PUT, Entry, File
+from strongroom.client.replica.follow import follow_keys
 from strongroom.client.replica.sizes import RequestLimit
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
@@ -88,6 +89,7 @@ class Local:
 
     def get(self, scope: KeyScope, uid: str, *, deleted: bool) -> Document:
         """One document."""
+        follow_keys(self.core, self.file)
         scope = documents.renewed(self.core, scope)
         found = self.find(scope, checked_uid(uid))
         if found is None or (found.deleted and not deleted) or not scope.holds(found.wire):
@@ -96,6 +98,7 @@ class Local:
 
     def iterate(self, scope: KeyScope) -> Iterator[Document]:
         """Iterate the live documents: those received, then those queued."""
+        follow_keys(self.core, self.file)
         scope = documents.renewed(self.core, scope)
         queued_documents = self.file.queued_documents()
         for row in self.file.rows(scope.vault, scope.filter):

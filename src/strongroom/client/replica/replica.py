@@ -82,6 +82,11 @@ class Replica:
         return refused_changes(self._local, unlock.places(self._local))
 
     @property
+    def read_only(self) -> bool:
+        """Whether this process only reads. If another one writes, and ends, the next write here succeeds."""
+        return not self._local.file.is_writer
+
+    @property
     def pending(self) -> int:
         """The number of queued changes, refused ones included."""
         return self._local.file.queue_length()

@@ -111,6 +111,7 @@ class Sync:
 
     def run(self) -> Effects[Report]:
         """Run until no entry is left that can be sent."""
+        self.file.require_writer()
         try:
             return (yield from self._run())
         except (Unauthorized, VaultNotFound) as refused:

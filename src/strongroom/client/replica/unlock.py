@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica import vault_keys
 from strongroom.client.replica.file import File
+from strongroom.client.replica.follow import follow_keys
 from strongroom.client.replica.local import Local
 from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials, VaultNotFound
 
@@ -34,15 +34,19 @@ if TYPE_CHECKING:
 _OTHERS: Final = {"path": "is the replica of another account, or of another token"}
 
 
-def open_replica(core: Core, path: str | os.PathLike[str]) -> Local:
+def open_replica(core: Core, path: str | os.PathLike[str], *, read_only: bool | None = None) -> Local:
     """Open or create the replica at this path, for the account or token in use."""
     owner = _owner(core)
-    file = File(path)
+    file = File(path, read_only=read_only)
     try:
-        with file.transaction():
-            _claim(file, owner)
-            _note_token(core, file)
-            store_keys(core, file)
+        if file.is_writer:
+            with file.transaction():
+                _claim(file, owner)
+                _note_token(core, file)
+                store_keys(core, file)
+        else:
+            _require_owner(file, owner)
+            follow_keys(core, file)
     except BaseException:
         file.close()
         raise
@@ -59,10 +63,13 @@ def _keep_keys(core: Core, file: File) -> None:
 
 
 def _claim(file: File, owner: str) -> None:
-    known = file.fact("owner")
-    if known is None:
+    if file.fact("owner") is None:
         file.set_fact("owner", owner)
-    elif known != owner:
+    _require_owner(file, owner)
+
+
+def _require_owner(file: File, owner: str) -> None:
+    if file.fact("owner") != owner:
         raise Invalid(_OTHERS)
 
 
@@ -175,7 +182,7 @@ def _email_label(ring: Keyring) -> bytes:
 
 def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[None]:
     """Unlock the account from its replica, without a server. The first request logs in."""
-    file = File(path)
+    file = File(path, read_only=True)
     try:
         salt, email, spelled, sealed = (file.fact(name) for name in ("salt", "email", "descriptor", "keyring"))
         past = (file.fact("past keyrings") or "").split()
@@ -196,6 +203,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
 
 def vaults(local: Local) -> list[OpenVault]:
     """The vaults of a replica, those included that were made here and are not sent yet."""
+    follow_keys(local.core, local.file)
     record = {row.uid: row for row in local.file.vaults()}
     token = local.core.token
     if token is not None:
@@ -215,15 +223,19 @@ def vault(local: Local, name: str | None, *, create: bool = False, sealed: bool 
         raise Locked("This token opens one collection; use collection().")
     if name is None and token is None:
         raise Invalid({"name": "is required"})
-    with local.file.transaction() if create else nullcontext():
-        for opened in vaults(local):
-            if name is None or opened.name == name:
-                return opened
-        if not create or name is None or token is not None or local.core.keyring().vault(name) is not None:
-            raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
-        uid = identifiers.new_uid(local.core.clock())
-        ring = local.core.keyring()
-        return open_entry(local.core, vault_keys.create(local.file, ring, uid, names.plain(name), sealed=sealed))
+    found = next((opened for opened in vaults(local) if name is None or opened.name == name), None)
+    if found is not None:
+        return found
+    if not create or name is None or token is not None or local.core.keyring().vault(name) is not None:
+        raise VaultNotFound("There is no such vault in this replica; sync first, if it is new.")
+    with local.file.transaction():
+        made = next(
+            (entry for entry in vault_keys.created(local.file, local.core.keyring()) if entry.name == name), None
+        )
+        if made is None:  # by another thread, since the look above
+            uid, ring = identifiers.new_uid(local.core.clock()), local.core.keyring()
+            made = vault_keys.create(local.file, ring, uid, names.plain(name), sealed=sealed)
+        return open_entry(local.core, made)
 
 
 def scopes(local: Local) -> dict[str, KeyScope]:

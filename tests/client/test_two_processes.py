@@ -1,0 +1,211 @@
+"""One replica in several processes: one writes, the others read, and a kill of the writer leaves nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom import errors
+from strongroom.client import ReadOnlyReplica
+from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.pair import one_kind
+from tests.contract.harness import Server
+from tests.support import processes
+from tests.support.sampling import one_of
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from tests.support import cheap_hashing
+cheap_hashing.install()
+from strongroom.client import Client
+
+url, path, password = sys.argv[1:]
+with Client(url) as client:
+    client.unlock(path, password)
+    replica = client.open_replica(path)
+    print(replica.read_only, flush=True)
+    for line in sys.stdin:
+        command, _, value = line.strip().partition(" ")
+        if command == "write":
+            print(replica.vault("v").collection("notes").create(value).value, flush=True)
+        if command == "vault":
+            client.vault(value, create=True).collection("notes").create("in it")
+            print(replica.sync().pulled, flush=True)
+        if command == "rotate":
+            client.vault("v").rotate()
+            print(replica.sync().pulled, flush=True)
+"""
+
+
+@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
+def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
+    """Each test on one kind of client."""
+    yield from one_kind(request, server)
+
+
+class Other:
+    """Another process that has opened the replica."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self._process = processes.Popen(
+            [sys.executable, "-c", PROGRAM, url, str(path), PASSWORD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        self.read_only = {"True": True, "False": False}[self._line()]
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return str(self._process.stdout.readline()).strip()
+
+    def ask(self, command: str) -> str:
+        """Give it a command, and wait until it is done."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return self._line()
+
+    def end(self) -> None:
+        """Let it close the replica."""
+        self._hang_up()
+        assert self._process.wait(60) == 0
+
+    def kill(self) -> None:
+        """End it at once, with SIGKILL."""
+        self._process.kill()
+        self._process.wait(60)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+class Home:
+    """An account with one document, and its replica."""
+
+    def __init__(self, faces: Faces, path: Path) -> None:
+        self.faces = faces
+        self.path = path
+        self.client = faces.client()
+        self.client.register(unique_email(), PASSWORD)
+        self.client.vault("v", create=True).collection("notes").create("first")
+        replica = self.client.open_replica(path)
+        replica.sync()
+        replica.close()
+
+    def other(self) -> Other:
+        return Other(self.faces.url, self.path)
+
+
+@pytest.fixture
+def home(faces: Faces, tmp_path: Path) -> Home:
+    return Home(faces, tmp_path / "replica")
+
+
+def values(replica: Any) -> list[str]:
+    return sorted(note.value for note in replica.vault("v"))
+
+
+def test_one_writes_and_the_others_read(home: Home) -> None:
+    """A reader sees what the writer stores, as soon as it is stored; its own writes are refused with a sentence."""
+    other = home.other()
+    assert not other.read_only
+    with closing(home.client.open_replica(home.path)) as replica:
+        assert replica.read_only
+        assert values(replica) == ["first"]
+        assert other.ask("write second") == "second"
+        assert values(replica) == ["first", "second"]
+        assert replica.pending == 1
+        notes = replica.vault("v").collection("notes")
+        for write in (
+            lambda: notes.create("x"),
+            lambda: notes.replace(next(iter(notes)), "x"),
+            lambda: notes.delete(next(iter(notes))),
+            lambda: replica.vault("w", create=True),
+            replica.sync,
+        ):
+            with pytest.raises(ReadOnlyReplica, match="Another process has this replica open and writes to it"):
+                write()
+        assert values(replica) == ["first", "second"]
+        with pytest.raises(ReadOnlyReplica):
+            home.client.open_replica(home.path, read_only=False)
+    other.end()
+
+
+@pytest.mark.parametrize("how", ["end", "kill"])
+def test_the_writer_ends(home: Home, how: str) -> None:
+    """Closed or killed: the next write of a reader succeeds, and who opens the replica then reads."""
+    other = home.other()
+    other.ask("write second")
+    with closing(home.client.open_replica(home.path)) as replica:
+        assert replica.read_only
+        getattr(other, how)()
+        assert values(replica) == ["first", "second"]
+        replica.vault("v").collection("notes").create("third")
+        assert not replica.read_only
+        another = home.other()
+        assert another.read_only
+        assert replica.sync().pushed == 2
+        another.end()
+    assert sorted(note.value for note in home.client.vault("v").collection("notes")) == ["first", "second", "third"]
+
+
+def test_a_kill_leaves_nothing_to_clean_up(home: Home) -> None:
+    """After any number of kills, the next process writes."""
+    for number in range(3):
+        other = home.other()
+        assert not other.read_only
+        other.ask(f"write number {number}")
+        other.kill()
+    with closing(home.client.open_replica(home.path, read_only=False)) as replica:
+        assert values(replica) == ["first", "number 0", "number 1", "number 2"]
+
+
+def test_a_replica_that_is_opened_for_reading(home: Home) -> None:
+    """It never writes, also where nobody else does, and does not keep another from writing."""
+    with closing(home.client.open_replica(home.path, read_only=True)) as replica:
+        assert replica.read_only
+        with pytest.raises(ReadOnlyReplica, match="opened for reading only"):
+            replica.vault("v").collection("notes").create("x")
+        other = home.other()
+        assert not other.read_only
+        other.ask("write second")
+        assert values(replica) == ["first", "second"]
+        other.end()
+    with pytest.raises(errors.Invalid, match="does not exist"):
+        home.client.open_replica(home.path.with_name("none"), read_only=True)
+
+
+@pytest.mark.parametrize("command", ["vault w", "rotate"])
+def test_a_reader_follows_the_keys_of_the_writer(home: Home, command: str) -> None:
+    """New vaults and new keys that the writer has stored are read without a server."""
+    other = home.other()
+    with closing(home.client.open_replica(home.path)) as replica:
+        assert values(replica) == ["first"]
+        other.ask(command)
+        assert values(replica) == ["first"]
+        if command == "vault w":
+            assert [note.value for note in replica.vault("w")] == ["in it"]
+    other.end()
+
+
+def test_two_in_one_process(home: Home) -> None:
+    """The second reads; closing it does not end the lock of the first."""
+    with closing(home.client.open_replica(home.path)) as first:
+        with closing(home.client.open_replica(home.path)) as second:
+            assert (first.read_only, second.read_only) == (False, True)
+        other = home.other()
+        assert other.read_only
+        first.vault("v").collection("notes").create("second")
+        other.end()
