@@ -83,9 +83,13 @@ class Ground:
 
 
 class OwnDevice(Device):
-    """A device of the owner. `restores`: of the server, those that it has compared everything with."""
+    """A device of the owner. `restores`: of the server, those that it has compared everything with.
+
+    `is_new`: it has begun with nothing after one of them.
+    """
 
     restores = 0
+    is_new = False
 
     def __init__(self, person: Person, client: Client, path: str) -> None:
         self.person = person
@@ -400,7 +404,7 @@ class ConvergeAccount(Converge):
         device = data.draw(st.sampled_from(self.devices))
         if self.astray:
             self._lead_back()
-        if device.replica.pending or device.replica.conflicts():
+        if device.replica.pending or device.replica.conflicts() or not self._is_spare(device):
             return
         epochs = {kept.epoch for kept in device.replica._local.file.vaults()}
         device.path = self._path()
@@ -413,6 +417,18 @@ class ConvergeAccount(Converge):
         self._attended(device)
         if epochs != {kept.epoch for kept in device.replica._local.file.vaults()}:
             self._forget_what_nobody_holds()
+
+    def _is_spare(self, device: Any) -> bool:
+        """Whether a device may be lost: after a restore, another one must remember what the keyring follows on.
+
+        The keyrings between are not on the server any more, so a new device could not learn of them.
+        """
+        if isinstance(device, Agent) or not self.restores:
+            return True
+        newest = max(one.seen for one in self.own())
+        spare = any(one.seen == newest and not one.is_new for one in self.own() if one is not device)
+        device.is_new = device.is_new or spare
+        return spare
 
     # The server
 
