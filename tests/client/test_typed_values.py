@@ -220,6 +220,22 @@ def test_no_sentence_shows_a_part_of_a_value(faces: Faces) -> None:
         assert (refused.value.__cause__, refused.value.__context__) == (None, None)
 
 
+def test_a_blob_can_have_a_type(faces: Faces) -> None:
+    """It is written from a value of the type, and read as one; what does not fit is told as of a document."""
+    _, vault = opened(faces)
+    put = vault.blob.put(Note("t"))
+    assert put.value == Note("t")
+    found = vault.blob.get()
+    assert found.typed(Note).value == Note("t")
+    assert found.value["title"] == found.raw["title"] == "t"
+    vault.blob.put({"title": f"bad {CANARY}"}, after=found)
+    with pytest.raises(TypeMismatch, match=f"The blob of the vault {vault.uid} is genuine") as raised:
+        _ = vault.blob.get().typed(Note).value
+    assert CANARY not in str(raised.value)
+    with pytest.raises(Invalid):
+        vault.blob.put(Note(7))  # type: ignore[arg-type]
+
+
 def test_a_document_can_be_read_as_another_type(faces: Faces) -> None:
     """For documents of a vault, whose collections have types of their own."""
     _, vault = opened(faces)

@@ -95,7 +95,11 @@ def online(client: Client, vault: Vault) -> None:
     assert_type(vault.collection("lists", type=list[Note]).create([Note("t")]).value, list[Note])
     assert_type(vault.collection("photos", type=bytes).create(b"").value, bytes)
     assert_type(client.collection(type=Note), Collection[Note])
-    assert_type(vault.blob.get(), Blob | None)
+    blob = vault.blob.get()
+    assert_type(blob, Blob[Any] | None)
+    if blob is not None:
+        assert_type(vault.blob.put(Note("Hello"), after=blob).value, Note)
+        assert_type(blob.typed(Task).value, Task)
     wider: Document[object] = note
     print(titles(notes), untyped(vault.collection("notes")), wider.raw)
 

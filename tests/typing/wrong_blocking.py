@@ -100,4 +100,4 @@ def replicas(client: Client, replica: Replica) -> None:
     replica.watch(evry=3.0)  # wrong
     client.open_replica()  # wrong
     blob: Blob = client.vault("personal").blob.get()  # wrong
-    print(blob)
+    print(blob.typed(Note).value.titel)  # wrong

@@ -449,8 +449,11 @@ class VaultBlob(Part):
         """The blob, if there is one."""
         return self._run(vaults.get_blob(self._core, self._opened))
 
-    def put(self, value: Any, *, after: Blob | None = None) -> Blob:
-        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict."""
+    def put(self, value: T, *, after: Blob | None = None) -> Blob[T]:
+        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict.
+
+        The value is JSON, bytes, or of a type that a collection may have.
+        """
         version = None if after is None else after.version
         return self._run(vaults.put_blob(self._core, self._opened, value, version))
 

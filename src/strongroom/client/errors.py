@@ -83,17 +83,18 @@ class ReadOnlyReplica(Refusal):
 class TypeMismatch(Refusal):
     """A document is genuine, and its value does not fit the type of its collection. `Document.raw` has the value.
 
-    `uid` is the document's, `problem` says what does not fit; neither shows a part of the value.
+    `uid` is the document's, `problem` says what does not fit; neither shows a part of the value. Of a blob,
+    `uid` is the vault's.
     """
 
     code = "type_mismatch"
     sentence = "The value of a document does not fit the type that was asked for."
 
-    def __init__(self, uid: str, type_name: str, problem: str) -> None:
+    def __init__(self, uid: str, type_name: str, problem: str, *, kind: str = "document") -> None:
         self.uid = uid
         self.problem = problem
         super().__init__(
-            f"The document {uid} is genuine, but its value does not fit the type {type_name}: {problem}. "
+            f"The {kind} {uid} is genuine, but its value does not fit the type {type_name}: {problem}. "
             "Its attribute `raw` has the value as it is stored.",
             details={"uid": uid, "type": type_name, "problem": problem},
         )

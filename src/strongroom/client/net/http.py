@@ -6,7 +6,6 @@ memory nor time.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
@@ -225,6 +224,8 @@ class AsyncHttpClient(_HttpBase):
 
     @staticmethod
     async def _content(upload: Upload) -> AsyncIterator[bytes]:
+        import asyncio
+
         yield upload.first
         with await asyncio.to_thread(Path(upload.path).open, "rb") as file:
             while piece := await asyncio.to_thread(file.read, _PIECE):

@@ -30,7 +30,7 @@ def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
     for vault in (yield from vaults.list_vaults(core)):
         blob = yield from vaults.get_blob(core, vault)
         line: dict[str, Any] = {"vault": vault.name, "uid": vault.uid}
-        write(_encode(line | ({} if blob is None else _value_field("blob", blob.value))) + b"\n")
+        write(_encode(line | ({} if blob is None else _value_field("blob", blob.raw))) + b"\n")
         listing = Listing(core, documents.key_scope(vault.keys), None)
         while listing.more:
             for document in (yield from listing.page()):

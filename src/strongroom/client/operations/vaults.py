@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 
+import msgspec
 from msgspec import Struct
 
 from strongroom import identifiers
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered, TypeMismatch
 from strongroom.client.format import content as contents
 from strongroom.client.format import names, seal
 from strongroom.client.format.keys import VaultKeys
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
+from strongroom.client.operations.value_types import Misfit, T, T_co, to_raw, value_type
 from strongroom.errors import Invalid, VaultAlreadyExists, VaultConflict, VaultNotFound
 
 if TYPE_CHECKING:
@@ -44,15 +46,32 @@ class OpenVault(Struct, frozen=True, kw_only=True):
         return f"OpenVault(uid={self.uid!r})"
 
 
-class Blob(Struct, frozen=True):
-    """A vault's blob. `version` is the vault's.
+class Blob(Struct, Generic[T_co], frozen=True):
+    """A vault's blob. `version` is the vault's. `raw` is the value as it is stored, JSON or bytes.
 
     `gap`: this client had seen an earlier one, and the server's history no longer shows whether this one follows on it.
     """
 
-    value: Any
+    vault: str
+    raw: Any
     version: int
     gap: bool = False
+    _value: Any = msgspec.UNSET
+
+    @property
+    def value(self) -> T_co:
+        """The value. If it does not fit the type of `typed`, that is a TypeMismatch; `raw` has it then."""
+        if isinstance(self._value, Misfit):
+            raise TypeMismatch(self.vault, self._value.type, self._value.problem, kind="blob of the vault")
+        found: T_co = self.raw if self._value is msgspec.UNSET else self._value
+        return found
+
+    def typed(self, type: type[T]) -> Blob[T]:  # noqa: A002 - as in `collection`
+        """The same blob with its value as this type."""
+        kind: Any = type
+        found: Any = msgspec.structs.replace(self, _value=value_type(kind).decode(self.raw))
+        typed: Blob[T] = found
+        return typed
 
     def __repr__(self) -> str:
         return f"Blob(version={self.version}, ...)"
@@ -227,24 +246,25 @@ def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     vault, row, gap = yield from _row(core, vault)
     if row.data is None:
         return None
-    return Blob(contents.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
+    return Blob(vault.uid, contents.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
 
 
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
     """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
+    raw = to_raw(value)
     vault, before, _ = yield from _row(core, vault)
     if version is None:
         version = before.version
     elif version != before.version:
         raise VaultConflict(before.version, before.updated_at)
     parent = seal.parent_after_blob(before.data)
-    sealed = seal.seal_blob(vault.keys, before.name, version + 1, value, parent=parent)
+    sealed = seal.seal_blob(vault.keys, before.name, version + 1, raw, parent=parent)
     mark = core.device.mark()
     row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
     yield from check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered(_NOT_KEPT)
-    return Blob(value, row.version)
+    return Blob(vault.uid, raw, row.version, _value=msgspec.UNSET if raw is value else value)
 
 
 def _row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
