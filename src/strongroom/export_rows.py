@@ -95,6 +95,7 @@ class ExportedBlob(Struct, frozen=True, rename="camel", omit_defaults=True, tag=
     replaced_at: int
     data: str
     salt: str | None = None
+    name: str | None = None
 
     def __repr__(self) -> str:
         return f"ExportedBlob(uid={self.uid!r}, version={self.version})"

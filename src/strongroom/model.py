@@ -284,13 +284,14 @@ class BlobVersion(Struct, frozen=True, rename="camel"):
 
 
 class VaultBlob(Struct, frozen=True, rename="camel"):
-    """A vault's blob at a version of the vault."""
+    """A vault's blob at a version of the vault; `name` is what the vault was called then, if that is known."""
 
     uid: str
     version: int
     updated_at: int
     data: str
     salt: str | None
+    name: str | None = None
 
     def __repr__(self) -> str:
         return f"VaultBlob(uid={self.uid!r}, version={self.version})"

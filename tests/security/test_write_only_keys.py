@@ -113,7 +113,7 @@ def ways(at: Place) -> Iterator[list[Try]]:
     for route in (
         *("/vault", vault, "/vault/by-name/{name*}", "/vault/{uid}/versions", "/vault/{uid}/versions/{version}"),
         *("/vaults/{vaultUid}/documents", "/vaults/{vaultUid}/documents/sync", document),
-        "/vaults/{vaultUid}/documents/history",
+        *("/vaults/{vaultUid}/documents/history", "/vaults/{vaultUid}/collections"),
         *(f"{document}/versions", f"{document}/versions/{{version}}"),
         *("/vaults/{vaultUid}/events", "/events", "/auth/me"),
     ):

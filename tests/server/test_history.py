@@ -142,7 +142,7 @@ async def test_history_can_be_off(house: Open, where: str) -> None:
 
 @runs
 async def test_every_blob_can_be_read(house: Open) -> None:
-    """A rename replaces no blob, and a vault that never had one has none."""
+    """With the name of that time. A rename replaces no blob, and a vault that never had one has none."""
     async with house() as home:
         person = await home.person()
         vault = await person.vault(data="é", salt="AA")
@@ -156,10 +156,10 @@ async def test_every_blob_can_be_read(house: Open) -> None:
         assert [(one["version"], one["bytes"]) for one in listed] == [(3, 3), (1, 4)]
         assert (listed[1]["updatedAt"], listed[0]["replacedAt"]) == (clock, last["updatedAt"])
         shown = [(await person("GET", f"{path}/versions/{n}")).json() for n in (1, 3, 4)]
-        assert [(one["data"], one["salt"], one["version"]) for one in shown] == [
-            ("é", "AA", 1),
-            ("two", "", 3),
-            ("four", "BB", 4),
+        assert [(one["data"], one["salt"], one["version"], one["name"]) for one in shown] == [
+            ("é", "AA", 1, vault["name"]),
+            ("two", "", 3, "third"),
+            ("four", "BB", 4, "third"),
         ]
         assert {one["uid"] for one in shown} == {vault["uid"]}
         assert (await person("GET", f"{path}/versions/2")).json()["error"]["code"] == "version_not_found"

@@ -12,6 +12,7 @@ from strongroom import store, wire
 from strongroom.actions import documents, retention, vaults
 from strongroom.model import AccountLimits, Actor, Expected, RetentionPolicy
 from strongroom.rules import DAY
+from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.pool import connect
 from tests.conftest import Clock, Open, Person, runs
@@ -165,6 +166,83 @@ async def test_the_trash_is_a_list_like_any_other(house: Open) -> None:
         for query in ("deleted=", "deleted=true", "deleted=ONLY", "deleted=only&includeDeleted=true"):
             bad = await person("GET", f"{path}?{query}")
             assert (bad.status_code, bad.json()["error"]["details"]["fields"].keys()) == (400, {"deleted"}), query
+
+
+@runs
+async def test_its_owner_empties_the_trash(house: Open, where: str) -> None:
+    """Of one collection or of all; ciphertext, history and usage go, the tombstones and what lives stay as they are."""
+    async with house() as home:
+        person, other = await home.person(), await home.person()
+        vault, theirs = await person.vault(), await other.vault()
+        path = f"/vaults/{vault['uid']}/documents"
+        made = [await person.document(vault, collection="ab"[n % 2], data="SECRETAA") for n in range(150)]
+        foreign = await other.document(theirs, collection="a", data="FOREIGNA")
+        await other("DELETE", f"/vaults/{theirs['uid']}/documents/{foreign['uid']}")
+        await person("PUT", f"{path}/{made[0]['uid']}", {"data": "SECRETBB", "version": 1})
+        for one in made[:-1]:
+            await person("DELETE", f"{path}/{one['uid']}")
+        before = (await person("GET", f"{path}?since=0")).json()["documents"]
+        clock = (await person("GET", f"/vault/{vault['uid']}")).json()
+        purged = await person("DELETE", f"/vaults/{vault['uid']}/trash?collection=a")
+        assert (purged.status_code, purged.json()) == (200, {"purged": 75, "hasMore": False})
+        assert len(await trash(person, vault)) == 74
+        assert (await person("GET", "/auth/me")).json()["usage"]["kept"] > 0
+        purged = await person("DELETE", f"/vault/{vault['uid']}/trash")
+        assert purged.json() == {"purged": 74, "hasMore": False}
+        assert (await person("DELETE", f"/vaults/{vault['uid']}/trash")).json() == {"purged": 0, "hasMore": False}
+        after = (await person("GET", f"{path}?since=0")).json()["documents"]
+        assert after == [row if row["deletedAt"] is None else {**row, "data": ""} for row in before]
+        assert (await person("GET", f"/vault/{vault['uid']}")).json() == clock
+        assert (await person("GET", "/auth/me")).json()["usage"]["kept"] == 0
+        assert str(await rows_of(where)).count("SECRET") == 1
+        assert await trash(other, theirs) == [foreign["uid"]]
+        assert (await person("DELETE", f"/vaults/{theirs['uid']}/trash")).json()["error"]["code"] == "vault_not_found"
+        bad = await person("DELETE", f"/vaults/{vault['uid']}/trash?collection=")
+        assert (bad.status_code, bad.json()["error"]["details"]["fields"].keys()) == (400, {"collection"})
+
+
+@runs
+async def test_a_full_trash_is_emptied_in_steps(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request stops after some transactions, says that there is more, and the next one goes on."""
+    monkeypatch.setattr(routes_trash, "MOST_STEPS", 2)
+    monkeypatch.setattr(retention, "ROWS", 3)
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault()
+        for _ in range(4):
+            made = await person.document(vault)
+            await person("DELETE", f"/vaults/{vault['uid']}/documents/{made['uid']}")
+        told = [(await person("DELETE", f"/vaults/{vault['uid']}/trash")).json() for _ in range(3)]
+        assert told == [{"purged": 2, "hasMore": True}, {"purged": 2, "hasMore": True}, {"purged": 0, "hasMore": False}]
+
+
+@runs
+async def test_one_deleted_document_is_purged(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the version that was seen, however large its history is; not a living one, and a second time harmlessly."""
+    monkeypatch.setattr(retention, "ROWS", 2)
+    async with house() as home:
+        person = await home.person()
+        vault = await person.vault()
+        made, kept = await person.document(vault), await person.document(vault)
+        path, bin_ = f"/vaults/{vault['uid']}/documents", f"/vaults/{vault['uid']}/trash"
+        for version in range(1, 6):
+            await person("PUT", f"{path}/{made['uid']}", {"data": "B" * version, "version": version})
+        refused = await person("DELETE", f"{bin_}/{made['uid']}")
+        assert (refused.status_code, refused.json()["error"]["details"]["version"]) == (409, 6)
+        for one in (made, kept):
+            await person("DELETE", f"{path}/{one['uid']}")
+        assert (await person("DELETE", f"{bin_}/{made['uid']}", {"version": 6})).status_code == 409
+        assert (await person("DELETE", f"{bin_}/{made['uid']}", headers={"if-match": '"6"'})).status_code == 412
+        tombstone = (await person("GET", f"{path}/{made['uid']}")).json()
+        for _ in range(2):
+            purged = await person("DELETE", f"{bin_}/{made['uid']}", {"version": 7})
+            assert (purged.status_code, purged.json()) == (200, {**tombstone, "data": ""})
+        assert (await person("GET", f"{path}/{made['uid']}/versions")).json() == {"versions": []}
+        assert await trash(person, vault) == [kept["uid"]]
+        assert (await person("DELETE", f"{bin_}/{uuid.uuid4()}")).json()["error"]["code"] == "document_not_found"
+        key = await person.key()
+        for target in (bin_, f"{bin_}/{kept['uid']}"):
+            assert (await person("DELETE", target, bearer=key)).status_code == 403
 
 
 async def fill(tx: Tx, actor: Actor, uids: list[str], size: int) -> None:

@@ -25,7 +25,7 @@ async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
     changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
     keyrings = tx.now - KEYRING_DAYS * DAY
     return (
-        (retention.trash_days is not None and await _trash(tx, tx.now - retention.trash_days * DAY))
+        (retention.trash_days is not None and await _expired_trash(tx, tx.now - retention.trash_days * DAY))
         or await _drop(tx, await store.versions.replaced_before(tx, history, ROWS), _versions)
         or await _drop(tx, await store.versions.blobs_replaced_before(tx, history, ROWS), _blobs)
         or await _drop(tx, await store.vault_changes.before(tx, changes, ROWS), store.vault_changes.drop)
@@ -33,23 +33,32 @@ async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
     )
 
 
-async def _trash(tx: Tx, before: int) -> bool:
-    """Purge the ciphertext of tombstones, and their versions."""
+async def _expired_trash(tx: Tx, before: int) -> bool:
+    """Purge some documents that were deleted before a time; whether there were any."""
     expired = await store.documents.deleted_before(tx, before, ROWS)
-    if not expired:
-        return False
+    await purge_trash(tx, expired)
+    return bool(expired)
+
+
+async def purge_trash(tx: Tx, expired: list[ExpiredRow]) -> int:
+    """Purge the ciphertext of tombstones, and their versions: as many of the first as one transaction may.
+
+    Returns how many were purged: none where the first is larger than that, and only some of its versions went.
+    """
     fitting = _fitting(expired)
     await store.ledgers.lock(tx, (one.user_id for one in fitting or expired[:1]))
     if fitting:
         await store.retained.subtract_trash(tx, fitting)
-        await store.versions.drop_all_of(tx, await store.documents.purge(tx, fitting))
-    elif await store.documents.is_trash(tx, expired[0]):  # larger than one transaction: its versions first
+        purged = await store.documents.purge(tx, fitting)
+        await store.versions.drop_all_of(tx, purged)
+        return len(purged)
+    if expired and await store.documents.is_trash(tx, expired[0]):  # larger than one transaction: its versions first
         versions = await store.versions.oldest_of(tx, expired[0], ROWS)
         await _versions(tx, _fitting(versions) or versions[:1])
         if not versions:
             await store.retained.subtract_trash(tx, expired[:1])
-            await store.documents.purge(tx, expired[:1])
-    return True
+            return len(await store.documents.purge(tx, expired[:1]))
+    return 0
 
 
 async def _versions(tx: Tx, expired: list[ExpiredRow]) -> None:

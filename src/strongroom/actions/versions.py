@@ -60,7 +60,7 @@ async def blob(tx: Tx, actor: Actor, uid: str, version: int) -> VaultBlob:
     if not rules.may_see_blobs(actor):
         raise VersionNotFound
     if version == vault.version and vault.data is not None:
-        return VaultBlob(vault.uid, vault.version, vault.updated_at, vault.data, vault.salt)
+        return VaultBlob(vault.uid, vault.version, vault.updated_at, vault.data, vault.salt, vault.name)
     replaced = await store.versions.blob(tx, actor.user_id, uid, version)
     if replaced is None:
         raise VersionNotFound

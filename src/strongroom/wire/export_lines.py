@@ -206,6 +206,7 @@ class BlobLine(_Line, frozen=True, tag="blobVersion", tag_field="kind"):
     replaced_at: Timestamp
     data: Blob
     salt: Salt
+    name: Name | None = None
     checks = {"uid": _is_uid, "salt": rules.is_base64}
     becomes = ExportedBlob
 

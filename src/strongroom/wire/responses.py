@@ -193,6 +193,20 @@ class History(Struct, frozen=True, rename="camel"):
     next: int
 
 
+class Collections(Struct, frozen=True, rename="camel"):
+    """Collections of a vault; `after` of the next request is the last one."""
+
+    collections: list[str]
+    has_more: bool
+
+
+class Purged(Struct, frozen=True, rename="camel"):
+    """How many deleted documents were purged; `hasMore`: there may be more, send the request again."""
+
+    purged: int
+    has_more: bool
+
+
 class KeyringVersions(Struct, frozen=True):
     """The keyrings that were replaced and are retained, newest first."""
 

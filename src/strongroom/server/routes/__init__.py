@@ -11,6 +11,7 @@ from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.routes import (
     accounts,
     batches,
+    collections,
     documents,
     events,
     keyrings,
@@ -19,6 +20,7 @@ from strongroom.server.routes import (
     sessions,
     system,
     transfer,
+    trash,
     vaults,
     versions,
 )
@@ -35,6 +37,7 @@ def router(variant: Variant) -> Router:
     endpoints = [*account_routes, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
+        endpoints += [*collections.ENDPOINTS, *trash.ENDPOINTS]
     if variant.has_blobs:
         endpoints += versions.OF_BLOBS
     endpoints += [*system.ENDPOINTS, metrics.METRICS]

@@ -51,15 +51,20 @@ _MARK_DELETED = Sql(f"""
      WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND version = :version AND deleted_at IS NULL
 """)
 # With the versions that go with each. The sizes are known to the database without reading the texts themselves.
-_DELETED_BEFORE = Sql("""
+_EXPIRED = """
     SELECT user_id, uid, version,
            octet_length(data) + coalesce(
                (SELECT sum(octet_length(v.data)) FROM versions AS v
                  WHERE v.user_id = documents.user_id AND v.uid = documents.uid), 0),
            1 + (SELECT count(*) FROM versions AS v WHERE v.user_id = documents.user_id AND v.uid = documents.uid)
       FROM documents
-     WHERE deleted_at IS NOT NULL AND purged_at IS NULL AND deleted_at <= :before ORDER BY deleted_at LIMIT :limit
-""")
+     WHERE deleted_at IS NOT NULL AND purged_at IS NULL
+"""
+_DELETED_BEFORE = Sql(f"{_EXPIRED} AND deleted_at <= :before ORDER BY deleted_at LIMIT :limit")
+_OF_VAULT = f"{_EXPIRED} AND user_id = :user_id AND vault_uid = :vault_uid"
+_TRASH_OF_VAULT = Sql(f"{_OF_VAULT} ORDER BY updated_at LIMIT :limit")
+_TRASH_OF_COLLECTION = Sql(f"{_OF_VAULT} AND collection = :collection ORDER BY updated_at LIMIT :limit")
+_TRASH_OF_DOCUMENT = Sql(f"{_EXPIRED} AND user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
 _TRASH = "version = :at AND deleted_at IS NOT NULL AND purged_at IS NULL"
 _PURGE = Sql(f"""
     UPDATE documents SET data = '', purged_at = :now WHERE user_id = :user_id AND uid = :uid AND {_TRASH}
@@ -205,6 +210,19 @@ async def any_after(
 async def deleted_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
     """Some documents that were deleted before this timestamp, and still have their ciphertext."""
     return await tx.all(ExpiredRow, _DELETED_BEFORE, before=timestamp, limit=limit)
+
+
+async def trash_of_vault(tx: Tx, user_id: str, vault_uid: str, collection: str | None, limit: int) -> list[ExpiredRow]:
+    """Some documents of a vault, or of one collection, that are deleted and still have their ciphertext."""
+    if collection is None:
+        return await tx.all(ExpiredRow, _TRASH_OF_VAULT, user_id=user_id, vault_uid=vault_uid, limit=limit)
+    where = {"user_id": user_id, "vault_uid": vault_uid, "collection": collection}
+    return await tx.all(ExpiredRow, _TRASH_OF_COLLECTION, **where, limit=limit)
+
+
+async def trash_of_document(tx: Tx, user_id: str, vault_uid: str, uid: str) -> list[ExpiredRow]:
+    """The document, if it is deleted and still has its ciphertext."""
+    return await tx.all(ExpiredRow, _TRASH_OF_DOCUMENT, user_id=user_id, vault_uid=vault_uid, uid=uid)
 
 
 async def is_trash(tx: Tx, due: ExpiredRow) -> bool:

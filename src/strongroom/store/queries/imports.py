@@ -118,7 +118,7 @@ _VERSION = Sql(f"""
 """)
 _BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {columns(ExportedBlob)})
-    SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt
+    SELECT user_id, uid, :version, :updated_at, :replaced_at, :data, :salt, CAST(:name AS TEXT)
       FROM vaults WHERE user_id = :user_id AND uid = :uid AND version > :version
     ON CONFLICT DO NOTHING
 """)
