@@ -76,6 +76,7 @@ ONLY_IN: dict[str, set[str]] = {
     "uvloop": {"server"},
     "dotenv": {"cli"},
     "httpx2": {"client"},
+    "keyring": {"client"},
     "cryptography": {"credentials", "client", "descriptors", "sealing"},
     "cryptography.hazmat.primitives.ciphers": {"client", "sealing"},
     "pyrage": {"sealing"},

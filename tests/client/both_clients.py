@@ -112,6 +112,12 @@ class Faces:
             return self._keep(Client.import_account(url, *args, **options))
         return self._keep(self._loop.run(AsyncClient.import_account(url, *args, **options)))
 
+    def resume(self, path: Any, **options: Any) -> Any:
+        """A client of a saved session."""
+        if self._loop is None:
+            return self._keep(Client.resume(path, **options))
+        return self._keep(self._loop.run(AsyncClient.resume(path, **options)))
+
     def reopened(self, client: Any, opened: OpenVault) -> Any:
         """A vault that another client has opened, for this one, which need not ask for it."""
         if self._loop is None:

@@ -29,7 +29,8 @@ _people = itertools.count(1)
 class RestartableServer:
     """A server on a database of its own, which can be ended and started again."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, **settings: Any) -> None:
+        self._settings = settings
         self.clock = Clock()
         self.runner = asyncio.Runner()
         self.where = where
@@ -39,7 +40,7 @@ class RestartableServer:
         lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
         lives |= {"history_versions": HISTORY_VERSIONS, "history_days": HISTORY_DAYS, "trash_days": TRASH_DAYS}
         lives["database_url" if "://" in self.where else "db_path"] = self.where
-        self.server = create_server(jwt_secret=SECRET, clock=self.clock, **lives)
+        self.server = create_server(jwt_secret=SECRET, clock=self.clock, **(lives | self._settings))
 
     def restart(self) -> None:
         """End the server, and start another on the same database."""

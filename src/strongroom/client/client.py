@@ -19,6 +19,7 @@ from strongroom.client.operations import (
     adoption,
     documents,
     rotation,
+    saved_sessions,
     sessions_and_keys,
     usage_and_log,
     vaults,
@@ -171,6 +172,41 @@ class Client(Part):
             raise
         return client
 
+    @classmethod
+    def resume(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        email: str | None = None,
+        insecure: bool = False,
+        timeout: float = 30.0,
+        retries: int = RETRIES,
+        patience: float = PATIENCE,
+        ca_file: str | os.PathLike[str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        transport: Any = None,
+    ) -> Self:
+        """A client that continues a session which `save_session` has saved, without the password.
+
+        No request is sent. Where the session has ended, the first request raises InvalidRefreshToken. With `email`, the
+        session of another account is refused.
+        """
+        file, contents = Driver.run_alone(saved_sessions.open_(path, email))
+        client = cls(
+            contents.url,
+            insecure=insecure,
+            timeout=timeout,
+            retries=retries,
+            patience=patience,
+            ca_file=ca_file,
+            proxy=proxy,
+            trust_env=trust_env,
+            transport=transport,
+        )
+        saved_sessions.use(client._core, file, contents)
+        return client
+
     def __enter__(self) -> Self:
         return self
 
@@ -182,8 +218,24 @@ class Client(Part):
 
     def close(self) -> None:
         """Close the connections and forget every key. The session stays open on the server: `logout` ends it."""
-        self._core.lock()
+        self.lock()
         self._driver.close()
+
+    def save_session(self, path: str | os.PathLike[str], *, keyring: str | None = None) -> None:
+        """Save the session in a file, so that `resume` continues it without the password.
+
+        The file holds tokens and keys, sealed; only its owner can read it. With `keyring`, a name of your choice, the
+        key to it lies in the operating system's keyring under that name. Without, it lies in the file, and nothing but
+        the file's permissions protects it. `logout` deletes the file.
+        """
+        self._run(saved_sessions.save(self._core, path, keyring))
+
+    def lock(self) -> None:
+        """Forget every key and token. The session stays open on the server, and a file that it is saved in stays."""
+        try:
+            self._run(saved_sessions.update(self._core))
+        finally:
+            self._core.lock()
 
     # The account
 
@@ -219,7 +271,7 @@ class Client(Part):
         return self._run(accounts.login(self._core, email, password))
 
     def logout(self, *, everywhere: bool = False) -> None:
-        """End this session, or all of the account, and forget every key."""
+        """End this session, or all of the account, and forget every key. A file that it is saved in is deleted."""
         self._run(accounts.logout(self._core, everywhere=everywhere))
 
     def change_password(self, old: str, new: str, *, restored: bool = False) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from strongroom.client.net.effects import (
     CloseStream,
@@ -31,6 +31,11 @@ class AsyncDriver:
     def __init__(self, http: AsyncHttpClient) -> None:
         self.http = http
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    @classmethod
+    async def run_alone(cls, effects: Effects[T]) -> T:
+        """Perform the effects of an operation that sends nothing."""
+        return await cls(cast("AsyncHttpClient", None)).run(effects)
 
     async def run(self, effects: Effects[T]) -> T:
         """Perform all effects of an operation, and return its result."""

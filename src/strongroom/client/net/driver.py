@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from strongroom.client.net.effects import (
     CloseStream,
@@ -35,6 +35,11 @@ class Driver:
         self.http = http
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         self._executor: ThreadPoolExecutor | None = None
+
+    @classmethod
+    def run_alone(cls, effects: Effects[T]) -> T:
+        """Perform the effects of an operation that sends nothing."""
+        return cls(cast("HttpClient", None)).run(effects)
 
     def run(self, effects: Effects[T]) -> T:
         """Perform all effects of an operation, and return its result."""

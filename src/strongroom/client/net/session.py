@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from strongroom.client.errors import Locked
 from strongroom.client.format.primitives import SecretText
@@ -31,6 +31,9 @@ R = TypeVar("R")
 RETRIES: Final = 4
 PATIENCE: Final = 30.0  # the longest `Retry-After` that is obeyed, in seconds
 MAX_REFRESHES: Final = 2  # for one request: on a slow connection the new token may expire too
+_ENDED: Final = (
+    "This session has ended: it expired, was ended from another device, or the password was changed; log in again."
+)
 _FIRST_BACKOFF: Final = 0.1  # seconds before the first retry; doubles with each
 _MAX_BACKOFF: Final = 5.0
 
@@ -52,22 +55,50 @@ class _Computation:
         self.result: Any = None
 
 
+class SavedTokens(Protocol):
+    """Tokens that are saved on this device, perhaps for several programs."""
+
+    def exchange(self, refresh: str, request: Effects[tuple[str, str]]) -> Effects[tuple[str, str]]:
+        """New access and refresh tokens: those that another program has saved, else those of the request."""
+        ...
+
+    def update(self) -> Effects[None]:
+        """Save what has changed besides the tokens."""
+        ...
+
+    def delete(self) -> Effects[None]:
+        """Delete what is saved."""
+        ...
+
+
 class Session:
     """The tokens of a login, or an API key; and the policy for retries."""
 
     def __init__(self, url: str = "The server", *, retries: int = RETRIES, patience: float = PATIENCE) -> None:
-        self._url = url  # for error messages
+        self.url = url
         self._retries = retries
         self._patience = patience
         self._access: str | None = None
         self._refresh: str | None = None
         self._key: str | None = None
         self.log_in: Callable[[], Effects[None]] | None = None  # called when the first request needs a session
+        self.saved: SavedTokens | None = None  # where the tokens of this session are saved
 
     def begin(self, opened: SignedIn) -> None:
         """Use the tokens of a new session."""
-        self._keep(opened.access_token, opened.refresh_token)
-        self._key = None
+        self.use_tokens(opened.access_token, opened.refresh_token)
+
+    def use_tokens(self, access: str, refresh: str) -> None:
+        """Use the tokens of a session that is not saved, or not yet."""
+        self._keep(access, refresh)
+        self._key = self.saved = None
+
+    def tokens(self) -> Effects[tuple[str, str]]:
+        """The access and the refresh token of the session."""
+        yield from self._bearer()
+        if self._access is None or self._refresh is None:
+            raise Locked
+        return self._access, self._refresh
 
     def _keep(self, access: str, refresh: str) -> None:
         self._access, self._refresh = SecretText(access), SecretText(refresh)
@@ -78,7 +109,7 @@ class Session:
 
     def end(self) -> None:
         """Forget all tokens and keys."""
-        self._access = self._refresh = self._key = self.log_in = None
+        self._access = self._refresh = self._key = self.log_in = self.saved = None
 
     @property
     def is_open(self) -> bool:
@@ -170,14 +201,24 @@ class Session:
             return
         if not self._refresh:
             raise Unauthorized
+        request = self._request_tokens(self._refresh)
         try:
-            response = yield from self._send_with_retries(requests.refresh(self._refresh), None)
+            access, refresh = yield from (
+                request if self.saved is None else self.saved.exchange(self._refresh, request)
+            )
+        except InvalidRefreshToken:
+            self._access = self._refresh = None
+            raise
+        self._keep(access, refresh)
+
+    def _request_tokens(self, refresh: str) -> Effects[tuple[str, str]]:
+        try:
+            response = yield from self._send_with_retries(requests.refresh(refresh), None)
         except _Refused as refused:
-            if isinstance(refused.error, InvalidRefreshToken):
-                self._access = self._refresh = None
-            raise refused.error from None
+            ended = isinstance(refused.error, InvalidRefreshToken)
+            raise (InvalidRefreshToken(_ENDED) if ended else refused.error) from None
         fresh = requests.refresh("").decode(response.body)
-        self._keep(fresh.access_token, fresh.refresh_token)
+        return SecretText(fresh.access_token), SecretText(fresh.refresh_token)
 
     def _send_with_retries(
         self, call: Call[T], bearer: str | None, computation: _Computation | None = None
@@ -206,9 +247,9 @@ class Session:
 
     def _refusal(self, call: Call[T], response: Response) -> Refusal:
         if response.status < 300:
-            return wrong_server(response, self._url)
+            return wrong_server(response, self.url)
         size = call.body.size if isinstance(call.body, Upload) else len(call.body or b"")
-        return refusal(response, call.refusals, self._secrets(call), url=self._url, size=size)
+        return refusal(response, call.refusals, self._secrets(call), url=self.url, size=size)
 
     def _secrets(self, call: Call[T]) -> list[str]:
         return [secret for secret in (self._access, self._refresh, self._key, *call.secrets) if secret]

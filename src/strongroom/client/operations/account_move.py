@@ -199,7 +199,7 @@ def import_account(
         core.lock()
         raise
     core.device.forget_account(email)
-    accounts.set_keyring(core, email, new.ring, new.sealed, new.descriptor)
+    yield from accounts.set_keyring(core, email, new.ring, new.sealed, new.descriptor)
     return new.user
 
 

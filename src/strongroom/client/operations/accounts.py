@@ -18,6 +18,7 @@ from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import to_url
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import effects, requests
+from strongroom.client.operations import saved_sessions
 from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
 from strongroom.errors import (
@@ -74,7 +75,7 @@ def register(core: Core, email: str, password: str, invitation: str | None = Non
         core.lock()
         raise
     core.device.forget_account(email)
-    set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    yield from set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
     return user
 
 
@@ -221,7 +222,7 @@ def _rewrap(
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
     require_stored(stored, made.sealed, made.keyring.version)
-    set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    yield from set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
 
 
 def _newest_keyring(core: Core) -> Effects[Stored]:
@@ -268,7 +269,7 @@ def _rotate_keys(core: Core, keys: PasswordKeys, new: str | None) -> Effects[Non
         requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
     )
     require_stored(stored, made.sealed, made.keyring.version)
-    set_keyring(core, email, made.keyring, made.sealed, descriptor)
+    yield from set_keyring(core, email, made.keyring, made.sealed, descriptor)
 
 
 def update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
@@ -291,7 +292,7 @@ def _update_keyring(core: Core, change: Callable[[Keyring], Keyring | None]) -> 
             yield from _reload(core)
             continue
         require_stored(stored, sealed, made.version)
-        set_keyring(core, email, made, sealed, descriptor)
+        yield from set_keyring(core, email, made, sealed, descriptor)
         return
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
 
@@ -346,12 +347,15 @@ def _restore_keyring(core: Core) -> Effects[None]:
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
     """Log out of this session, or of all; every key is forgotten, whatever the server responds."""
+    saved = core.session.saved
     try:
         yield from core.session.send_or_done(requests.logout(everywhere=everywhere))
     except (Unauthorized, InvalidRefreshToken, Locked):
         pass  # it has ended already
     finally:
         core.lock()
+        if saved is not None:
+            yield from saved.delete()
 
 
 def delete(core: Core, password: str) -> Effects[None]:
@@ -359,8 +363,11 @@ def delete(core: Core, password: str) -> Effects[None]:
     email, descriptor = _unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     yield from core.session.send_or_done(requests.delete_account(keys.password))
+    saved = core.session.saved
     core.device.forget_account(email)
     core.lock()
+    if saved is not None:
+        yield from saved.delete()
 
 
 def get_descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descriptor]:
@@ -393,7 +400,7 @@ def _open_stored(
         descriptor = yield from get_descriptor(core, email)
         if not ring.takes(descriptor):
             raise Tampered(_WRONG_DESCRIPTOR)
-    set_keyring(core, email, ring, stored.keyring, descriptor)
+    yield from set_keyring(core, email, ring, stored.keyring, descriptor)
 
 
 def require_directory(seen: Keyring, ring: Keyring) -> None:
@@ -452,12 +459,15 @@ def read_past(core: Core) -> Effects[None]:
     core.device.record_past_keyrings(email, passed[::-1])
 
 
-def set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> None:
+def set_keyring(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> Effects[None]:
     """Go on with this keyring, and remember it; refused where this device has seen another or a newer one."""
     core.device.record_account(email, ring, descriptor)
+    is_new = sealed != core.sealed
     core.ring, core.descriptor, core.sealed = ring, descriptor, sealed
     for keep in core.on_keyring:
         keep()
+    if is_new:
+        yield from saved_sessions.update(core)
 
 
 def require_stored(stored: Stored, sealed: str, version: int) -> None:

@@ -79,4 +79,4 @@ def _set_first_keyring(core: Core, email: str, password: str, new_password: str)
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials(_WRONG)  # somebody else has changed the password meanwhile
     require_stored(stored, made.sealed, made.keyring.version)
-    set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    yield from set_keyring(core, email, made.keyring, made.sealed, made.descriptor)

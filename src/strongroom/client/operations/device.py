@@ -28,7 +28,7 @@ EARLIER_KEYRINGS: Final = 50
 _WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
-class KnownDocument(Struct, frozen=True):
+class KnownDocument(Struct, frozen=True, array_like=True):
     """A document as last seen. `order` is the logical time of that."""
 
     row: SeenRow
@@ -40,13 +40,47 @@ class KnownDocument(Struct, frozen=True):
     order: int
 
 
-class KnownVault(Struct, frozen=True):
+class KnownVault(Struct, frozen=True, array_like=True):
     """A vault as last seen."""
 
     version: int
     clock: int
     data: str | None  # of its blob
     order: int
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """What a device has seen of one account, to be saved."""
+
+    account: SeenAccount
+    keyrings: list[str]
+    vaults: dict[str, KnownVault]
+    rows: dict[str, dict[str, KnownDocument]]
+
+
+def merged(one: Memory, other: Memory) -> Memory:
+    """The newest of everything that either has seen."""
+    rows = {}
+    for vault in {*one.rows, *other.rows}:
+        mine, theirs = one.rows.get(vault, {}), other.rows.get(vault, {})
+        newer = {uid: known for uid, known in theirs.items() if uid not in mine or _at(known) >= _at(mine[uid])}
+        rows[vault] = mine | newer
+    vaults = [
+        (uid, known)
+        for uid, known in other.vaults.items()
+        if uid not in one.vaults or (known.version, known.clock) >= (one.vaults[uid].version, one.vaults[uid].clock)
+    ]
+    keyrings = [*one.keyrings, *(digest for digest in other.keyrings if digest not in one.keyrings)]
+    return Memory(
+        account=max(one.account, other.account, key=lambda account: account.version),
+        keyrings=keyrings[-EARLIER_KEYRINGS:],
+        vaults=one.vaults | dict(vaults),
+        rows=rows,
+    )
+
+
+def _at(known: KnownDocument) -> int:
+    return known.row.version
 
 
 class Device:
@@ -87,6 +121,24 @@ class Device:
         """Forget an account that was deleted or is registered again."""
         self._accounts.pop(email, None)
         self._keyrings.pop(email, None)
+
+    def memory(self, email: str, vaults: set[str]) -> Memory:
+        """What was seen of an account, and of these vaults of it."""
+        return Memory(
+            account=self._accounts[email],
+            keyrings=list(self._keyrings.get(email, [])),
+            vaults={uid: known for uid, known in self._vaults.items() if uid in vaults},
+            rows={uid: dict(known) for uid, known in self._rows.items() if uid in vaults},
+        )
+
+    def remember(self, email: str, memory: Memory) -> None:
+        """Begin with what was seen earlier: every response from now on is held against it."""
+        self._accounts[email] = memory.account
+        self._keyrings[email] = list(memory.keyrings)
+        for uid, vault in memory.vaults.items():
+            self._vaults[uid] = msgspec.structs.replace(vault, order=0)
+        for uid, rows in memory.rows.items():
+            self._rows[uid] = {row: msgspec.structs.replace(known, order=0) for row, known in rows.items()}
 
     # Vaults
 

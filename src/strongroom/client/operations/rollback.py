@@ -23,7 +23,7 @@ OLD_KEYS: Final = "The server shows a newer keyring that was made without the ke
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
 
 
-class SeenRow(Struct, frozen=True):
+class SeenRow(Struct, frozen=True, array_like=True):
     """The newest version of a document that this device has seen."""
 
     version: int

@@ -1,0 +1,193 @@
+"""Sessions that outlive a program: save, resume, and keep the file in step with what the server hands out.
+
+A refresh token stays valid until its successor is used. So a new one is on disk before it is used: a program that is
+killed at any moment leaves a file whose token is valid. Programs that share a file take turns: each reads the file
+before it refreshes, and takes the tokens that another has put there.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from strongroom.client.errors import Locked, Tampered, WeakParameters
+from strongroom.client.format import derive, keyring
+from strongroom.client.format.derive import Descriptor
+from strongroom.client.format.encoding import checked_text, from_base64, to_base64
+from strongroom.client.format.primitives import SecretBytes
+from strongroom.client.net import effects
+from strongroom.client.net.effects import Sleep
+from strongroom.client.operations.device import Memory, merged
+from strongroom.client.operations.session_file import Contents, SessionFile
+from strongroom.errors import Invalid, InvalidRefreshToken
+
+if TYPE_CHECKING:
+    from strongroom.client.net.effects import Effects
+    from strongroom.client.operations.core import Core
+
+T = TypeVar("T")
+_TURN: Final = 60.0  # seconds to wait for another program that refreshes the session
+_PAUSE: Final = 0.02
+_GONE: Final = (
+    "The saved session is gone: another program has logged out or in again, or its file was deleted; log in again."
+)
+_OTHERS: Final = "holds the session of another account: {}. Log that one out, or use another path"
+
+
+class SavedSession:
+    """The session of a client that is saved in a file."""
+
+    def __init__(self, core: Core, file: SessionFile, memory: Memory) -> None:
+        self._core = core
+        self._file = file
+        self._memory = memory  # as this client has read or written it last
+
+    def exchange(self, refresh: str, request: Effects[tuple[str, str]]) -> Effects[tuple[str, str]]:
+        """New access and refresh tokens: those that another program has saved, else those of the request."""
+        return (yield from _in_turn(self._file, self._exchange(refresh, request)))
+
+    def _exchange(self, refresh: str, request: Effects[tuple[str, str]]) -> Effects[tuple[str, str]]:
+        saved = yield from effects.compute(self._file.read)
+        if saved is None:
+            raise InvalidRefreshToken(_GONE)
+        if saved.refresh != refresh:
+            request.close()
+            return saved.access, saved.refresh
+        tokens = yield from request
+        mine = _contents(self._core, self._core.session.url, *tokens)
+        yield from effects.compute(lambda: self._write(saved, mine))
+        return tokens
+
+    def update(self) -> Effects[None]:
+        """Save the keyring, and what was seen meanwhile."""
+        yield from _in_turn(self._file, self._update())
+
+    def _update(self) -> Effects[None]:
+        saved = yield from effects.compute(self._file.read)
+        if saved is not None and self._core.ring is not None:
+            mine = _contents(self._core, saved.url, saved.access, saved.refresh)
+            yield from effects.compute(lambda: self._write(saved, mine))
+
+    def _write(self, saved: Contents, mine: Contents) -> None:
+        """Write what is here, and the newer of what another program has written meanwhile."""
+        if saved.memory != self._memory:
+            self._file.write(_newest(saved, mine))
+        else:
+            self._file.write(mine)
+            self._memory = mine.memory
+
+    def delete(self) -> Effects[None]:
+        """Delete the file."""
+        yield from _in_turn(self._file, effects.compute(self._file.delete))
+
+    def __repr__(self) -> str:
+        return "SavedSession(...)"
+
+
+def save(core: Core, path: str | os.PathLike[str], service: str | None) -> Effects[None]:
+    """Save the session in a file, and keep it in step from now on."""
+    if core.token is not None:
+        raise Locked("A token is no session: keep the token itself, as a secret.")
+    core.keyring()
+    if service is not None and not checked_text(service, "keyring"):
+        raise Invalid({"keyring": "must be a name for the entries in the keyring"})
+    access, refresh = yield from core.session.tokens()
+    file = yield from effects.compute(lambda: SessionFile.new(path, service))
+    mine = _contents(core, core.session.url, access, refresh)
+    try:
+        memory = yield from _in_turn(file, effects.compute(lambda: _save(file, mine)))
+    except BaseException:
+        file.forget_key()
+        raise
+    core.session.saved = SavedSession(core, file, memory)
+
+
+def _save(file: SessionFile, mine: Contents) -> Memory:
+    """Write the file. What an earlier session of this account has seen there is not forgotten."""
+    try:
+        before, contents = SessionFile.open_(file.path)
+    except Locked:
+        file.write(mine)
+        return mine.memory
+    if keyring.account_of(contents.keyring) != keyring.account_of(mine.keyring):
+        raise Invalid({"path": _OTHERS.format(file.path.name)})
+    memory = merged(contents.memory, mine.memory)
+    file.write(msgspec.structs.replace(mine, memory=memory))
+    before.forget_key()
+    return mine.memory
+
+
+def open_(path: str | os.PathLike[str], email: str | None) -> Effects[tuple[SessionFile, Contents]]:
+    """A saved session, verified; `email` is the account that it must be of."""
+    file, contents = yield from effects.compute(lambda: SessionFile.open_(path))
+    if email is not None and derive.normal_email(email) != contents.email:
+        raise Invalid({"path": _OTHERS.format(file.path.name)})
+    return file, contents
+
+
+def use(core: Core, file: SessionFile, contents: Contents) -> None:
+    """Go on with a saved session. The first request shows whether the server still has it."""
+    core.lock()
+    fault = None
+    try:
+        ring = keyring.reopen(contents.keyring, SecretBytes(from_base64(contents.key)))
+        descriptor = Descriptor.read(contents.descriptor)
+        core.device.remember(contents.email, contents.memory)
+        core.device.record_account(contents.email, ring, descriptor)
+    except (Tampered, WeakParameters):
+        fault = Invalid({"path": f"is damaged, or was changed: {file.path.name}. Log in again"})
+    if fault is not None:
+        raise fault
+    core.email, core.ring, core.sealed, core.descriptor = contents.email, ring, contents.keyring, descriptor
+    core.session.use_tokens(contents.access, contents.refresh)
+    core.session.saved = SavedSession(core, file, contents.memory)
+
+
+def update(core: Core) -> Effects[None]:
+    """Save what has changed, if the session is saved. That it cannot be is told by the next refresh."""
+    if core.session.saved is not None:
+        with suppress(Invalid):
+            yield from core.session.saved.update()
+
+
+def _in_turn(file: SessionFile, steps: Effects[T]) -> Effects[T]:
+    """Run an operation while no other program uses the file."""
+    lock = file.try_lock()
+    waited = 0.0
+    while lock is None:
+        if waited > _TURN:
+            raise Invalid({"path": f"is in use by another program for too long: {file.path.name}"})
+        yield Sleep(_PAUSE)
+        waited += _PAUSE
+        lock = file.try_lock()
+    try:
+        return (yield from steps)
+    finally:
+        lock.release()
+
+
+def _newest(saved: Contents, mine: Contents) -> Contents:
+    """What is in the file and what is here, as one: the newer keyring, and the newest of everything that was seen."""
+    memory = merged(saved.memory, mine.memory)
+    if (saved.memory.account.version, saved.keyring) > (mine.memory.account.version, mine.keyring):
+        mine = msgspec.structs.replace(mine, key=saved.key, keyring=saved.keyring, descriptor=saved.descriptor)
+    return msgspec.structs.replace(mine, memory=memory)
+
+
+def _contents(core: Core, url: str, access: str, refresh: str) -> Contents:
+    ring, sealed, descriptor, email = core.ring, core.sealed, core.descriptor, core.email
+    if ring is None or sealed is None or descriptor is None or email is None:
+        raise Locked
+    return Contents(
+        url=url,
+        email=email,
+        access=str(access),
+        refresh=str(refresh),
+        key=to_base64(ring.key),
+        keyring=sealed,
+        descriptor=descriptor.spelled(),
+        memory=core.device.memory(email, {entry.uid for entry in ring.vaults}),
+    )

@@ -1,0 +1,286 @@
+"""The file of a saved session: its tokens, the account's keys and what this device has seen, sealed.
+
+    {"format": "strongroom session 1", "id": "…", "service": null, "key": "…", "sealed": "…"}
+
+`sealed` is a box. Its key is in the operating system's keyring, under `service` and the id; or in the file itself, and
+then nothing but the file's permissions protects it. A file that others can read or replace is refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from strongroom.client.errors import Locked, Tampered
+from strongroom.client.format import box, primitives
+from strongroom.client.format.encoding import from_url, items, label, text, to_url
+from strongroom.client.format.primitives import KEY, SecretBytes, SecretText
+from strongroom.client.operations.device import Memory
+from strongroom.errors import Invalid
+
+_ANY_FORMAT: Final = "strongroom session "
+FORMAT: Final = f"{_ANY_FORMAT}1"
+_MOST: Final = 1 << 30  # bytes of a file
+_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_AGAIN: Final = "Log in again and save the session anew"
+
+
+class Contents(Struct, frozen=True, kw_only=True):
+    """What a session file holds. All of it is secret."""
+
+    url: str
+    email: str
+    access: str
+    refresh: str
+    key: str  # the account key
+    keyring: str
+    descriptor: dict[str, Any]
+    memory: Memory
+
+    def __repr__(self) -> str:
+        return "Contents(...)"
+
+
+class _Envelope(Struct, frozen=True, kw_only=True):
+    format: str
+    id: str
+    service: str | None
+    key: str | None
+    sealed: str
+
+    def __repr__(self) -> str:
+        return "_Envelope(...)"
+
+
+class SessionFile:
+    """A session file, by its path; `key` seals it."""
+
+    def __init__(self, path: Path, id_: str, key: bytes, service: str | None) -> None:
+        self.path = path
+        self.id = id_
+        self._key = key
+        self._service = service
+
+    @classmethod
+    def new(cls, path: str | os.PathLike[str], service: str | None) -> SessionFile:
+        """A file that is not written yet, with a fresh key; in the keyring, if there is a service."""
+        made = cls(Path(path).absolute(), to_url(primitives.random(16)), SecretBytes(primitives.random(KEY)), service)
+        _check_folder(made.path)
+        if service is not None:
+            _in_keyring("set_password", service, f"session {made.id}", SecretText(to_url(made._key)))
+        return made
+
+    @classmethod
+    def open_(cls, path: str | os.PathLike[str]) -> tuple[SessionFile, Contents]:
+        """A file and what it holds."""
+        where = Path(path).absolute()
+        _check_folder(where)
+        found = _read(where)
+        if found is None:
+            raise Locked(f"There is no saved session at {where.name}; log in.")
+        file = cls(where, found.id, _key_of(found, where), found.service)
+        return file, file._opened(found)
+
+    def read(self) -> Contents | None:
+        """What it holds now; None if it is gone, or is by now the file of another login."""
+        found = _read(self.path)
+        return None if found is None or found.id != self.id else self._opened(found)
+
+    def write(self, contents: Contents) -> None:
+        """Replace the file in one step. It is on disk when this returns."""
+        sealed = box.seal(self._key, primitives.random(KEY), msgspec.json.encode(contents), self._associated())
+        envelope = _Envelope(
+            format=FORMAT,
+            id=self.id,
+            service=self._service,
+            key=to_url(self._key) if self._service is None else None,
+            sealed=to_url(sealed),
+        )
+        part = self.path.with_name(f"{self.path.name}.part")
+        try:
+            part.unlink(missing_ok=True)  # of a process that was killed
+            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(envelope))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+            _sync_folder(self.path.parent)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise Invalid({"path": f"cannot be written: {self.path.name}: {_said(error)}"}) from None
+
+    def delete(self) -> None:
+        """Delete the file, unless it is by now that of another login, and its key from the keyring."""
+        with suppress(Invalid, OSError):
+            found = _read(self.path)
+            if found is not None and found.id == self.id:
+                self.path.unlink(missing_ok=True)
+        self.forget_key()
+
+    def forget_key(self) -> None:
+        """Delete the key from the keyring, if it is there."""
+        if self._service is not None:
+            with suppress(Invalid, ModuleNotFoundError):
+                _in_keyring("delete_password", self._service, f"session {self.id}")
+
+    def try_lock(self) -> FileLock | None:
+        """The lock of the file, if no other program has it."""
+        return FileLock.take(self.path.with_name(f"{self.path.name}.lock"))
+
+    def _associated(self) -> bytes:
+        return items(label("session-file"), text(self.id))
+
+    def _opened(self, found: _Envelope) -> Contents:
+        with suppress(Tampered, msgspec.MsgspecError, ValueError):
+            plain = SecretBytes(box.open_(self._key, from_url(found.sealed), self._associated()))
+            return msgspec.json.decode(plain, type=Contents)
+        raise Invalid({"path": f"is damaged, or was changed: {self.path.name}. {_AGAIN}"})
+
+    def __repr__(self) -> str:
+        return f"SessionFile({self.path.name!r})"
+
+
+class FileLock:
+    """A lock that programs share. The operating system releases it when its process ends, however that happens."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def take(cls, path: Path) -> FileLock | None:
+        """The lock, or None if it is taken."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
+        except OSError as error:
+            raise Invalid({"path": f"cannot be locked: {path.name}: {_said(error)}"}) from None
+        if _lock(descriptor):
+            return cls(descriptor)
+        os.close(descriptor)
+        return None
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        if os.name == "nt":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _read(path: Path) -> _Envelope | None:
+    """The file, if only its owner can read it; None if there is none."""
+    name = path.name
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _NO_FOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        link = error.errno == errno.ELOOP
+        said = "is a symbolic link; name the file itself" if link else f"cannot be opened: {_said(error)}"
+        raise Invalid({"path": f"{said}: {name}"}) from None
+    try:
+        _check_owner(os.fstat(descriptor), name)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            raw = SecretBytes(file.read(_MOST))
+    finally:
+        os.close(descriptor)
+    with suppress(msgspec.MsgspecError, ValueError):
+        found = msgspec.json.decode(raw, type=_Envelope)
+        if found.format == FORMAT:
+            return found
+        if found.format.startswith(_ANY_FORMAT):
+            raise Invalid({"path": f"is a session file of another release: {name}. {_AGAIN}, or update this program"})
+    raise Invalid({"path": f"is not a session file, or was cut off: {name}. It was not changed"})
+
+
+def _check_owner(found: os.stat_result, name: str) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Invalid({"path": f"is a folder or another thing that is not a file: {name}"})
+    if os.name == "nt":
+        return  # permissions are those of the folder there
+    if found.st_uid != os.geteuid():
+        raise Invalid({"path": f"belongs to another user of this machine: {name}"})
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        mode = f"{stat.S_IMODE(found.st_mode):o}"
+        raise Invalid(
+            {
+                "path": f"can be read by others (mode {mode}): {name}. They may have copied it: end that session from "
+                "another login, delete the file, and log in again; or run chmod 600 if you know that nobody did"
+            }
+        )
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder in which others could replace the file."""
+    try:
+        found = path.parent.stat()
+    except OSError as error:
+        raise Invalid({"path": f"is in a folder that cannot be used: {path.parent}: {_said(error)}"}) from None
+    if os.name == "nt":
+        return
+    shared = stat.S_IMODE(found.st_mode) & 0o022 and not found.st_mode & stat.S_ISVTX
+    if shared or found.st_uid not in {0, os.geteuid()}:
+        raise Invalid({"path": f"is in a folder in which others can replace it: {path.parent}; use one of your own"})
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "nt":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _key_of(found: _Envelope, path: Path) -> bytes:
+    """The key that seals a file: in it, or in the keyring of this user on this machine."""
+    spelled = SecretText(found.key or "")
+    if found.service is not None:
+        kept = _in_keyring("get_password", found.service, f"session {found.id}")
+        spelled = SecretText(kept or "")
+        del kept
+        if not spelled:
+            said = "has no key in this keyring: it was copied from another device or another user, or was logged out"
+            raise Invalid({"path": f"{said}: {path.name}. {_AGAIN}"})
+    with suppress(Tampered):
+        key = SecretBytes(from_url(spelled))
+        if len(key) == KEY:
+            return key
+    raise Invalid({"path": f"is damaged, or was changed: {path.name}. {_AGAIN}"})
+
+
+def _in_keyring(what: str, *given: str) -> Any:
+    try:
+        import keyring
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "The keyring needs a library that is not installed; run: pip install 'strongroom[keyring]'", name="keyring"
+        ) from None
+    try:
+        return getattr(keyring, what)(*given)
+    except Exception as error:  # noqa: BLE001 - backends raise what they like
+        raise Invalid({"keyring": f"of this machine cannot be used: {type(error).__name__}"}) from None
+
+
+def _said(error: OSError) -> str:
+    return error.strerror or "unknown error"
