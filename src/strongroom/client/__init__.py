@@ -26,8 +26,10 @@ from strongroom.client.errors import (
     WeakParameters,
     WrongServer,
 )
-from strongroom.client.iterators import Changes, Log
+from strongroom.client.iterators import Changes, Log, Trash, Writes
+from strongroom.client.operations.batches import WriteResult
 from strongroom.client.operations.documents import Document
+from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
@@ -68,7 +70,7 @@ from strongroom.wire.responses import ListedSession
 
 if TYPE_CHECKING:
     from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault, AsyncVaultBlob
-    from strongroom.client.async_iterators import AsyncChanges, AsyncLog
+    from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncTrash, AsyncWrites
     from strongroom.client.replica import (
         AsyncReplica,
         BlobConflict,
@@ -100,8 +102,10 @@ __all__ = [
     "AsyncCollection",
     "AsyncLog",
     "AsyncReplica",
+    "AsyncTrash",
     "AsyncVault",
     "AsyncVaultBlob",
+    "AsyncWrites",
     "BatchConflict",
     "Blob",
     "BlobConflict",
@@ -151,6 +155,7 @@ __all__ = [
     "StorageFull",
     "Taken",
     "Tampered",
+    "Trash",
     "TypeMismatch",
     "UidTaken",
     "Unauthorized",
@@ -164,8 +169,11 @@ __all__ = [
     "VaultBlob",
     "VaultConflict",
     "VaultNotFound",
+    "Version",
     "VersionNotFound",
     "WeakParameters",
+    "WriteResult",
+    "Writes",
     "WrongServer",
     "keep_both",
     "keep_mine",

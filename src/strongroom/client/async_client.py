@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
-from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart
+from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncPart, AsyncTrash, AsyncWrites
 from strongroom.client.format.encoding import checked_secret, checked_text
 from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.net.connection import Connection
@@ -16,16 +16,21 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     adoption,
+    collections,
     documents,
+    history,
     rotation,
     saved_sessions,
     sessions_and_keys,
+    trash,
     usage_and_log,
     vaults,
 )
+from strongroom.client.operations.batches import BatchWrites, creations, deletions, replacements
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
+from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
@@ -457,6 +462,16 @@ class AsyncVault(AsyncPart):
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return AsyncCollection(self._core, self._driver, scope)
 
+    async def collections(self) -> list[AsyncCollection]:
+        """The collections that hold documents, by name."""
+        found = await self._run(collections.list_collections(self._core, self._opened))
+        return [self.collection(name) for name in found]
+
+    @property
+    def trash(self) -> AsyncTrash:
+        """The deleted documents of every collection that can be revived."""
+        return AsyncTrash(self._core, self._driver, self._scope)
+
     def __aiter__(self) -> AsyncIterator[Document]:
         """Iterate the live documents of every collection."""
         return aiter(AsyncChanges(self._core, self._driver, self._scope, None))
@@ -508,6 +523,19 @@ class AsyncVaultBlob(AsyncPart):
         version = None if after is None else after.version
         return await self._run(vaults.put_blob(self._core, self._opened, value, version))
 
+    async def history(self) -> list[Version]:
+        """The versions of the vault whose blob was replaced and is kept, newest first: the server's word."""
+        return await self._run(history.of_blob(self._core, self._opened))
+
+    async def get_version(self, version: int) -> Blob:
+        """The blob as it was at a version of the vault, verified."""
+        return await self._run(history.get_blob_version(self._core, self._opened, version))
+
+    async def restore(self, version: int, *, after: Blob | None = None) -> Blob:
+        """Set the blob to what it was at a version. `after` is as for `put`."""
+        seen = None if after is None else after.version
+        return await self._run(history.restore_blob(self._core, self._opened, version, seen))
+
 
 class AsyncCollection(AsyncPart, Generic[T]):
     """Documents of one kind. Their values are JSON or bytes, or of the type `T` that the collection was opened with."""
@@ -542,6 +570,45 @@ class AsyncCollection(AsyncPart, Generic[T]):
     async def delete(self, document: Document[T]) -> Document[T]:
         """Delete a document, if it has not changed since you read it."""
         return await self._run(documents.delete(self._core, self._scope, document))
+
+    def create_many(self, values: Iterable[T], *, uids: Iterable[str] | None = None) -> AsyncWrites[T]:
+        """New documents, in batches. With `uids`, one for each value, what was created before is not created again."""
+        return AsyncWrites(
+            self._core, self._driver, BatchWrites(self._core, self._scope, creations(self._core, values, uids))
+        )
+
+    def replace_many(self, changes: Iterable[tuple[Document[T], T]]) -> AsyncWrites[T]:
+        """Other values for documents, in batches; each as for `replace`."""
+        return AsyncWrites(self._core, self._driver, BatchWrites(self._core, self._scope, replacements(changes)))
+
+    def delete_many(self, documents: Iterable[Document[T]]) -> AsyncWrites[T]:
+        """Delete documents, in batches; each as for `delete`."""
+        return AsyncWrites(self._core, self._driver, BatchWrites(self._core, self._scope, deletions(documents)))
+
+    async def history(self, uid: str) -> list[Version]:
+        """The versions of a document that were replaced and are kept, newest first."""
+        return await self._run(history.of_document(self._core, self._scope, uid))
+
+    async def get_version(self, uid: str, version: int) -> Document[T]:
+        """A document as it was at a version, deleted or not."""
+        return await self._run(history.get_version(self._core, self._scope, uid, version))
+
+    async def restore(self, document: Document[T], version: int) -> Document[T]:
+        """Replace a document by what it was at a version, if it has not changed since you read it."""
+        return await self._run(history.restore(self._core, self._scope, document, version))
+
+    @property
+    def trash(self) -> AsyncTrash[T]:
+        """The deleted documents that can be revived."""
+        return AsyncTrash(self._core, self._driver, self._scope)
+
+    async def revive(self, document: Document[T]) -> Document[T]:
+        """A deleted document with its last value again, if it has not changed since you read it."""
+        return await self._run(trash.revive(self._core, self._scope, document))
+
+    async def purge(self, document: Document[T]) -> None:
+        """Purge a deleted document: its content and its history, at once and for good."""
+        await self._run(trash.purge(self._core, self._scope, document))
 
     def __aiter__(self) -> AsyncIterator[Document[T]]:
         """Iterate the live documents, each once, in the order of their last change."""

@@ -1,11 +1,14 @@
-"""What an asynchronous client iterates: changes of documents, the account's log."""
+"""What an asynchronous client iterates: changes of documents, the trash, results of many writes, the account's log."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strongroom.client.net.async_driver import AsyncDriver
+from strongroom.client.operations import trash
+from strongroom.client.operations.batches import BatchWrites, WriteResult
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.listing import Listing
@@ -46,6 +49,44 @@ class AsyncChanges(AsyncPart, Generic[T]):
         while self._listing.more:
             for document in await self._run(self._listing.page()):
                 yield document
+
+
+class AsyncTrash(AsyncPart, Generic[T]):
+    """The deleted documents whose content is still there, in the order of their deletion."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, scope: KeyScope) -> None:
+        super().__init__(core, driver)
+        self._scope = scope
+
+    async def __aiter__(self) -> AsyncIterator[Document[T]]:
+        listing = Listing(self._core, self._scope, None, trash=True)
+        while listing.more:
+            for document in await self._run(listing.page()):
+                yield document
+
+    async def empty(self) -> int:
+        """Purge all of them, at once and for good; how many, as the server says."""
+        return await self._run(trash.empty(self._core, self._scope))
+
+
+class AsyncWrites(AsyncPart, Generic[T]):
+    """Many writes, done batch by batch while the results are iterated; a result for each item, in their order."""
+
+    def __init__(self, core: Core, driver: AsyncDriver, writes: BatchWrites) -> None:
+        super().__init__(core, driver)
+        self._writes = writes
+        self._started = False
+
+    async def __aiter__(self) -> AsyncIterator[WriteResult[T]]:
+        self._started = True
+        while self._writes.more:
+            for result in await self._run(self._writes.page()):
+                yield result
+
+    def __del__(self) -> None:
+        if not self._started:
+            told = "Nothing was written: iterate the results of create_many, replace_many or delete_many."
+            warnings.warn(told, RuntimeWarning, stacklevel=2, source=self)
 
 
 class AsyncLog(AsyncPart):

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from strongroom.client.format.encoding import checked_secret, checked_text
-from strongroom.client.iterators import Changes, Log, Part
+from strongroom.client.iterators import Changes, Log, Part, Trash, Writes
 from strongroom.client.net.connection import Connection
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.http import HttpClient
@@ -17,16 +17,21 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     adoption,
+    collections,
     documents,
+    history,
     rotation,
     saved_sessions,
     sessions_and_keys,
+    trash,
     usage_and_log,
     vaults,
 )
+from strongroom.client.operations.batches import BatchWrites, creations, deletions, replacements
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document, KeyScope
+from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
@@ -458,6 +463,16 @@ class Vault(Part):
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return Collection(self._core, self._driver, scope)
 
+    def collections(self) -> list[Collection]:
+        """The collections that hold documents, by name."""
+        found = self._run(collections.list_collections(self._core, self._opened))
+        return [self.collection(name) for name in found]
+
+    @property
+    def trash(self) -> Trash:
+        """The deleted documents of every collection that can be revived."""
+        return Trash(self._core, self._driver, self._scope)
+
     def __iter__(self) -> Iterator[Document]:
         """Iterate the live documents of every collection."""
         return iter(Changes(self._core, self._driver, self._scope, None))
@@ -509,6 +524,19 @@ class VaultBlob(Part):
         version = None if after is None else after.version
         return self._run(vaults.put_blob(self._core, self._opened, value, version))
 
+    def history(self) -> list[Version]:
+        """The versions of the vault whose blob was replaced and is kept, newest first: the server's word."""
+        return self._run(history.of_blob(self._core, self._opened))
+
+    def get_version(self, version: int) -> Blob:
+        """The blob as it was at a version of the vault, verified."""
+        return self._run(history.get_blob_version(self._core, self._opened, version))
+
+    def restore(self, version: int, *, after: Blob | None = None) -> Blob:
+        """Set the blob to what it was at a version. `after` is as for `put`."""
+        seen = None if after is None else after.version
+        return self._run(history.restore_blob(self._core, self._opened, version, seen))
+
 
 class Collection(Part, Generic[T]):
     """Documents of one kind. Their values are JSON or bytes, or of the type `T` that the collection was opened with."""
@@ -543,6 +571,45 @@ class Collection(Part, Generic[T]):
     def delete(self, document: Document[T]) -> Document[T]:
         """Delete a document, if it has not changed since you read it."""
         return self._run(documents.delete(self._core, self._scope, document))
+
+    def create_many(self, values: Iterable[T], *, uids: Iterable[str] | None = None) -> Writes[T]:
+        """New documents, in batches. With `uids`, one for each value, what was created before is not created again."""
+        return Writes(
+            self._core, self._driver, BatchWrites(self._core, self._scope, creations(self._core, values, uids))
+        )
+
+    def replace_many(self, changes: Iterable[tuple[Document[T], T]]) -> Writes[T]:
+        """Other values for documents, in batches; each as for `replace`."""
+        return Writes(self._core, self._driver, BatchWrites(self._core, self._scope, replacements(changes)))
+
+    def delete_many(self, documents: Iterable[Document[T]]) -> Writes[T]:
+        """Delete documents, in batches; each as for `delete`."""
+        return Writes(self._core, self._driver, BatchWrites(self._core, self._scope, deletions(documents)))
+
+    def history(self, uid: str) -> list[Version]:
+        """The versions of a document that were replaced and are kept, newest first."""
+        return self._run(history.of_document(self._core, self._scope, uid))
+
+    def get_version(self, uid: str, version: int) -> Document[T]:
+        """A document as it was at a version, deleted or not."""
+        return self._run(history.get_version(self._core, self._scope, uid, version))
+
+    def restore(self, document: Document[T], version: int) -> Document[T]:
+        """Replace a document by what it was at a version, if it has not changed since you read it."""
+        return self._run(history.restore(self._core, self._scope, document, version))
+
+    @property
+    def trash(self) -> Trash[T]:
+        """The deleted documents that can be revived."""
+        return Trash(self._core, self._driver, self._scope)
+
+    def revive(self, document: Document[T]) -> Document[T]:
+        """A deleted document with its last value again, if it has not changed since you read it."""
+        return self._run(trash.revive(self._core, self._scope, document))
+
+    def purge(self, document: Document[T]) -> None:
+        """Purge a deleted document: its content and its history, at once and for good."""
+        self._run(trash.purge(self._core, self._scope, document))
 
     def __iter__(self) -> Iterator[Document[T]]:
         """Iterate the live documents, each once, in the order of their last change."""

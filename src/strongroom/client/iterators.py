@@ -1,12 +1,15 @@
 # Generated from async_iterators.py by `make generate`. Do not edit.
-"""What an blocking client iterates: changes of documents, the account's log."""
+"""What an blocking client iterates: changes of documents, the trash, results of many writes, the account's log."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from strongroom.client.net.driver import Driver
+from strongroom.client.operations import trash
+from strongroom.client.operations.batches import BatchWrites, WriteResult
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.listing import Listing
@@ -46,6 +49,42 @@ class Changes(Part, Generic[T]):
     def __iter__(self) -> Iterator[Document[T]]:
         while self._listing.more:
             yield from self._run(self._listing.page())
+
+
+class Trash(Part, Generic[T]):
+    """The deleted documents whose content is still there, in the order of their deletion."""
+
+    def __init__(self, core: Core, driver: Driver, scope: KeyScope) -> None:
+        super().__init__(core, driver)
+        self._scope = scope
+
+    def __iter__(self) -> Iterator[Document[T]]:
+        listing = Listing(self._core, self._scope, None, trash=True)
+        while listing.more:
+            yield from self._run(listing.page())
+
+    def empty(self) -> int:
+        """Purge all of them, at once and for good; how many, as the server says."""
+        return self._run(trash.empty(self._core, self._scope))
+
+
+class Writes(Part, Generic[T]):
+    """Many writes, done batch by batch while the results are iterated; a result for each item, in their order."""
+
+    def __init__(self, core: Core, driver: Driver, writes: BatchWrites) -> None:
+        super().__init__(core, driver)
+        self._writes = writes
+        self._started = False
+
+    def __iter__(self) -> Iterator[WriteResult[T]]:
+        self._started = True
+        while self._writes.more:
+            yield from self._run(self._writes.page())
+
+    def __del__(self) -> None:
+        if not self._started:
+            told = "Nothing was written: iterate the results of create_many, replace_many or delete_many."
+            warnings.warn(told, RuntimeWarning, stacklevel=2, source=self)
 
 
 class Log(Part):

@@ -224,7 +224,7 @@ GUARDS: dict[str, Guard] = {
         replaced((Device, "record_vault", nothing)), client=("a whole vault that is set back", "a blob that is gone")
     ),
     "that it is the vault that was asked for": Guard(
-        replaced((vaults, "_row", vault_as_shown)),
+        replaced((vaults, "current_row", vault_as_shown)),
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(

@@ -45,6 +45,13 @@ def plain(name: str, field: str = "name") -> str:
     return name
 
 
+def checked_vault_name(name: str, *, sealed: bool) -> str:
+    """A new name of a vault, if it can be used; a name that is to be sealed must not be too long for that."""
+    if len(text(plain(name))) > LONGEST and sealed:
+        raise Invalid({"name": f"must be at most {LONGEST} bytes in UTF-8 to be sealed"})
+    return name
+
+
 def seal_vault_name(keys: VaultKey, name: str) -> str:
     """A vault's name as the server sees it."""
     return _seal(keys, _VAULT, plain(name))

@@ -5,7 +5,7 @@ Each row names, by a hash, the row that it follows on. The texts of `hmac` (of b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -56,3 +56,22 @@ def trace(newest: Link, seen: Link, history: Iterable[Link], read: Reader) -> De
             return Descent.GAP
         lowest, parent = min(lowest, link.version), read(link.text)[1]
     return Descent.FOLLOWS
+
+
+def trace_all(newest: Link, history: Sequence[Link], read: Reader) -> list[Descent]:
+    """What `trace` says of each link of a history, with one walk along the parents."""
+    known = {short(link.text): link for link in history}
+    reached, lowest = {short(newest.text)}, newest.version
+    generation, parent = read(newest.text)
+    while parent not in reached and (link := known.get(parent)) is not None:
+        reached.add(parent)
+        lowest, parent = min(lowest, link.version), read(link.text)[1]
+
+    def descent(link: Link) -> Descent:
+        if read(link.text)[0] > generation:
+            return Descent.FORKED
+        if short(link.text) in reached:
+            return Descent.FOLLOWS
+        return Descent.FORKED if parent == NO_PARENT or lowest <= link.version + 1 else Descent.GAP
+
+    return [descent(link) for link in history]

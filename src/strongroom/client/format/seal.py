@@ -11,6 +11,8 @@ its data, so that it still stands when the server has thrown the data away.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -43,7 +45,7 @@ from strongroom.client.format.encoding import (
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Link
-from strongroom.model import Document, Vault
+from strongroom.model import Document, Vault, VaultBlob
 from strongroom.wire import responses
 
 DOCUMENT: Final = 1
@@ -153,6 +155,20 @@ def require_generation(seen: str, newer: str) -> None:
 def link(row: Document) -> Link:
     """A row as a link of its chain: a tombstone counts as its notice."""
     return Link(row.version - (row.deleted_at is not None), row.hmac or "")
+
+
+def notice_version(keys: CollectionKeys, wire: str, uid: str, version: int, hmac: str | None) -> int | None:
+    """The version of the notice that an `hmac` proves: the row's own or, of a tombstone, the one before.
+
+    None: it is not the proof of a deletion. Of a document it needs the data to prove anything.
+    """
+    proof = read_proof(hmac)
+    key = keys.of(proof.generation)
+    for one in (version, version - 1):
+        row = _row(keys, key, wire, uid, one, proof.parent) if is_version(one) else b""
+        if row and primitives.equal(proof.mac, _mac(key, DELETION, row, "")):
+            return one
+    return None
 
 
 def parent_after(row: Document | None) -> bytes:
@@ -379,6 +395,16 @@ def blob_lineage(data: str) -> tuple[int, bytes]:
 def parent_after_blob(data: str | None) -> bytes:
     """The parent of a blob that follows on this one; None: it is the first."""
     return NO_PARENT if data is None else short(data)
+
+
+def open_past_blob(keys: VaultKeys, blob: VaultBlob, names: Sequence[str]) -> Content:
+    """Believe a blob that was replaced, if a key holder made it for this vault and version, and one of these names."""
+    if blob.uid != keys.vault or not is_version(blob.version):
+        raise Tampered
+    for name in names[:-1]:
+        with suppress(Tampered):
+            return _open_blob(keys, name, blob.version, blob.data, blob.salt or "")
+    return _open_blob(keys, names[-1], blob.version, blob.data, blob.salt or "")
 
 
 def open_blob(keys: VaultKeys, vault: Vault | responses.Vault) -> Content:

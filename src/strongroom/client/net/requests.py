@@ -414,16 +414,19 @@ def list_documents(
     since: int | None = None,
     limit: int,
     deleted: bool | None = None,
+    trash: bool = False,
     wait: int = 0,
 ) -> Call[responses.Documents]:
-    """List a page of documents."""
+    """List a page of documents; with `trash`, only of deleted ones that can be revived."""
     query: list[tuple[str, str]] = []
     if collection is not None:
         query.append(("collection", collection))
     if since is not None:
         query.append(("since", str(since)))
     query.append(("limit", str(limit)))
-    if deleted is not None:
+    if trash:
+        query.append(("deleted", "only"))
+    elif deleted is not None:
         query.append(("includeDeleted", "true" if deleted else "false"))
     if wait:
         query.append(("wait", str(wait)))
@@ -435,6 +438,39 @@ def list_documents(
         refusals={404: errors.VaultNotFound},
         max_bytes=LARGE,
         wait=wait,
+    )
+
+
+def list_collections(vault: str, after: str | None) -> Call[responses.Collections]:
+    """List a page of the collections of a vault."""
+    return Call(
+        method="GET",
+        path=f"/vaults/{_part(vault)}/collections",
+        query=() if after is None else (("after", after),),
+        decode=decoders.collections,
+        refusals={404: errors.VaultNotFound},
+    )
+
+
+def purge(vault: str, uid: str, version: int) -> Call[Document]:
+    """Purge a deleted document of this version."""
+    return Call(
+        method="DELETE",
+        path=f"/vaults/{_part(vault)}/trash/{_part(uid)}",
+        body=_encode({"version": version}),
+        decode=decoders.document,
+        refusals=_NO_DOCUMENT,
+    )
+
+
+def empty_trash(vault: str, collection: str | None) -> Call[responses.Purged]:
+    """Purge deleted documents of a vault, or of one collection; some of them, where there are many."""
+    return Call(
+        method="DELETE",
+        path=f"/vaults/{_part(vault)}/trash",
+        query=() if collection is None else (("collection", collection),),
+        decode=decoders.purged,
+        refusals={404: errors.VaultNotFound},
     )
 
 

@@ -13,6 +13,7 @@ from strongroom.client.format import names, seal
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import checked_uid, short
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
+from strongroom.client.format.padding import NOTHING
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import accounts
@@ -38,6 +39,7 @@ class Document(Struct, Generic[T_co], frozen=True, kw_only=True):
     `raw` is the value as it is stored, JSON or bytes; `value` is the same as the type that was asked for.
     `collection` is its plaintext name, `wire` its name on the server. `proof` identifies the content. `gap`: this
     client had seen an earlier version, and the server's history no longer shows whether this one follows on it.
+    `purged`: of a deletion, its content is gone from the server, and `value` is None.
     """
 
     uid: str
@@ -51,6 +53,7 @@ class Document(Struct, Generic[T_co], frozen=True, kw_only=True):
     deleted: bool = False
     proof: str = ""
     gap: bool = False
+    purged: bool = False
     _value: Any = msgspec.UNSET
 
     @property
@@ -200,10 +203,14 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
 
 def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effects[Document]:
     """Another value in the place of the one that was seen."""
+    return (yield from replace_raw(core, scope, document, scope.encode(value)))
+
+
+def replace_raw(core: Core, scope: KeyScope, document: Document, raw: Any) -> Effects[Document]:
+    """The same for a value as it is stored."""
     scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
     parent = short(document.proof)
-    raw = scope.encode(value)
     sealed = seal.seal_document(keys, document.uid, document.version + 1, raw, parent=parent, wire=document.wire)
     return (yield from put(core, scope, document, sealed))
 
@@ -288,18 +295,7 @@ def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *,
 
 def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Effects[Document | None]:
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
-    if row.vault_uid != scope.vault:
-        raise Tampered(WRONG_DOCUMENT)
-    try:
-        keys = scope.key(row.collection)
-        made = seal.open_document(keys, row)
-    except Locked:
-        if core.ring is None:
-            raise
-        # perhaps another device has rotated the vault's key
-        yield from accounts.reload(core)
-        keys = renewed(core, scope).key(row.collection)
-        made = seal.open_document(keys, row)
+    keys, made = yield from verify_row(core, scope, row)
     known = core.device.known(scope.vault, row.uid)
     if known is not None and known.collection != row.collection:  # a document stays where it was created
         raise RolledBack(WITHHELD)
@@ -309,6 +305,22 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
     return to_document(scope, row, made, keys.name, gap=gap)
+
+
+def verify_row(core: Core, scope: KeyScope, row: model.Document) -> Effects[tuple[CollectionKeys, Opened]]:
+    """A row that a key holder made for this place and version, opened, and the keys of its collection."""
+    if row.vault_uid != scope.vault:
+        raise Tampered(WRONG_DOCUMENT)
+    try:
+        keys = scope.key(row.collection)
+        return keys, seal.open_document(keys, row)
+    except Locked:
+        if core.ring is None:
+            raise
+    # perhaps another device has rotated the vault's key
+    yield from accounts.reload(core)
+    keys = renewed(core, scope).key(row.collection)
+    return keys, seal.open_document(keys, row)
 
 
 def _require_descent(core: Core, row: model.Document, known: KnownDocument) -> Effects[bool]:
@@ -327,10 +339,16 @@ def read_history(core: Core, vault: str, since: int, uid: str | None = None) -> 
 
     A history that does not end is not read to its end: what lies beyond is a gap.
     """
-    found: list[tuple[str, Link]] = []
+    rows = yield from history_rows(core, vault, since, uid)
+    return [(one.uid, Link(one.version, one.hmac)) for one in rows if one.hmac is not None]
+
+
+def history_rows(core: Core, vault: str, since: int, uid: str | None = None) -> Effects[list[model.ReplacedVersion]]:
+    """The same rows as the server shows them, with those that have no proof."""
+    found: list[model.ReplacedVersion] = []
     for _ in range(MAX_HISTORY_PAGES):
         page = yield from core.session.send(requests.history(vault, since, uid))
-        found += [(one.uid, Link(one.version, one.hmac)) for one in page.versions if one.hmac is not None]
+        found += page.versions
         if page.has_more and page.next <= since:
             raise Tampered(WRONG_DOCUMENT)
         if not page.has_more:
@@ -349,7 +367,7 @@ def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) ->
 
 def to_document(scope: KeyScope, row: model.Document, made: Opened, name: str, *, gap: bool = False) -> Document:
     """The document of a row that was verified."""
-    raw = made.value
+    raw, purged = made.value, made.content.kind == NOTHING
     return Document(
         uid=row.uid,
         vault=row.vault_uid,
@@ -362,5 +380,6 @@ def to_document(scope: KeyScope, row: model.Document, made: Opened, name: str, *
         deleted=made.deleted,
         proof=row.hmac or "",
         gap=gap,
-        _value=msgspec.UNSET if scope.type is None else scope.type.decode(raw),
+        purged=purged,
+        _value=msgspec.UNSET if scope.type is None or purged else scope.type.decode(raw),
     )

@@ -53,13 +53,16 @@ class Listing:
     """A cursor over the documents of a scope, page by page; each document once.
 
     `cursor` is the timestamp up to which everything was seen. Without `since`, only live documents are returned. What
-    this device has seen before must be among them, unless a key holder has deleted or changed it meanwhile.
+    this device has seen before must be among them, unless a key holder has deleted or changed it meanwhile. With
+    `trash`, only deleted documents are returned whose content is still there; which those are is the server's word.
     """
 
-    def __init__(self, core: Core, scope: KeyScope, since: int | None) -> None:
+    def __init__(self, core: Core, scope: KeyScope, since: int | None, *, trash: bool = False) -> None:
         self._core = core
         self._scope = renewed(core, scope)
         self._since = since
+        self._trash = trash
+        self._deleted = trash or since is not None  # whether tombstones are wanted
         self._seen: dict[str, int] = {}
         self._given: dict[str, int] = {}  # before the list began again
         self._limit = FIRST_LIMIT
@@ -69,6 +72,8 @@ class Listing:
 
     def _expected_documents(self) -> dict[str, KnownDocument]:
         """The documents that this device has seen, which the list must therefore contain."""
+        if self._trash:
+            return {}
         if self._since is None:
             seen = self._core.device.live(self._scope.vault)
         else:
@@ -89,7 +94,7 @@ class Listing:
             document = yield from open_row(self._core, self._scope, row, mark)
             if document is None:
                 document = yield from get(self._core, self._scope, row.uid, deleted=True)
-            if self._since is None and (document.deleted or row.uid in self._seen):
+            if self._since is None and (document.deleted != self._trash or row.uid in self._seen):
                 self._seen[row.uid] = row.version
                 continue
             self._seen[row.uid] = row.version
@@ -114,13 +119,16 @@ class Listing:
             collection=self._scope.filter,
             since=None if start else self.cursor,
             limit=self._limit,
-            deleted=self._since is not None,
+            deleted=self._deleted,
+            trash=self._trash,
         )
 
     def _in_order(self, page: Documents) -> Iterator[model.Document]:
         """The rows of a page, checked for order."""
-        cursor = check_page(page, self._scope, self.cursor, self._limit, deleted=self._since is not None)
+        cursor = check_page(page, self._scope, self.cursor, self._limit, deleted=self._deleted)
         for row in page.documents:
+            if self._trash and (row.deleted_at is None or not row.data):
+                raise Tampered(_ORDER)
             if self._seen.get(row.uid, 0) >= row.version:
                 raise Tampered(_ORDER)
             yield row

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from strongroom.client.errors import Locked, Tampered
-from strongroom.client.format import names, tokens
+from strongroom.client.format import tokens
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 # What a token may be allowed to do.
 Permissions: TypeAlias = Sequence[Permission | Literal["read", "write", "delete"]]
 _NO_KEY: Final = "The server gave an API key that no token can carry."
-_NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
 _NARROW: Final = "This token opens one collection; use collection()."
 
 
@@ -100,17 +99,16 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> E
         return (yield from vaults.open_vault(core, name, create=create, sealed=sealed))
     if not isinstance(token.keys, VaultKeys):
         raise Locked(_NARROW)
-    if name not in {None, token.name}:
-        raise VaultNotFound("This token opens another vault.")
     mark = core.device.mark()
     row = yield from core.session.send(requests.get_vault(token.vault))
     opened = token_vault(token, token.keys, row.name)
     yield from vaults.check_vault(core, opened, row, mark)
+    if name not in {None, token.name, opened.name}:  # it may have been renamed since the token was made
+        raise VaultNotFound("This token opens another vault.")
     return opened
 
 
 def token_vault(token: tokens.Token, keys: VaultKeys, wire: str) -> OpenVault:
-    """The vault that a token opens. Whether its names are sealed is the token's word, not the server's."""
-    if names.is_sealed(wire) != token.sealed:
-        raise Tampered(_NAMED)
-    return OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys, wires=(wire,))
+    """The vault that a token opens, under the name that the server shows."""
+    opened = OpenVault(uid=token.vault, name=token.name, wire=wire, sealed=token.sealed, keys=keys, wires=(wire,))
+    return vaults.named(opened, wire)

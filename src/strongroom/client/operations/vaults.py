@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from strongroom.wire import responses
 
 _NOT_KEPT: Final = "The server did not keep what it was given for a vault."
-_WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
+WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
+_NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
 _RENAMED: Final = 20  # names that are tried for a vault that was made without the server
 _ASKED: Final = 3  # times that a list is asked for which the directory contradicts
 GONE: Final = "Your directory has this vault, and the server says that there is none."
@@ -79,7 +80,7 @@ class Blob(Struct, Generic[T_co], frozen=True):
 
 def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[OpenVault]:
     """Open the vault of this name."""
-    names.plain(name)
+    names.checked_vault_name(name, sealed=create and sealed)
     if core.token is not None:
         raise Locked("A token opens what it was made for, and nothing else.")
     entry = _entry(core, name)
@@ -181,13 +182,13 @@ def recreate_vault(core: Core, entry: VaultEntry) -> Effects[tuple[OpenVault, re
     vault = open_entry(core, entry)
     row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
     if row.uid != vault.uid or row.name != vault.wire:
-        raise Tampered(_WRONG_VAULT)
+        raise Tampered(WRONG_VAULT)
     return vault, row
 
 
 def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
     """Another name: first in the directory, then on the wire. A blob is sealed anew for it."""
-    names.plain(name)
+    names.checked_vault_name(name, sealed=vault.sealed)
     yield from accounts.update_keyring(core, lambda ring: ring.with_entry(vault.uid, name=name))
     entry = core.keyring().entry(vault.uid)
     if entry is None:
@@ -243,7 +244,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
 
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     """Get the blob of a vault, if it has one."""
-    vault, row, gap = yield from _row(core, vault)
+    vault, row, gap = yield from current_row(core, vault)
     if row.data is None:
         return None
     return Blob(vault.uid, contents.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
@@ -252,7 +253,7 @@ def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
     """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
     raw = to_raw(value)
-    vault, before, _ = yield from _row(core, vault)
+    vault, before, _ = yield from current_row(core, vault)
     if version is None:
         version = before.version
     elif version != before.version:
@@ -267,7 +268,7 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
     return Blob(vault.uid, raw, row.version, _value=msgspec.UNSET if raw is value else value)
 
 
-def _row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
+def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
     """The vault with the name and the keys that it has by now, its row, and whether there is a gap before that."""
     vault, mark = renewed(core, vault), core.device.mark()
     row = yield from core.session.send(requests.get_vault(vault.uid))
@@ -276,8 +277,21 @@ def _row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vau
         vault = renewed(core, vault)
         if row.name not in vault.wires:
             row = yield from update_wire(core, vault)
+    elif core.token is not None:
+        vault = named(vault, row.name)  # its owner may have renamed it
     gap = yield from check_vault(core, vault, row, mark)
     return vault, row, gap
+
+
+def named(vault: OpenVault, wire: str) -> OpenVault:
+    """The vault of a token under the name that the server shows, if a key holder gave it that name.
+
+    Whether names are sealed is the token's word. A name in the clear is the server's.
+    """
+    if names.is_sealed(wire) != vault.sealed:
+        raise Tampered(_NAMED)
+    name = names.open_vault_name(vault.keys, wire) if vault.sealed else wire
+    return msgspec.structs.replace(vault, name=name, wire=wire, wires=(wire,))
 
 
 def _is_known(vault: OpenVault, row: responses.Vault) -> bool:
@@ -312,7 +326,7 @@ def _add_to_directory(core: Core, name: str, *, sealed: bool) -> Effects[VaultEn
 def _fetch(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
     """A vault of the directory, if the server has it."""
     try:
-        vault, _, _ = yield from _row(core, open_entry(core, entry))
+        vault, _, _ = yield from current_row(core, open_entry(core, entry))
     except VaultNotFound:
         return None
     return vault if vault.name == entry.name else None
@@ -349,13 +363,13 @@ def check_vault(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -
     True where the server's history is too short to tell.
     """
     if row.name not in vault.wires:
-        raise Tampered(_WRONG_VAULT)
+        raise Tampered(WRONG_VAULT)
     return (yield from _check_row(core, vault, row, mark))
 
 
 def _check_row(core: Core, vault: OpenVault, row: responses.Vault, mark: int) -> Effects[bool]:
     if row.uid != vault.uid:
-        raise Tampered(_WRONG_VAULT)
+        raise Tampered(WRONG_VAULT)
     gap = False
     known = core.device.vault(vault.uid)
     seen = (0, None) if known is None else (known.version, known.data)

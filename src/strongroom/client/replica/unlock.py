@@ -234,7 +234,8 @@ def vault(local: Local, name: str | None, *, create: bool = False, sealed: bool 
         )
         if made is None:  # by another thread, since the look above
             uid, ring = identifiers.new_uid(local.core.clock()), local.core.keyring()
-            made = vault_keys.create(local.file, ring, uid, names.plain(name), sealed=sealed)
+            name = names.checked_vault_name(name, sealed=sealed)
+            made = vault_keys.create(local.file, ring, uid, name, sealed=sealed)
         return open_entry(local.core, made)
 
 

@@ -95,7 +95,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         "usage": {"documents": 12, "bytes": 48_211},
         "limits": {"documents": None, "bytes": None},
     },
-    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 10},
+    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 11},
     wire.responses.ReadyReport: {
         "status": "ready",
         "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},

@@ -1,0 +1,34 @@
+"""The examples of docs/client.md run as they stand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.client import Client
+from tests.client.both_clients import PASSWORD, unique_email
+from tests.contract.harness import Server
+
+PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text("utf-8")
+
+
+def blocks(title: str) -> list[str]:
+    """The programs of one section."""
+    section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+@pytest.mark.parametrize("title", ["Vaults and documents", "Many documents", "History and trash"])
+def test_the_examples_run(server: Server, title: str) -> None:
+    """With a client that has logged in, and a collection of notes."""
+    with Client(f"http://127.0.0.1:{server.port}") as client:
+        client.register(unique_email(), PASSWORD)
+        vault = client.vault("personal", create=True)
+        names: dict[str, Any] = {"client": client, "vault": vault, "notes": vault.collection("notes")}
+        assert blocks(title)
+        for program in blocks(title):
+            exec(compile(program, f"{title} of docs/client.md", "exec"), names)  # noqa: S102 - our own page
+        assert list(names["notes"]) == []
