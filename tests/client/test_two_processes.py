@@ -138,6 +138,7 @@ def test_one_writes_and_the_others_read(home: Home) -> None:
             with pytest.raises(ReadOnlyReplica, match="Another process has this replica open and writes to it"):
                 write()
         assert values(replica) == ["first", "second"]
+        home.client.vault("online", create=True)  # the client itself is not bound by the replica
         with pytest.raises(ReadOnlyReplica):
             home.client.open_replica(home.path, read_only=False)
     other.end()

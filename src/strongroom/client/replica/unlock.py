@@ -55,8 +55,8 @@ def open_replica(core: Core, path: str | os.PathLike[str], *, read_only: bool | 
 
 
 def _keep_keys(core: Core, file: File) -> None:
-    """Keep a newer keyring at once: after a restore, the keys in it may be nowhere else."""
-    if not file.is_closed:
+    """Keep a newer keyring at once: after a restore, the keys in it may be nowhere else. A reader keeps nothing."""
+    if not file.is_closed and file.is_writer:
         before = file.fact("keyring") or ""
         digest = to_url(primitives.sha256(before.encode()))
         store_keys(core, file, traced=digest in core.device.past_keyrings(core.email or ""))
