@@ -290,3 +290,18 @@ def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     ]
     assert devices.there.replica.vault("another name").blob() == blob
     assert [one.name for one in devices.login().vaults()] == ["another name"]
+
+
+def test_a_replica_without_vaults_notices_a_restore(devices: Devices) -> None:
+    """It gives the server its newer keyring again, and goes on; without another epoch, an older keyring is refused."""
+    devices.here.client.vault("v").delete()
+    devices.sync()
+    devices.place.backup()
+    devices.here.client.vault("w", create=True).delete()
+    devices.sync()
+    newest = devices.stored_keyring()[1]
+    devices.place.restore()
+    assert devices.stored_keyring()[1] < newest
+    devices.here.replica.sync()
+    assert devices.stored_keyring()[1] == newest
+    assert devices.here.replica.vaults() == []

@@ -45,7 +45,11 @@ _HIDDEN: Final = "Your directory has a vault that this device has seen, and the 
 _UNSAID: Final = (
     "Your directory lacks a vault that this device has, and nobody who has the keys said that it was deleted."
 )
-_OLDER: Final = "The server shows a vault as it was before this device saw it last."
+_EPOCH: Final = "epoch"
+_OLDER: Final = (
+    "The server shows a vault as it was before this device saw it last. If the server's clock was far ahead for a "
+    "while, and its database was not restored since, begin a new replica; what was not sent yet is in this one alone."
+)
 _MISSING: Final = "The server counts other documents in a vault than it shows."
 _REVOKED: Final = "This token was revoked or has expired, or the account was deleted."
 _VAULT_AWAY: Final = "The vault of this token was deleted, or the token does not reach it any more."
@@ -108,6 +112,7 @@ class Sync:
         self._done = 0
         self._total: int | None = None
         self._deleted: set[str] = set()
+        self._epoch = ""
 
     def run(self) -> Effects[Report]:
         """Run until no entry is left that can be sent."""
@@ -142,6 +147,7 @@ class Sync:
         update_device(self.local)
         self.report.keyring_gaps = self.core.keyring_gaps - self.local.keyring_gaps
         self.local.keyring_gaps = self.core.keyring_gaps
+        self._remember_epoch()
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
         self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
         self.report.refused = refused_changes(self.local, unlock.places(self.local))
@@ -156,6 +162,7 @@ class Sync:
             health = yield from self.core.session.send(requests.health())
         except (NotFound, MethodNotAllowed):
             return
+        self._epoch = self._epoch or health.epoch
         self.local.limit.learn(health.max_body_bytes)
         self.local.limit.asked = True
         self.file.offer_again((), self.local.limit.max_bytes)
@@ -243,8 +250,15 @@ class Sync:
 
     def _is_restored(self) -> Effects[bool]:
         """Whether the server reports a new epoch."""
-        epoch = (yield from self.core.session.send(requests.health())).epoch
-        return bool(epoch) and any(record.epoch not in {"", epoch} for record in self.file.vaults())
+        self._epoch = (yield from self.core.session.send(requests.health())).epoch
+        known = {record.epoch for record in self.file.vaults()} or {self.file.fact(_EPOCH) or ""}
+        return bool(self._epoch) and bool(known - {"", self._epoch})
+
+    def _remember_epoch(self) -> None:
+        """Remember the epoch: a replica without vaults has no other record of it."""
+        epochs = {record.epoch for record in self.file.vaults()} or {self._epoch}
+        if len(epochs) == 1 and epochs not in ({""}, {self.file.fact(_EPOCH)}):
+            self.file.set_fact(_EPOCH, epochs.pop())
 
     def _is_new(self, row: responses.Vault) -> bool:
         """Whether a vault has changes to pull; raises RolledBack if it has gone back."""
