@@ -392,7 +392,7 @@ class ConvergeAccount(Converge):
 
     def _lead_back(self) -> None:
         """After a restore: first the device that has seen the most."""
-        first = max(self.own(), key=lambda device: device.seen)
+        first = max(self.own(), key=lambda device: (device.seen, not device.is_new))
         self._attended(first)
         for key in first.client.api_keys():  # those that had been revoked are there again
             first.client.revoke_api_key(key.uid)
