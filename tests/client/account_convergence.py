@@ -83,13 +83,9 @@ class Ground:
 
 
 class OwnDevice(Device):
-    """A device of the owner. `restores`: of the server, those that it has compared everything with.
-
-    `is_new`: it has begun with nothing after one of them.
-    """
+    """A device of the owner. `restores`: of the server, those that it has compared everything with."""
 
     restores = 0
-    is_new = False
 
     def __init__(self, person: Person, client: Client, path: str) -> None:
         self.person = person
@@ -392,7 +388,7 @@ class ConvergeAccount(Converge):
 
     def _lead_back(self) -> None:
         """After a restore: first the device that has seen the most."""
-        first = max(self.own(), key=lambda device: (device.seen, not device.is_new))
+        first = max(self.own(), key=lambda device: device.seen)
         self._attended(first)
         for key in first.client.api_keys():  # those that had been revoked are there again
             first.client.revoke_api_key(key.uid)
@@ -419,16 +415,12 @@ class ConvergeAccount(Converge):
             self._forget_what_nobody_holds()
 
     def _is_spare(self, device: Any) -> bool:
-        """Whether a device may be lost: after a restore, another one must remember what the keyring follows on.
+        """Whether a device may be lost: of the owner's, none that has seen a restore.
 
-        The keyrings between are not on the server any more, so a new device could not learn of them.
+        The keyrings between the backup's and the newest are not on the server any more. A new device cannot learn what
+        the newest one follows on, and could not mend another restore.
         """
-        if isinstance(device, Agent) or not self.restores:
-            return True
-        newest = max(one.seen for one in self.own())
-        spare = any(one.seen == newest and not one.is_new for one in self.own() if one is not device)
-        device.is_new = device.is_new or spare
-        return spare
+        return isinstance(device, Agent) or not self.restores
 
     # The server
 
