@@ -116,6 +116,21 @@ def drop_first(kind: str) -> Change:
     return change
 
 
+def repeat_first(rows: list[Json]) -> list[Json]:
+    """The first document of a vault, once more, a moment earlier."""
+    pairs = [n for n in range(1, len(rows)) if (rows[n - 1]["kind"], rows[n]["kind"]) == ("vault", DOCUMENT)]
+    at = next(n for n in pairs if rows[n]["createdAt"] < rows[n]["updatedAt"])
+    earlier = {name: rows[at][name] - 1 for name in ("updatedAt", "deletedAt") if name in rows[at]}
+    return [*rows[:at], {**rows[at], **earlier}, *rows[at:]]
+
+
+def repeat_version(rows: list[Json]) -> list[Json]:
+    """The last version of a vault's history, once more, a moment later."""
+    at = max(n for n, row in enumerate(rows) if row["kind"] == "version")
+    again = {**rows[at], "updatedAt": rows[at]["updatedAt"] + 1, "replacedAt": rows[at]["replacedAt"] + 1}
+    return [*rows[: at + 1], again, *rows[at + 1 :]]
+
+
 def undelete(rows: list[Json]) -> list[Json]:
     """A deleted document, shown as if it lived."""
     at = next(n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" in row)

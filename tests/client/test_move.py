@@ -6,11 +6,13 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from strongroom.client import Client, HistoryLeftOut, RolledBack, Tampered, WeakParameters
 from strongroom.client import client as blocking
-from strongroom.client.format import derive
+from strongroom.client.format import derive, names, seal
+from strongroom.client.format.encoding import short
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import Effect
 from strongroom.errors import (
@@ -33,6 +35,8 @@ from tests.client.moving_accounts import (
     edit,
     furnish,
     lines,
+    repeat_first,
+    repeat_version,
     swap,
     undelete,
     url_of,
@@ -104,6 +108,8 @@ ALTERED: dict[str, tuple[Any, type[Refusal]]] = {
     "another collection": (edit(DOCUMENT, collection="plain"), Tampered),
     "a deletion undone": (undelete, Tampered),
     "a deletion invented": (delete, Tampered),
+    "a document twice": (repeat_first, Tampered),
+    "a version twice": (repeat_version, Tampered),
     "contents of the history exchanged": (swap("version", "data"), Tampered),
     "another version in the history": (edit("version", version=1_000), Tampered),
     "blobs of the history exchanged": (swap("blobVersion", "data"), Tampered),
@@ -138,6 +144,35 @@ def test_a_file_that_was_altered_is_refused(
     assert not is_registered(other_server, email)
 
 
+def test_a_row_of_keys_that_were_rotated_away_is_refused(
+    moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
+) -> None:
+    """Whoever had the keys of before a rotation cannot put a newer version into a file that follows on a newer key."""
+    client, email, path = moving
+    rows = lines(path)[:-1]
+    entry = client._core.keyring().vault("private")
+    assert entry is not None
+    keys = client._core.keyring().vault_keys(entry)
+    past = msgspec.structs.replace(keys, keys=keys.keys[:1])
+    at = next(
+        n
+        for n, row in enumerate(rows)
+        if row["kind"] == "document" and row["vaultUid"] == entry.uid and "deletedAt" not in row
+    )
+    row = rows[at]
+    assert seal.read_proof(row["hmac"]).generation == 2
+    old_keys = names.collection_keys(past, "notes", sealed=True)
+    wire = next(one["collection"] for one in rows if one["kind"] == "document" and one["uid"] == row["uid"])
+    version = row["version"] + 1
+    forged = seal.seal_document(old_keys, row["uid"], version, "forged", parent=short(row["hmac"]), wire=wire)
+    rows[at] = {**row, "version": version, "data": forged.data, "hmac": forged.hmac}
+    last = max(n for n, one in enumerate(rows) if one["kind"] == "version" and one["vaultUid"] == entry.uid)
+    times = {"updatedAt": rows[last]["updatedAt"] + 1, "replacedAt": rows[last]["updatedAt"] + 1}
+    rows.insert(last + 1, {**row, **times, "kind": "version"})
+    with pytest.raises(Tampered):
+        Client.import_account(url_of(other_server), write(tmp_path / "forged", rows), email, PASSWORD)
+
+
 def test_a_file_that_was_damaged_is_refused(
     moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
 ) -> None:
@@ -147,6 +182,7 @@ def test_a_file_that_was_damaged_is_refused(
     spoilt = tmp_path / "spoilt"
     cuts = [0, 1, 100, len(whole) // 3, len(whole) // 2, len(whole) - 1_000, len(whole) - 2]
     flips = [50, len(whole) // 4, len(whole) // 2, len(whole) - 400, len(whole) - 20]
+    cuts.append(whole.rindex(b"\n", 0, -1) + 1)  # before the trailer, at the end of a line
     files = [whole[:cut] for cut in cuts] + [whole + b"{}", whole + whole]
     files += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in flips]
     for file in files:

@@ -11,7 +11,18 @@ import pytest
 from strongroom.client import Client, HistoryLeftOut, Locked, RolledBack, Tampered
 from strongroom.errors import Invalid, Refusal, Unavailable
 from tests.client.both_clients import PASSWORD
-from tests.client.moving_accounts import DOCUMENT, Change, Json, contents, drop_first, furnish, spelled, swap, url_of
+from tests.client.moving_accounts import (
+    DOCUMENT,
+    Change,
+    Json,
+    contents,
+    drop_first,
+    furnish,
+    lines,
+    spelled,
+    swap,
+    url_of,
+)
 from tests.contract.harness import Server
 
 
@@ -84,6 +95,33 @@ def test_a_new_server_that_did_not_keep_all_is_found_out(
         Client.import_account(url, path, email, PASSWORD, transport=Lying(lambda rows: rows, cut=5_000))
     with Client.import_account(url, path, email, PASSWORD, transport=Lying(lambda rows: rows)) as new:
         assert contents(new) == contents(client)
+
+
+class OldDerivation(httpx2.HTTPTransport):
+    """A new server that says that the email is taken, and hands out the key derivation of the old server."""
+
+    def __init__(self, kdf: Json) -> None:
+        super().__init__()
+        self._kdf = kdf
+        self.sent: list[str] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.sent.append(request.url.path)
+        if request.url.path == "/auth/email/register":
+            content, status = b'{"error":{"code":"email_already_exists","message":""}}', 409
+        else:
+            content, status = json.dumps({"kdf": self._kdf}).encode(), 200
+        kind = {"content-type": "application/json"}
+        return httpx2.Response(status, headers=kind, stream=httpx2.ByteStream(content))
+
+
+def test_a_new_server_does_not_learn_what_logs_in_at_the_old_one(moving: tuple[Client, str, Path]) -> None:
+    """It asks for the auth key of the old server by the old server's descriptor, and gets nothing."""
+    _, email, path = moving
+    transport = OldDerivation(lines(path)[0]["kdf"])
+    with pytest.raises(Tampered, match="key derivation of the old one"):
+        Client.import_account("http://127.0.0.1:1", path, email, PASSWORD, transport=transport)
+    assert transport.sent == ["/auth/email/register", "/auth/email/prelogin"]
 
 
 SEEN_NEWER: dict[str, tuple[Change, type[Refusal]]] = {
