@@ -129,7 +129,15 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     },
     wire.events.Ended: {"reason": "token_expired"},
     wire.responses.Vault: _VAULT,
-    wire.responses.Imported: {"vaults": 2, "documents": 1180, "versions": 342, "blobVersions": 7, "leftOut": 0},
+    wire.responses.Imported: {
+        "keyrings": 1,
+        "keyringVersions": 4,
+        "vaults": 2,
+        "documents": 1180,
+        "versions": 342,
+        "blobVersions": 7,
+        "leftOut": 0,
+    },
     Document: _DOCUMENT,
 }
 
