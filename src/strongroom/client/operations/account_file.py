@@ -208,7 +208,7 @@ class _VaultRows:
             wanted = seal.blob_parent(blob.data)
 
     def _open_any(self, blob: ExportedBlob) -> None:
-        for name in self._names:
+        for name in (*self._names, blob.name or ""):
             try:
                 self._open_blob(blob.version, name, blob.data, blob.salt)
             except Tampered:
