@@ -16,7 +16,7 @@ from strongroom.client.format.parents import Descent
 from strongroom.client.format.seal import Opened, Verified
 from strongroom.client.net import decoders, http, requests
 from strongroom.client.net.effects import Effects
-from strongroom.client.operations import accounts, documents, listing, rollback, sessions_and_keys, vaults
+from strongroom.client.operations import accounts, documents, history, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
 from strongroom.client.replica import incoming, outgoing, unlock
 from strongroom.client.replica.conflicts import Conflict
@@ -267,6 +267,10 @@ GUARDS: dict[str, Guard] = {
     "that a token says whether names are sealed": Guard(
         replaced((sessions_and_keys, "token_vault", as_shown), (seal, "open_blob", nothing)),
         client=("an agent is told that names are not sealed",),
+    ),
+    "that a version is in the past of the current one": Guard(
+        replaced((history, "_is_gap", no)),
+        client=("an older version of another branch", "a history of another branch"),
     ),
     "what a row follows on": Guard(
         replaced((incoming, "trace", follows), (documents, "trace", follows)),

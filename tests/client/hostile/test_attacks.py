@@ -12,13 +12,22 @@ from strongroom.client import errors as client_errors
 from strongroom.client import keep_mine
 from strongroom.errors import Refusal
 from tests.client.both_clients import Faces
-from tests.client.hostile import on_accounts, on_documents, on_epochs, on_forks, on_transport, on_vaults, on_writes
+from tests.client.hostile import (
+    on_accounts,
+    on_documents,
+    on_epochs,
+    on_forks,
+    on_history,
+    on_transport,
+    on_vaults,
+    on_writes,
+)
 from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, REPEATED, play
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
 from tests.support.sampling import DAY, LONG
 
-CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport, on_forks, on_epochs)
+CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport, on_forks, on_epochs, on_history)
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 # An attack on both is played on one of them each day, and on the other the next; in `make soak` on both.
 _ON_REPLICA_TODAY = list(ATTACKS)[int(DAY) % 2 :: 2]
