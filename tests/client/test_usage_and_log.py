@@ -49,8 +49,10 @@ def test_the_log_is_read_to_its_end(faces: Faces) -> None:
     with pytest.raises(InvalidCredentials):
         faces.client().login(email, "a wrong password")
     entries = list(client.log())
-    assert len({entry.id for entry in entries}) == len(entries) == 122
-    assert [entry.type for entry in entries[::121]] == [EventType.LOGIN_FAILED, EventType.REGISTERED]
+    assert len({entry.id for entry in entries}) == len(entries)
+    kinds = [entry.type for entry in entries if entry.type != EventType.KEYRING_CHANGED]
+    assert len(kinds) == 122
+    assert kinds[::121] == [EventType.LOGIN_FAILED, EventType.REGISTERED]
     assert [entry.created_at for entry in entries] == sorted((entry.created_at for entry in entries), reverse=True)
     assert {entry.address for entry in entries} == {"127.0.0.1"}
 

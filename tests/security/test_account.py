@@ -130,6 +130,8 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         await does(EventType.PASSWORD_CHANGED, "PUT", "/auth/password", token, passwords)
         keyring = {"keyring": "QQ==", "version": 0, "kdf": {"salt": "QQ=="}, "currentPassword": PASSWORD}
         await does(EventType.KDF_CHANGED, "PUT", "/auth/keyring", token, keyring)
+        changed = {"keyring": "Qg==", "version": 1, "currentPassword": PASSWORD}
+        await does(EventType.KEYRING_CHANGED, "PUT", "/auth/keyring", token, changed)
         other = await does(EventType.LOGIN, "POST", "/auth/email/login", None, login)
         await does(EventType.SESSION_ENDED, "POST", "/auth/logout", other["accessToken"])
         assert {kind for kind, *_ in told} == {kind.value for kind in EventType} - {EventType.REGISTERED_BY_INVITATION}

@@ -14,6 +14,7 @@ import pytest
 from strongroom import credentials
 from strongroom.server import passwords
 from strongroom.server.monitoring import readiness
+from strongroom.store import migrations
 from tests.conftest import House, Open, runs
 from tests.support.internals import database_of
 
@@ -128,14 +129,15 @@ async def test_slow_hashing_is_ready_and_hashing_that_stands_still_is_not(
 @runs
 async def test_a_schema_that_lacks_a_step_is_not_ready(house: Open, where: str) -> None:
     """As when an older copy was put in place under a running server. One that is newer is fine."""
+    newest = migrations.load()[-1].number
     async with house() as h:
         await answer_of(h, 200)
-        await meddle(where, "UPDATE schema_migrations SET number = 0 WHERE number = 8")
+        await meddle(where, f"UPDATE schema_migrations SET number = 0 WHERE number = {newest}")
         told = await answer_of(h, 503)
         assert told["status"] == "not ready"
         assert told["checks"]["schema"] == "failed"
         assert told["checks"]["database"] == "ok"
-        await meddle(where, "UPDATE schema_migrations SET number = 9 WHERE number = 0")
+        await meddle(where, f"UPDATE schema_migrations SET number = {newest + 1} WHERE number = 0")
         await answer_of(h, 200)
 
 
