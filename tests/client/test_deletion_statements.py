@@ -61,7 +61,8 @@ def test_a_vault_that_a_directory_does_not_list_stays(devices: Devices) -> None:
     def without(ring: Keyring) -> Keyring:
         return msgspec.structs.replace(ring.without_vault(uid), gone=ring.gone)
 
-    devices.here.client._run(accounts.update_keyring(devices.here.client._core, without))
+    client = devices.login()
+    client._run(accounts.update_keyring(client._core, without))
     with pytest.raises(RolledBack):
         devices.there.replica.sync()
     assert devices.there.replica._local.file.uids(uid) != set()
