@@ -90,6 +90,7 @@ async def test_keys_come_in_only_with_the_password(house: Open) -> None:
         file = await exported(ann)
         error = refused(await imported(bob, file), 400, "validation_error")
         assert list(error["details"]["fields"]) == ["currentPassword"]
+        h.clock.pass_(1)
         refused(await imported(bob, proof("wrong horse") + file), 401, "invalid_credentials")
         assert (await bob("GET", "/auth/events")).json()["events"][0]["type"] == "login_failed"
         assert (await bob("GET", "/auth/keyring")).status_code == 404
