@@ -25,6 +25,7 @@ from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, 
 from tests.support import processes
 from tests.support.postgres import Postgres
 from tests.support.sampling import one_of, rounds
+from tests.support.waiting import until_async
 
 WRITERS = 64
 
@@ -232,7 +233,7 @@ async def test_a_failing_fsync_stops_the_process_and_loses_nothing_acknowledged(
     writers = [Writer(url, token, vault) for _ in range(16)]
     try:
         work = asyncio.gather(*(writer.run(lambda: started[-1].poll() is None) for writer in writers))
-        await asyncio.sleep(0.5)
+        await until_async(lambda: any(writer.acknowledged for writer in writers), "an acknowledged write")
         (tmp_path / "fail").touch()
         await work
         assert started[-1].returncode == 1
