@@ -411,8 +411,8 @@ class Client(Part):
     def open_replica(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> Replica:
         """A copy on this device, in a file that only its owner can read; made if there is none.
 
-        One process writes to it. While another one does, this one reads: see `Replica.read_only`. With `read_only`
-        True it never writes; with False, that another one writes is a ReadOnlyReplica at once.
+        One process writes to it. While another one does, this one reads: see `read_only` of the replica. With
+        `read_only` True it never writes; with False, that another one writes is a ReadOnlyReplica at once.
         """
         from strongroom.client.replica import unlock
         from strongroom.client.replica.replica import Replica
