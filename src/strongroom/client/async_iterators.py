@@ -1,4 +1,4 @@
-"""What an asynchronous client iterates: changes of documents, the trash, results of many writes, the account's log."""
+"""What asynchronous clients iterate: changes of documents, the trash, results of many writes, the account's log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # Generated from async_iterators.py by `make generate`. Do not edit.
-"""What an blocking client iterates: changes of documents, the trash, results of many writes, the account's log."""
+"""What blocking clients iterate: changes of documents, the trash, results of many writes, the account's log."""
 
 from __future__ import annotations
 
