@@ -55,7 +55,7 @@ class PostgresEndpoint:
             self._connection = await pool.connect(self._url)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
             raise CannotCopy(f"{self.named} has an address that PostgreSQL does not take.") from None
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             raise CannotCopy(f"{self.named} cannot be reached: {reason(error)}.") from None
         for setting in (
             "statement_timeout = 0",  # a server's limits are made for requests
@@ -86,7 +86,7 @@ class PostgresEndpoint:
             raise in_use(self) from None
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             raise rejected(self, table, error) from None
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
             raise failed(self, table, error) from None
 
     async def query(self, sql: str, *parameters: Any) -> list[Row]:

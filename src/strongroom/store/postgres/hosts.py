@@ -66,7 +66,13 @@ async def _first(under_way: set[asyncio.Future[Connection]]) -> Connection:
             return attempt.result()
         except asyncpg.TargetServerAttributeNotMatched:
             pass
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except (
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            asyncpg.InternalClientError,
+            OSError,
+            TimeoutError,
+        ) as error:
             reason = error
     raise reason
 
