@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
 from pathlib import Path
+
+import asyncpg
 
 from tests.conftest import Clock
 from tests.contract.harness import Server
 from tests.support.command_line import place_of, strongroom
 from tests.support.populated_database import Served, copied_rows_of, live_in
+from tests.support.waiting import until
 
 
 def test_clients_see_another_epoch_and_nothing_else_changes(where: str, clock: Clock, tmp_path: Path) -> None:
@@ -52,6 +56,45 @@ def test_it_is_refused_while_a_server_runs(where: str, tmp_path: Path) -> None:
     finally:
         assert server.end() == 0
     assert strongroom(tmp_path, "db", "new-epoch", "--yes", **place_of(where)).returncode == 0
+
+
+def test_a_node_that_missed_it_serves_no_more(tmp_path: Path) -> None:
+    """A node that had lost its connections meanwhile would tell clients the old epoch, and hide that rows are gone."""
+    server = Server(tmp_path, "postgres").start()
+    where = server.settings["DATABASE_URL"]
+    try:
+        with server.connect() as caller:
+            assert caller.get("/ready").status_code == 200
+            server.process.send_signal(signal.SIGSTOP)
+            asyncio.run(_end_connections(where))
+            done = strongroom(tmp_path, "db", "new-epoch", "--yes", **place_of(where))
+            assert (done.returncode, done.stderr) == (0, "")
+            server.process.send_signal(signal.SIGCONT)
+            answer = caller.post("/auth/email/login", json={"email": "ann@example.org", "password": "not hers"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+            assert "started again" in answer.json()["error"]["message"]
+            until(lambda: caller.get("/ready").status_code == 503, "a node that is not ready")
+        assert server.log().count("start it again") == 1
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+        server.end()
+    server.start()
+    try:
+        with server.connect() as caller:
+            assert caller.get("/ready").status_code == 200
+    finally:
+        assert server.end() == 0
+
+
+async def _end_connections(where: str) -> None:
+    """End every connection to this database but the one that does it, and wait until they are gone."""
+    others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    connection = await asyncpg.connect(where)
+    try:
+        await connection.execute(f"SELECT pg_terminate_backend(pid, 10000) {others}")
+        assert await connection.fetchval(f"SELECT count(*) {others}") == 0
+    finally:
+        await connection.close()
 
 
 def test_it_makes_no_database(tmp_path: Path) -> None:

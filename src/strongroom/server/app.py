@@ -52,8 +52,9 @@ class App:
         self._traces: tracing.Traces | None = None
         self._disk_full_logged_at = float("-inf")
 
-    def start(self) -> None:
-        """Start the background tasks."""
+    async def start(self) -> None:
+        """Begin to serve the database, and start the background tasks."""
+        await self.context.db.begin_serving(self.context.epoch)
         self._traces = tracing.begin(self.context.log)
         trimming = memory.return_free_memory(self.context.db.release_memory)
         self._tasks = [asyncio.create_task(self._purge_periodically()), asyncio.create_task(trimming)]

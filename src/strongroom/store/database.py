@@ -94,6 +94,9 @@ class Database(Protocol):
     def at_start(self, action: Callable[[Tx], Awaitable[R]]) -> R:
         """Run an action before the server accepts requests, with or without an event loop; CannotOpen if it fails."""
 
+    async def begin_serving(self, epoch: str) -> None:
+        """Keep restores away from now on, and serve no database of another epoch than this one."""
+
     def examine(self) -> None:
         """Refuse a database that is damaged, with CannotOpen, as far as a check of a few seconds shows."""
 

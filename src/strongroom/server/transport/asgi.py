@@ -50,7 +50,7 @@ async def serve(app: App, scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _live(app: App, receive: Receive, send: Send) -> None:
     await receive()
-    app.start()
+    await app.start()
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await app.close()

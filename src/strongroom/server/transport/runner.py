@@ -91,7 +91,7 @@ class Runner:
     async def _serve(self) -> None:
         """Start, accept connections until a stop is wanted, drain, finish, close."""
         with self._signals():
-            self._app.start()
+            await self._app.start()
             servers = await self._accept()
             connections = self._state.connections
             sweeping = asyncio.create_task(sweep(connections, self._context.buffers, self._context.log))

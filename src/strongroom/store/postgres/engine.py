@@ -24,7 +24,7 @@ from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
 from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import PostgresNotifications
-from strongroom.store.postgres.pool import Pool, connect, location
+from strongroom.store.postgres.pool import CONNECT_SECONDS, Pool, connect, location
 from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
 from strongroom.store.postgres.write_batches import RunSeparately, WriteBatcher
@@ -42,6 +42,7 @@ WAIT_SECONDS: Final = 5.0  # that a request waits for a connection, or for the d
 _LOST: Final = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the server has ended it, and the driver has not yet noticed
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
@@ -69,6 +70,8 @@ class PostgresDatabase:
         self._clock = clock
         self._size = pool_size
         self._pool: Pool | None = None
+        self._epoch: str | None = None
+        self._is_replaced = False
         self._write_batcher: WriteBatcher | None = None
         self._read_batcher: ReadBatcher | None = None
         self.notifications = PostgresNotifications(lambda: connect(url))
@@ -84,6 +87,25 @@ class PostgresDatabase:
                 return await self._transact(connection, action, (), {})
 
         return _run_on_thread(run)
+
+    async def begin_serving(self, epoch: str) -> None:
+        """Make the first connection, whose lock keeps restores away; every connection compares the epoch."""
+        self._epoch = epoch
+        with suppress(Unavailable):  # it was reached a moment ago; requests try again
+            pool = self._connections()
+            pool.release(await self._acquire(pool, time.monotonic() + CONNECT_SECONDS), good=True)
+
+    async def _check_epoch(self, connection: Connection) -> None:
+        """Refuse a database that was restored while this node had no connection: it would tell clients the old epoch.
+
+        A database without an epoch, or without its table, is refused too.
+        """
+        if self._epoch is None or await connection.fetchval("SELECT epoch FROM lineage") == self._epoch:
+            return
+        if not self._is_replaced:
+            self._is_replaced = True
+            self.warn(f"{self.describe} was restored, or given another epoch, while this node ran; start it again.")
+        raise Unavailable(5, "The service was restored from a backup and must be started again by its operator.")
 
     def examine(self) -> None:
         """Nothing: PostgreSQL checks its own pages, and 'strongroom doctor' queries the result."""
@@ -117,7 +139,7 @@ class PostgresDatabase:
 
     def _connections(self) -> Pool:
         if self._pool is None or self._pool.loop is not asyncio.get_running_loop():
-            self._pool = Pool(self._url, self._size)
+            self._pool = Pool(self._url, self._size, self._check_epoch)
         return self._pool
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:

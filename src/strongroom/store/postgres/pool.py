@@ -16,6 +16,8 @@ from strongroom.store.exceptions import CannotOpen
 from strongroom.store.postgres import hosts
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from asyncpg import Connection
 
 CONNECT_SECONDS: Final = 3.0
@@ -25,10 +27,11 @@ STATEMENT_SECONDS: Final = 15
 class Pool:
     """A bounded pool of connections. When all are in use, a caller waits until its deadline."""
 
-    def __init__(self, url: str, size: int) -> None:
+    def __init__(self, url: str, size: int, check: Callable[[Connection], Awaitable[None]]) -> None:
         self.loop = asyncio.get_running_loop()
         self._url = url
         self._size = size
+        self._check = check
         self._out = 0
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -67,13 +70,11 @@ class Pool:
         """A new connection, which keeps a restore away for as long as it lives."""
         connection = await connect(self._url)
         try:
-            free = await connection.fetchval(locks.TRY_SHARED, locks.SERVING)
+            await _keep_restores_away(connection)
+            await self._check(connection)  # under the lock: nothing is restored from here on
         except BaseException:  # also where the caller was cancelled meanwhile
             connection.terminate()
             raise
-        if not free:
-            connection.terminate()
-            raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
         return connection
 
     def release(self, connection: Connection, *, good: bool) -> None:
@@ -101,6 +102,11 @@ class Pool:
         while self._idle:
             with suppress(Exception):
                 await self._idle.pop().close(timeout=2)
+
+
+async def _keep_restores_away(connection: Connection) -> None:
+    if not await connection.fetchval(locks.TRY_SHARED, locks.SERVING):
+        raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
 
 
 def hosts_and_database(url: str) -> tuple[str, str]:

@@ -152,6 +152,9 @@ class SqliteDatabase:
             "or 'strongroom salvage' leaves it out."
         )
 
+    async def begin_serving(self, epoch: str) -> None:
+        """Nothing: the file is locked since it was opened."""
+
     def examine(self) -> None:
         """Check the pages and the indexes of the file, for a few seconds at most.
 
