@@ -272,6 +272,34 @@ const hexed = async (object) =>
 const SLOT = 148;
 const passwordSlot = (account, { memory, passes, salt }) => items("slot-password", account, memory, passes, salt);
 const recoverySlot = (account) => items("slot-recovery", account);
+const PRF_INPUT = utf8.encode(label("passkey-prf"));
+const passkeyOf = ({ rpId, credential }) => {
+  const id = unhex(credential);
+  require(/^[a-z0-9.-]{1,253}$/.test(rpId) && id.length >= 1 && id.length <= 1023, invalid);
+  return { rpId, id };
+};
+const passkeySlot = (account, { rpId, id }) => items("slot-passkey", account, rpId, id);
+const passkeySecret = (given) => {
+  const output = unhex(given.prf);
+  require(output.length === 32, invalid);
+  const passkey = passkeyOf(given);
+  return { ...passkey, wrap: async (account) => under(output, "passkey-wrap", account, passkey.rpId, await sha256(passkey.id)) };
+};
+const passkeyOfSlot = (associated, account) => {
+  const found = [];
+  for (let at = 0; at < associated.length;) {
+    require(at + 4 <= associated.length);
+    const end = at + 4 + read(associated.slice(at, at + 4));
+    require(end <= associated.length);
+    found.push(associated.slice(at + 4, end));
+    at = end;
+  }
+  require(found.length === 4);
+  const rpId = String.fromCharCode(...found[2]);
+  const { id } = orElse(tampered, () => passkeyOf({ rpId, credential: hex(found[3]) }));
+  require(same(passkeySlot(account, { rpId, id }), associated));
+  return `${rpId} ${hex(id)}`;
+};
 const parts = (keyring) => {
   require(keyring.length <= 262144);
   const raw = base64(keyring);
@@ -301,6 +329,8 @@ const checkBody = (body, { account, version, generation }) => {
   const ofType = (type) => body.slots.filter((slot) => slot.type === type).length;
   require(ofType("password") <= 1 && ofType("recovery") === (body.recovery === null ? 0 : 1));
   if (body.recovery !== null) ofLength(base64(body.recovery), 32);
+  const passkeys = body.slots.filter(({ type }) => type === "passkey");
+  require(new Set(passkeys.map((slot) => passkeyOfSlot(base64(slot.associated), account))).size === passkeys.length);
   for (const { generation: number_, sign, agree } of body.identity) {
     require(isGeneration(number_));
     ofLength(base64(sign), 32);
@@ -347,7 +377,7 @@ const openSlot = async (pair, slot, associated) => {
 };
 const byWay = async (keyring, secret, associatedFor) => {
   const { slots, account, generation } = parts(keyring);
-  const pair = await keyPair(secret);
+  const pair = await keyPair(typeof secret === "function" ? await secret(account) : secret);
   for (const slot of slots) {
     const opened = await openSlot(pair, slot, associatedFor(account)).catch((error) => {
       if (!(error instanceof Refusal)) throw error;
@@ -381,12 +411,14 @@ const sealKeyring = async ({ accountKey, account, version, generation, previous,
 };
 const nextKey = (keys, random) => [...keys, { generation: keys.at(-1).generation + 1, key: toBase64(random(32)) }];
 const withSlot = async (body, type, secret, associated, random) => {
-  const others = body.slots.filter((slot) => slot.type !== type);
+  const spelled_ = toBase64(associated);
+  const others = body.slots.filter((slot) => slot.type !== type || (type === "passkey" && slot.associated !== spelled_));
   const free = [0, 1, 2, 3, 4, 5, 6, 7].filter((place) => !others.some(({ slot }) => slot === place));
+  require(free.length > 0, invalid);
   const slot = free[read(random(4)) % free.length];
   const id = toBase64(random(16));
   const to = type === "password" ? null : toBase64((await keyPair(secret)).public);
-  const made = { slot, type, id, public: to, associated: toBase64(associated) };
+  const made = { slot, type, id, public: to, associated: spelled_ };
   return { ...body, slots: [...others, made].sort((a, b) => a.slot - b.slot) };
 };
 const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => {
@@ -431,6 +463,16 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
       body = await setPassword();
     },
     "no recovery": async () => { next.slots = ""; body = withoutRecovery(); body = await setPassword(); },
+    "add passkey": async () => {
+      next.slots = "";
+      const secret = passkeySecret(change);
+      body = await withSlot(body, "passkey", await secret.wrap(account), passkeySlot(account, secret), random);
+    },
+    "remove passkey": () => {
+      next.slots = "";
+      const spelled_ = toBase64(passkeySlot(account, passkeyOf(change)));
+      body = { ...body, slots: body.slots.filter((slot) => slot.type !== "passkey" || slot.associated !== spelled_) };
+    },
   };
   await changes[change.do]();
   return sealKeyring({ ...next, body, wrap: change.wrap }, random);
@@ -713,6 +755,19 @@ const OPERATIONS = {
   "reopen-keyring": ({ keyring, accountKey }) => reopen(keyring, unhex(accountKey)),
   "open-slot": async ({ secret, slot, associated }) =>
     openSlot(await keyPair(unhex(secret)), unhex(slot), unhex(associated)),
+  "passkey-input": async () => ({
+    input: hex(PRF_INPUT), salt: hex(await sha256(join(utf8.encode("WebAuthn PRF"), Uint8Array.of(0), PRF_INPUT))),
+  }),
+  "passkey-keys": async (given) => {
+    const account = unhex(given.account);
+    const secret = passkeySecret(given);
+    const wrap = await secret.wrap(account);
+    return hexed({ wrap, public: (await keyPair(wrap)).public, associated: passkeySlot(account, secret) });
+  },
+  "unlock-keyring": (given) => {
+    const secret = passkeySecret(given);
+    return byWay(given.keyring, secret.wrap, (account) => passkeySlot(account, secret));
+  },
   "seal-name": async (given) => ({ sealed: await sealName(given) }),
   "open-name": openName,
   "collection-names": collectionNames,

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.vectors import basics, rings, rows
+from tests.vectors import basics, passkeys, rings, rows
 from tests.vectors.book import Book
 
 HERE = Path(__file__).parent
@@ -18,6 +18,7 @@ CHAPTERS = {
     "recovery": basics.recovery_keys,
     "keys": basics.keys,
     "keyrings": rings.keyrings,
+    "passkeys": passkeys.passkeys,
     "names": basics.sealed_names,
     "sealing": rows.sealing,
     "parents": rows.lineage,

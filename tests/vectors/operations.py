@@ -17,6 +17,8 @@ from strongroom.client.format import (
     names,
     padding,
     parents,
+    passkey,
+    primitives,
     public_box,
     recovery,
     seal,
@@ -27,6 +29,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys, keyring_key
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Link
+from strongroom.client.format.passkey import Passkey, PasskeySecret
 from strongroom.client.format.primitives import Random
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
@@ -294,6 +297,26 @@ def _open_slot(given: Given) -> Given:
     return {"generation": int.from_bytes(payload[:4], "big"), "accountKey": payload[4:].hex()}
 
 
+def _passkey(given: Given) -> PasskeySecret:
+    return PasskeySecret.of(given["rpId"], hexed(given["credential"]), hexed(given["prf"]))
+
+
+def _passkey_input(_given: Given) -> Given:
+    salt = primitives.sha256(b"WebAuthn PRF\0" + passkey.INPUT)
+    return {"input": passkey.INPUT.hex(), "salt": salt.hex()}
+
+
+def _passkey_keys(given: Given) -> Given:
+    account, secret = hexed(given["account"]), _passkey(given)
+    wrap = secret.wrap(account)
+    public = KeyPair.of(wrap).public
+    return {"wrap": wrap.hex(), "public": public.hex(), "associated": secret.passkey.slot(account).hex()}
+
+
+def _unlock_keyring(given: Given) -> Given:
+    return _ring(keyring.open_with_passkey(given["keyring"], _passkey(given)))
+
+
 def _change_keyring(given: Given) -> Given:
     ring, random = keyring.reopen(given["keyring"], hexed(given["accountKey"])), _random(given)
     change = given["change"]
@@ -319,6 +342,10 @@ def _change_keyring(given: Given) -> Given:
         case "no recovery":
             version = ring.version + 1
             ring = ring.without_recovery().with_password(*_password(change), random).at(version)
+        case "add passkey":
+            ring = ring.with_passkey(_passkey(change), random)
+        case "remove passkey":
+            ring = ring.without_passkey(Passkey.of(change["rpId"], hexed(change["credential"])))
     return {"keyring": keyring.seal(ring, random, password=_wrap(change))[0]}
 
 
@@ -491,6 +518,9 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "recover-keyring": _recover_keyring,
     "reopen-keyring": _reopen_keyring,
     "open-slot": _open_slot,
+    "passkey-input": _passkey_input,
+    "passkey-keys": _passkey_keys,
+    "unlock-keyring": _unlock_keyring,
     "seal-name": _seal_name,
     "open-name": _open_name,
     "collection-names": _collection_names,
@@ -523,6 +553,7 @@ WRITERS = frozenset(
         "seal-auth",
         "seal-keyring",
         "change-keyring",
+        "passkey-input",
         "seal-name",
         "collection-names",
         "seal-document",
@@ -535,6 +566,7 @@ WRITERS = frozenset(
 READERS = {
     "keyring": {"open-keyring", "recover-keyring", "reopen-keyring"},
     "slot": {"open-slot"},
+    "passkey": {"unlock-keyring"},
     "row": {"open-document"},
     "blob": {"open-blob"},
     "token": {"read-token"},

@@ -164,7 +164,7 @@ def _unknown(book: Book, scene: Scene) -> None:
     body["slots"].append(
         {
             "slot": next(at for at in range(8) if at not in {slot.slot for slot in ring.slots}),
-            "type": "passkey",
+            "type": "device",
             "id": encoding.to_base64(b"\1" * 16),
             "public": encoding.to_base64(KeyPair.of(b"\2" * 32).public),
             "associated": encoding.to_base64(b"anything"),
@@ -193,7 +193,7 @@ def _unknown(book: Book, scene: Scene) -> None:
         assert opened["body"]["heads"] == body["heads"]
         assert opened["body"]["vaults"][0]["colour"] == body["vaults"][0]["colour"]
         assert opened["body"]["vaults"][0]["keys"][0]["retired"] is False
-        slot = next(slot for slot in opened["body"]["slots"] if slot["type"] == "passkey")
+        slot = next(slot for slot in opened["body"]["slots"] if slot["type"] == "device")
         raw = encoding.from_base64(written["keyring"])
         start = 62 + 148 * slot["slot"]
         sealed = {"secret": "02" * 32, "associated": b"anything".hex(), "slot": raw[start : start + 148].hex()}
@@ -463,7 +463,7 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a password's slot with its public key": put("slots", mine, "public", to=encoding.to_base64(bytes(32))),
         "a password's slot without a public key's place": drop("slots", mine, "public"),
         "a recovery key's slot without its public key": put("slots", theirs, "public", to=None),
-        "a slot of an unknown type without its public key": put("slots", mine, "type", to="passkey"),
+        "a slot of an unknown type without its public key": put("slots", mine, "type", to="device"),
         "a slot whose associated data is no base64": put("slots", 0, "associated", to="A"),
         "a slot without an id": drop("slots", 0, "id"),
         "a slot without associated data": drop("slots", 0, "associated"),

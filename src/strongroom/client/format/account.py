@@ -8,6 +8,7 @@ from strongroom.client.errors import Tampered
 from strongroom.client.format import derive, keyring, primitives, recovery
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
+from strongroom.client.format.passkey import Passkey, PasskeySecret
 from strongroom.client.format.primitives import Random
 from strongroom.client.format.primitives import random as system
 from strongroom.client.format.recovery import RecoveryKey
@@ -61,6 +62,22 @@ def set_recovery(
 def remove_recovery(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
     """No recovery key any more; the password is set anew, as for a new one."""
     return _set_password(ring.without_recovery(), email, password, old, random, ring.version)
+
+
+def add_passkey(
+    ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, secret: PasskeySecret, random: Random = system
+) -> Prepared:
+    """A passkey that opens the account besides; the password stays."""
+    made = _opened(_prepared(ring.with_passkey(secret, random), keys, descriptor, random))
+    _require_open(keyring.open_with_passkey(made.sealed, secret) == made.keyring)
+    return made
+
+
+def remove_passkey(
+    ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: Passkey, random: Random = system
+) -> Prepared:
+    """A passkey opens the account no more; the password stays."""
+    return _opened(_prepared(ring.without_passkey(passkey), keys, descriptor, random))
 
 
 def rotate(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system) -> Prepared:

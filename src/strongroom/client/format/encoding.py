@@ -30,6 +30,18 @@ def items(*parts: bytes) -> bytes:
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
+def split_items(data: bytes) -> list[bytes]:
+    """The byte strings of a list; ValueError where it is none."""
+    parts, at = [], 0
+    while at < len(data):
+        start = at + 4
+        at = start + int.from_bytes(data[at:start], "big")
+        if start > len(data) or at > len(data):
+            raise ValueError
+        parts.append(data[start:at])
+    return parts
+
+
 def label(name: str) -> bytes:
     """What a key or associated data is for: the first item of every list."""
     return f"strongroom/{FORMAT}/{name}".encode("ascii")

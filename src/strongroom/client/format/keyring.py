@@ -33,6 +33,7 @@ from strongroom.client.format.encoding import (
 )
 from strongroom.client.format.keyring_body import (
     MOST_GONE,
+    PASSKEY,
     PASSWORD,
     RECOVERY,
     SLOT_ID,
@@ -45,6 +46,7 @@ from strongroom.client.format.keyring_body import (
     VaultEntry,
 )
 from strongroom.client.format.keys import ACCOUNT, VaultKeys, keyring_key
+from strongroom.client.format.passkey import Passkey, PasskeySecret
 from strongroom.client.format.primitives import KEY, Random
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
@@ -165,6 +167,20 @@ class Keyring(Body, frozen=True, kw_only=True):
         others = tuple(slot for slot in self.slots if slot.type != RECOVERY)
         return self._next(slots=others, recovery=None, sealed_slots=b"")
 
+    def passkeys(self) -> tuple[Passkey, ...]:
+        """The passkeys that open this keyring."""
+        return tuple(Passkey.of_slot(slot.associated, self.account) for slot in self.slots if slot.type == PASSKEY)
+
+    def with_passkey(self, secret: PasskeySecret, random: Random = primitives.random) -> Keyring:
+        """The next version, which this passkey opens too."""
+        return self._with_slot(PASSKEY, secret.wrap(self.account), secret.passkey.slot(self.account), random)
+
+    def without_passkey(self, passkey: Passkey) -> Keyring:
+        """The next version, which this passkey does not open."""
+        associated = passkey.slot(self.account)
+        others = tuple(slot for slot in self.slots if slot.type != PASSKEY or slot.associated != associated)
+        return self._next(slots=others, sealed_slots=b"")
+
     def takes(self, descriptor: Descriptor) -> bool:
         """Whether the password's slot was sealed for this descriptor."""
         associated = password_slot(self.account, descriptor)
@@ -173,7 +189,8 @@ class Keyring(Body, frozen=True, kw_only=True):
     def _with_slot(
         self, kind: str, secret: bytes, associated: bytes, random: Random, version: int | None = None
     ) -> Keyring:
-        others = [slot for slot in self.slots if slot.type != kind]
+        many = kind == PASSKEY  # one for each credential; of the other types there is one
+        others = [slot for slot in self.slots if slot.type != kind or (many and slot.associated != associated)]
         free = [place for place in range(SLOTS) if place not in {slot.slot for slot in others}]
         if not free:
             raise Invalid({"slot": "cannot be added: all eight ways into this account are taken; remove one first"})
@@ -257,6 +274,12 @@ def open_with_password(sealed: str, password: PasswordKeys, descriptor: Descript
 def open_with_recovery(sealed: str, recovery: RecoveryKey) -> Keyring:
     """The keyring, opened with the recovery key."""
     return _open_slot(sealed, KeyPair.of(recovery.wrap()), recovery_slot(account_of(sealed)))
+
+
+def open_with_passkey(sealed: str, secret: PasskeySecret) -> Keyring:
+    """The keyring, opened with what a passkey's authenticator gave."""
+    account = account_of(sealed)
+    return _open_slot(sealed, KeyPair.of(secret.wrap(account)), secret.passkey.slot(account))
 
 
 def reopen(sealed: str, key: bytes) -> Keyring:

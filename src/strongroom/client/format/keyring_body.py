@@ -22,6 +22,7 @@ from strongroom.client.format.encoding import (
     to_base64,
 )
 from strongroom.client.format.padding import Content
+from strongroom.client.format.passkey import Passkey
 from strongroom.client.format.primitives import KEY
 from strongroom.errors import Invalid
 
@@ -30,6 +31,7 @@ SLOT_ID: Final = 16  # bytes
 MOST_GONE: Final = 1000
 PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
 RECOVERY: Final = "recovery"
+PASSKEY: Final = "passkey"
 UNREADABLE: Final = "The server's keyring was not made with your keys."
 _UNDERSTOOD: Final = frozenset({"account", "slots", "recovery", "identity", "vaults", "gone", "must"})
 
@@ -232,8 +234,12 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
     recovery = None if body.recovery is None else _bytes(body.recovery, KEY)
     if types.count(PASSWORD) > 1 or types.count(RECOVERY) != (recovery is not None):
         raise Tampered(UNREADABLE)
+    account = from_base64(body.account)
+    passkeys = [Passkey.of_slot(slot.associated, account) for slot in slots if slot.type == PASSKEY]
+    if len(set(passkeys)) != len(passkeys):
+        raise Tampered(UNREADABLE)
     return Body(
-        account=from_base64(body.account),
+        account=account,
         slots=slots,
         recovery=recovery,
         identity=identity,
