@@ -81,7 +81,7 @@ def test_no_import_leads_back() -> None:
         ("strongroom.model", "from strongroom import rules"),
         ("strongroom.server.request", "def later():\n    from strongroom.server.routing import Table"),
         ("strongroom.store.statement", "if TYPE_CHECKING:\n    from strongroom.store.database import Tx"),
-        ("strongroom.client.operations.core", "from strongroom.client.replica import file"),
+        ("strongroom.client.operations.core", "from strongroom.client.replica import local"),
     ],
 )
 def test_a_planted_circle_is_found(module: str, planted: str) -> None:

@@ -402,7 +402,7 @@ class ConvergeAccount(Converge):
             self._lead_back()
         if device.replica.pending or device.replica.conflicts() or not self._is_spare(device):
             return
-        epochs = {kept.epoch for kept in device.replica._local.file.vaults()}
+        epochs = {kept.epoch for kept in device.replica._local.file.vaults.all()}
         device.path = self._path()
         if isinstance(device, Agent):
             device.begin_again()
@@ -411,7 +411,7 @@ class ConvergeAccount(Converge):
             device.client = self.person.log_in(self.person.client(device.world))
             device.replica = device._open()
         self._attended(device)
-        if epochs != {kept.epoch for kept in device.replica._local.file.vaults()}:
+        if epochs != {kept.epoch for kept in device.replica._local.file.vaults.all()}:
             self._forget_what_nobody_holds()
 
     def _is_spare(self, device: Any) -> bool:

@@ -240,12 +240,12 @@ class Converge(RuleBasedStateMachine):
         device = data.draw(st.sampled_from(self.devices))
         if device.replica.pending or device.replica.conflicts():
             return
-        epochs = {kept.epoch for kept in device.replica._local.file.vaults()}
+        epochs = {kept.epoch for kept in device.replica._local.file.vaults.all()}
         device.replica.close()
         device.path = f"{device.path}+"
         device.replica = device._open()
         device.replica.sync()
-        if epochs != {kept.epoch for kept in device.replica._local.file.vaults()}:
+        if epochs != {kept.epoch for kept in device.replica._local.file.vaults.all()}:
             self._forget_what_nobody_holds()  # it was lost after a restore, before it could bring anything back
 
     def _forget_what_nobody_holds(self) -> None:
@@ -295,7 +295,7 @@ class Converge(RuleBasedStateMachine):
         file, vault = device.replica._local.file, self.reader().vault(self.name)
         found: set[str] = set()
         for note in self.documents(device):
-            if file.was_sent(note.vault, note.uid):
+            if file.outbox.was_sent(note.vault, note.uid):
                 with contextlib.suppress(DocumentNotFound):
                     stored = vault.collection(note.collection).get(note.uid, deleted=True)
                     found |= marks(note) if stored.deleted and stored.value is None else set()

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from strongroom.client.replica import after_restore, conflicts, incoming, outgoing
-from strongroom.client.replica.file import File
+from strongroom.client.replica.store.file import File
+from strongroom.client.replica.store.outbox import Outbox
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -26,7 +27,7 @@ def sends_and_forgets(patch: pytest.MonkeyPatch) -> None:
     def bundle(local: Any, at: Any, after: int) -> Any:
         parcels = real(local, at, after)
         for parcel in parcels:
-            local.file.drop_entry(parcel.entry.vault, parcel.entry.uid)
+            local.file.outbox.drop(parcel.entry.vault, parcel.entry.uid)
         return parcels
 
     patch.setattr(outgoing, "next_batch", bundle)
@@ -40,16 +41,16 @@ def leaves_one_out(patch: pytest.MonkeyPatch) -> None:
 
 def changed_again_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """What came through is taken for all that waits, though it was changed again since it was sent."""
-    patch.setattr(incoming, "_confirm_sent", lambda file, _entry, row: file.drop_entry(row.vault_uid, row.uid))
+    patch.setattr(incoming, "_confirm_sent", lambda file, _entry, row: file.outbox.drop(row.vault_uid, row.uid))
 
 
 def base_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """A change that meets another is laid upon it, unasked."""
 
     def meet(file: File, row: Any, _stored: Any, *, deleted: bool) -> None:
-        entry = file.entry(row.vault_uid, row.uid)
+        entry = file.outbox.get(row.vault_uid, row.uid)
         if entry is not None and not deleted:
-            file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
+            file.outbox.put(msgspec.structs.replace(entry, base=row.version, before=row))
 
     patch.setattr(incoming, "match_outbox", meet)
 
@@ -71,7 +72,9 @@ FAULTS: dict[str, Plant] = {
     "a change made after sending is dropped": changed_again_is_dropped,
     "a change is laid upon another unasked": base_is_forgotten,
     "a merge keeps one side": theirs_is_dropped,
-    "a deletion of what was sent leaves no trace": replaced(File, "was_sent", lambda _f, _v, _u, proof="": bool(proof)),
+    "a deletion of what was sent leaves no trace": replaced(
+        Outbox, "was_sent", lambda _o, _v, _u, proof="": bool(proof)
+    ),
     "a restored server is believed": replaced(after_restore.RestoreReconciliation, "_queue_forgotten", lambda *_: None),
 }
 AFTER_A_RESTORE = {"a restored server is believed"}

@@ -38,7 +38,7 @@ from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.operations import rollback
 from strongroom.client.operations.device import Device
 from strongroom.client.replica import unlock
-from strongroom.client.replica.file import File
+from strongroom.client.replica.store.file import File
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
 
 EMAIL, PASSWORD, OTHER = "ada@example.com", "correct horse battery staple", "another password"

@@ -38,7 +38,7 @@ def test_a_vault_goes_when_a_key_holder_says_so(devices: Devices) -> None:
     devices.there.replica.sync()
     with pytest.raises(VaultNotFound):
         devices.there.replica.vault("w")
-    assert devices.there.replica._local.file.uids(uid) == set()
+    assert devices.there.replica._local.file.documents.uids(uid) == set()
     with pytest.raises(VaultNotFound):
         devices.there.client.vault("w")
 
@@ -65,7 +65,7 @@ def test_a_vault_that_a_directory_does_not_list_stays(devices: Devices) -> None:
     client._run(accounts.update_keyring(client._core, without))
     with pytest.raises(RolledBack):
         devices.there.replica.sync()
-    assert devices.there.replica._local.file.uids(uid) != set()
+    assert devices.there.replica._local.file.documents.uids(uid) != set()
 
 
 @pytest.mark.parametrize("restored", [False, True])

@@ -221,7 +221,7 @@ def test_blobs_have_parents_too(devices: Devices) -> None:
     here, there = devices.here.client.vault("v"), devices.there.client.vault("v")
     here.blob.put("first")
     devices.sync()
-    first = devices.here.replica._local.file.vault(here.uid)
+    first = devices.here.replica._local.file.vaults.get(here.uid)
     here.blob.put("second")
     devices.sync()
     seen = there.blob.get()

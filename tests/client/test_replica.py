@@ -15,7 +15,8 @@ from strongroom import errors
 from strongroom.client import Locked, RolledBack
 from strongroom.client.format import box
 from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
-from strongroom.client.replica.file import Entry, File
+from strongroom.client.replica.store.outbox import Outbox
+from strongroom.client.replica.store.records import Entry
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.pair import Pair, one_kind
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
@@ -454,15 +455,15 @@ def test_many_are_created_or_none(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(errors.Invalid):
         here.create_many([{"number": 1}, {"number": 2**60}])
     assert (pair.replicas[0].pending, list(here)) == (0, [])
-    real, put = File.put_entry, []
+    real, put = Outbox.put, []
 
-    def fails_at_the_third(self: File, entry: Entry) -> None:
+    def fails_at_the_third(self: Outbox, entry: Entry) -> None:
         put.append(entry)
         if len(put) == 3:
             raise OSError("the disk is full")
         real(self, entry)
 
-    monkeypatch.setattr(File, "put_entry", fails_at_the_third)
+    monkeypatch.setattr(Outbox, "put", fails_at_the_third)
     with pytest.raises(OSError, match="disk is full"):
         here.create_many([1, 2, 3])
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
-from strongroom.client.replica.file import EARLIER_VERSIONS
+from strongroom.client.replica.store.schema import EARLIER_VERSIONS
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.devices import Devices
 from tests.contract.harness import Server

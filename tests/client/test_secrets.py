@@ -190,9 +190,9 @@ def test_a_flipped_bit_of_a_document_shows_no_key(devices: Devices) -> None:
         notes.get(made.uid)
     assert_hidden(raised.value, secrets)
     file = devices.here.replica._local.file
-    row = file.row(made.vault, made.uid)
+    row = file.documents.get(made.vault, made.uid)
     assert row is not None
-    file._run("UPDATE documents SET data = ? WHERE uid = ?", row.data[:-8] + "AAAAAAA=", made.uid)
+    file.run("UPDATE documents SET data = ? WHERE uid = ?", row.data[:-8] + "AAAAAAA=", made.uid)
     with pytest.raises(Tampered) as raised:
         devices.notes(devices.here).get(made.uid)
     assert_hidden(raised.value, secrets)

@@ -89,7 +89,7 @@ class _Finder(ast.NodeVisitor):
         self._starts = [0]
         for line in source.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
-        self._has_sql = path.startswith("strongroom/store/") or path.endswith("replica/file.py")
+        self._has_sql = path.startswith(("strongroom/store/", "strongroom/client/replica/store/"))
         self._guard = False
         self._refusal: frozenset[int] = frozenset()
         self._statement: ast.stmt | None = None

@@ -20,7 +20,7 @@ from strongroom.client.operations import accounts, documents, history, listing, 
 from strongroom.client.operations.device import Device
 from strongroom.client.replica import incoming, outgoing, unlock
 from strongroom.client.replica.conflicts import Conflict
-from strongroom.client.replica.file import File
+from strongroom.client.replica.store.documents import DocumentTable
 from strongroom.client.replica.sync import Sync
 
 
@@ -122,7 +122,7 @@ def follows(*_: Any) -> Descent:
 
 def restated(local: Any, scope: Any, uid: str, base: int) -> Any:
     """Send the same content again, sealed anew above what the server has."""
-    row = local.file.row(scope.vault, uid)
+    row = local.file.documents.get(scope.vault, uid)
     keys = scope.key(row.collection)
     content = seal.open_document(keys, row).content
     parent, version = seal.parent_of(row.hmac), row.version + 1
@@ -193,7 +193,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a replayed keyring", "two keyrings of one version"),
     ),
     "that the server has kept the keyring": Guard(
-        replaced((accounts, "_require_stored", nothing)), client=("a keyring that is not kept",)
+        replaced((accounts, "require_stored", nothing)), client=("a keyring that is not kept",)
     ),
     "uid and version in what a row is bound to": Guard(
         replaced((seal, "_row", loosely), (Device, "record", yes)),
@@ -300,7 +300,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a vault that is hidden", "a vault that is hidden from a new device"),
     ),
     "which rows were written here": Guard(
-        replaced((File, "is_mine", no)),
+        replaced((DocumentTable, "is_mine", no)),
         replica=(
             "the history of a row that was written here, withheld",
             "a write that is withheld, and a branch without its history",

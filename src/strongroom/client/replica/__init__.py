@@ -1,6 +1,6 @@
 """A replica: an offline copy of an account on this device, with sync.
 
-file                     the SQLite file: rows as received, the outbox
+store                    the SQLite file: rows as received, the outbox
 unlock                   opens a replica: its owner, its keys without a server
 follow                   the newer keyring of another process that writes
 local, vaults            reads and writes without a server

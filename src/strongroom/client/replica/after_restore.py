@@ -19,16 +19,16 @@ from strongroom.client.operations import listing
 from strongroom.client.operations.device import KnownDocument, KnownVault
 from strongroom.client.operations.rollback import SeenRow
 from strongroom.client.replica import incoming
-from strongroom.client.replica.file import PUT
 from strongroom.client.replica.incoming import History
+from strongroom.client.replica.store.records import PUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import VaultRecord
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.records import VaultRecord
     from strongroom.model import Document
 
 
@@ -58,11 +58,11 @@ class RestoreReconciliation:
             came += yield from self.compare_rows(rows)
             more = page.has_more
         with self._file.transaction():
-            forgotten = self._file.uids(self._scope.vault) - seen
+            forgotten = self._file.documents.uids(self._scope.vault) - seen
             for uid in forgotten:
                 self._queue_forgotten(uid)
-            self._file.forget_times(self._scope.vault, forgotten)
-            self._file.put_vault(
+            self._file.documents.forget_times(self._scope.vault, forgotten)
+            self._file.vaults.put(
                 msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
             )
         self._local.restored.add(self._scope.vault)
@@ -70,7 +70,7 @@ class RestoreReconciliation:
 
     def compare_rows(self, rows: list[Document]) -> Effects[int]:
         """Lay rows of the server beside those that are here."""
-        heads = self._file.heads(self._scope.vault, [row.uid for row in rows])
+        heads = self._file.documents.heads(self._scope.vault, [row.uid for row in rows])
         traced = yield from incoming.descents(self._core, self._file, self._scope, rows, heads, 0, self._history)
         stored = yield from incoming.stored_before(self._core, self._file, self._scope, rows)
         return (yield from effects.compute(self._store(rows, traced, stored)))
@@ -87,20 +87,20 @@ class RestoreReconciliation:
     def _compare(self, row: Document, descent: Descent | None, stored: Document | None) -> bool:
         """Lay a row of the server beside the one that is here."""
         made = seal.verify_document(self._scope.key(row.collection), row)
-        self._file.drop_repeat(self._scope.vault, row.uid)
-        here = self._file.row(self._scope.vault, row.uid)
+        self._file.documents.drop_repeat(self._scope.vault, row.uid)
+        here = self._file.documents.get(self._scope.vault, row.uid)
         if here is not None and (here.version, here.hmac) == (row.version, row.hmac):
             if (here.created_at, here.updated_at) != (row.created_at, row.updated_at):
-                mine = self._file.is_mine(self._scope.vault, row.uid)
-                self._file.put_rows([(row, made.deleted)], mine=mine)  # with the times of this database
+                mine = self._file.documents.is_mine(self._scope.vault, row.uid)
+                self._file.documents.put([(row, made.deleted)], mine=mine)  # with the times of this database
             return False
         if here is not None and self._is_past(row, here):
-            self._file.put_repeat(self._scope.vault, row.uid, row.version)
+            self._file.documents.put_repeat(self._scope.vault, row.uid, row.version)
             return False
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         if not follows:
             incoming.queue_local_conflict(self._local, self._scope, row)
-        self._file.put_rows([(row, made.deleted)])
+        self._file.documents.put([(row, made.deleted)])
         incoming.match_outbox(self._file, row, stored, deleted=made.deleted)
         return True
 
@@ -108,17 +108,17 @@ class RestoreReconciliation:
         """Whether the row that is here was made knowing of the server's."""
         if row.version >= here.version:
             return False
-        return self._file.had_version(row) or seal.parent_of(here.hmac or "") == short(row.hmac or "")
+        return self._file.documents.had_version(row) or seal.parent_of(here.hmac or "") == short(row.hmac or "")
 
     def _queue_forgotten(self, uid: str) -> None:
         """A document that is here and not there. That it was deleted stays known; anything else is sent again."""
-        here = self._file.row(self._scope.vault, uid)
+        here = self._file.documents.get(self._scope.vault, uid)
         if here is None:
             return
         deleted = seal.verify_document(self._scope.key(here.collection), here).deleted
-        entry = self._file.entry(self._scope.vault, uid)
+        entry = self._file.outbox.get(self._scope.vault, uid)
         if not deleted or (entry is not None and entry.kind == PUT):
-            self._file.put_repeat(self._scope.vault, uid, 0)
+            self._file.documents.put_repeat(self._scope.vault, uid, 0)
 
 
 def update_device(local: Local) -> None:
@@ -128,16 +128,16 @@ def update_device(local: Local) -> None:
     """
     file, device = local.file, local.core.device
     for uid in local.restored:
-        vault = file.vault(uid)
+        vault = file.vaults.get(uid)
         if vault is None:
             continue
         compared: dict[str, KnownDocument] = {}
         for key, known in device.rows(uid).items():
-            row, entry = file.row(uid, key), file.entry(uid, key)
+            row, entry = file.documents.get(uid, key), file.outbox.get(uid, key)
             if row is None or max(row.version, 0 if entry is None else entry.floor) < known.row.version:
                 continue
             seen = SeenRow(row.version, row.hmac or "")
-            deleted = file.is_deleted(uid, key)
+            deleted = file.documents.is_deleted(uid, key)
             compared[key] = KnownDocument(
                 seen, seal.link(row), row.collection, row.created_at, row.updated_at, deleted, 0
             )

@@ -16,7 +16,7 @@ from strongroom import identifiers, model
 from strongroom.client.format import seal
 from strongroom.client.format.content import to_value
 from strongroom.client.operations.value_types import to_raw
-from strongroom.client.replica.file import PUT, Entry
+from strongroom.client.replica.store.records import PUT, Entry
 from strongroom.errors import DocumentConflict
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from strongroom.client.format.keys import VaultKeys
     from strongroom.client.operations.documents import Document, KeyScope
-    from strongroom.client.replica.file import VaultRecord
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.records import VaultRecord
 
 
 class Resolution(Struct, frozen=True):
@@ -78,7 +78,10 @@ class Conflict:
         resolution = how(self)
         file = self._local.file
         with file.transaction():
-            if file.entry(self.vault, self.uid) != self._entry or file.row(self.vault, self.uid) != self._row:
+            if (
+                file.outbox.get(self.vault, self.uid) != self._entry
+                or file.documents.get(self.vault, self.uid) != self._row
+            ):
                 raise DocumentConflict(self.theirs.version, self.theirs.updated_at)
             _apply(self._local, self._scope, self._entry, self._row, resolution, self)
 
@@ -93,7 +96,7 @@ class BlobConflict:
         self._local = local
         self._mine = mine
         self.mine: Any = to_value(seal.open_blob(keys, _vault(mine)))
-        now = local.file.vault(mine.uid)
+        now = local.file.vaults.get(mine.uid)
         self.theirs: Any = None
         if now is not None and now.data is not None:
             self.theirs = to_value(seal.open_blob(keys, _vault(now)))
@@ -109,7 +112,7 @@ class BlobConflict:
     def discard(self) -> None:
         """Forget this device's blob."""
         with self._local.file.transaction():
-            self._local.file.drop_blob_aside(self.vault)
+            self._local.file.vaults.drop_blob_aside(self.vault)
 
 
 def _vault(record: VaultRecord) -> model.Vault:
@@ -121,7 +124,7 @@ def undecided_blobs(local: Local, scopes: Mapping[str, KeyScope]) -> list[BlobCo
     return [
         BlobConflict(local, scope.vault_keys, aside)
         for uid, scope in scopes.items()
-        if scope.vault_keys is not None and (aside := local.file.blob_aside(uid)) is not None
+        if scope.vault_keys is not None and (aside := local.file.vaults.blob_aside(uid)) is not None
     ]
 
 
@@ -131,8 +134,8 @@ Resolver: TypeAlias = Callable[[Conflict], Resolution]
 def undecided_conflicts(local: Local, scopes: Mapping[str, KeyScope]) -> list[Conflict]:
     """The unresolved conflicts."""
     found = []
-    for vault, uid in local.file.conflicting():
-        entry, row = local.file.entry(vault, uid), local.file.row(vault, uid)
+    for vault, uid in local.file.outbox.conflicting():
+        entry, row = local.file.outbox.get(vault, uid), local.file.documents.get(vault, uid)
         if entry is not None and row is not None and vault in scopes:
             found.append(Conflict(local, scopes[vault], entry, row))
     return found
@@ -172,7 +175,7 @@ def _apply(
         changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=version)
         _rebase(local, scope, changed, row)
     elif resolution.kind in {"theirs", "both"}:
-        local.file.drop_entry(entry.vault, entry.uid)
+        local.file.outbox.drop(entry.vault, entry.uid)
         if resolution.kind == "both" and not conflict.mine.deleted:
             _copy(local, scope, entry, conflict.mine)
     else:
@@ -184,7 +187,7 @@ def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) ->
     if row.deleted_at is not None and not row.data:
         recreate_entry(local, scope, entry)
         return
-    local.file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
+    local.file.outbox.put(msgspec.structs.replace(entry, base=row.version, before=row))
 
 
 def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
@@ -192,7 +195,7 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
     now = local.core.clock()
     uid = identifiers.new_uid(now)
     sealed = seal.seal_document(keys, uid, 1, mine.raw)
-    local.file.put_entry(
+    local.file.outbox.put(
         Entry(
             vault=entry.vault,
             uid=uid,
@@ -210,6 +213,6 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
 def recreate_entry(local: Local, scope: KeyScope, entry: Entry) -> None:
     """Turn a change without a base into a new document; a deletion is dropped."""
     mine = local.open_entry(scope, entry)
-    local.file.drop_entry(entry.vault, entry.uid)
+    local.file.outbox.drop(entry.vault, entry.uid)
     if not mine.deleted:
         _copy(local, scope, entry, mine)

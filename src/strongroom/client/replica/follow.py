@@ -12,7 +12,7 @@ from strongroom.client.operations.rollback import TWO_KEYRINGS
 
 if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
-    from strongroom.client.replica.file import File
+    from strongroom.client.replica.store.file import File
 
 
 def follow_keys(core: Core, file: File) -> None:

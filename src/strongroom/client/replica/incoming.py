@@ -12,15 +12,16 @@ from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.replica.conflicts import recreate_entry
-from strongroom.client.replica.file import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry
+from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry
 from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import File, Head, VaultRecord
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.file import File
+    from strongroom.client.replica.store.records import Head, VaultRecord
     from strongroom.model import Document
     from strongroom.wire import responses
 
@@ -57,7 +58,7 @@ def descents(
             for uid, link in (yield from documents.read_history(core, scope.vault, since)):
                 history.links.setdefault(uid, []).append(link)
             history.read = True
-        here = file.row(scope.vault, row.uid)
+        here = file.documents.get(scope.vault, row.uid)
         if here is not None:
             links = history.links.get(row.uid, [])
             found[row.uid] = trace(seal.link(row), seal.link(here), links, seal.lineage)
@@ -92,35 +93,35 @@ def store_page(
         fresh = [
             (row, made.deleted) for row, made in verified if (head := heads.get(row.uid)) is None or is_new(head, row)
         ]
-        queued_documents = file.queued_documents()
+        queued_documents = file.outbox.documents()
         for row, _ in fresh if traced else ():
             descent = traced.get(row.uid)
-            if descent is Descent.FORKED or (descent is Descent.GAP and file.is_mine(scope.vault, row.uid)):
+            if descent is Descent.FORKED or (descent is Descent.GAP and file.documents.is_mine(scope.vault, row.uid)):
                 queue_local_conflict(local, scope, row)
             elif descent is Descent.GAP:
                 gaps += 1
-        file.put_rows(fresh)
+        file.documents.put(fresh)
         for row, deleted in fresh if queued_documents else ():
             if (scope.vault, row.uid) in queued_documents and not _rebase_same(
                 local, scope, row, heads.get(row.uid), traced.get(row.uid)
             ):
                 match_outbox(file, row, stored.get(row.uid), deleted=deleted)
-        file.put_vault(record)
+        file.vaults.put(record)
     return StoredPage(len(fresh), gaps)
 
 
 def _rebase_same(local: Local, scope: KeyScope, row: Document, head: Head | None, descent: Descent | None) -> bool:
     """Rebase a change on a row that says the same as the one that it was made from: a rotation has sealed that anew."""
-    entry = local.file.entry(scope.vault, row.uid)
+    entry = local.file.outbox.get(scope.vault, row.uid)
     if entry is None or entry.before is None or head is None or entry.base != head[0]:
         return False
-    if descent not in {None, Descent.FOLLOWS} or local.file.was_sent(scope.vault, row.uid):
+    if descent not in {None, Descent.FOLLOWS} or local.file.outbox.was_sent(scope.vault, row.uid):
         return False
     before = seal.open_document(scope.key(entry.before.collection), entry.before)
     now = seal.open_document(scope.key(row.collection), row)
     if now.deleted or before.deleted or now.content != before.content:
         return False
-    local.file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row))
+    local.file.outbox.put(msgspec.structs.replace(entry, base=row.version, before=row))
     return True
 
 
@@ -129,25 +130,25 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
 
     A row that says that it did, under an older key, is refused.
     """
-    here, entry = local.file.row(scope.vault, row.uid), local.file.entry(scope.vault, row.uid)
+    here, entry = local.file.documents.get(scope.vault, row.uid), local.file.outbox.get(scope.vault, row.uid)
     if here is None:
         return
     seal.require_generation(here.hmac or "", row.hmac or "")
     if entry is not None and entry.base == here.version:  # a change that was made from it stands against the row
         # By its version alone, the row or a later one could be taken for what the change was made from.
         floor = max(entry.floor, here.version)
-        local.file.put_entry(msgspec.structs.replace(entry, base=DIVERGED, floor=floor))
+        local.file.outbox.put(msgspec.structs.replace(entry, base=DIVERGED, floor=floor))
         return
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
     if mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content):
         return
     if entry is not None and entry.hmac == row.hmac:
-        local.file.drop_entry(scope.vault, row.uid)
+        local.file.outbox.drop(scope.vault, row.uid)
     elif entry is not None:  # it waited to be decided against what is here, which is nowhere else any more
         recreate_entry(local, scope, entry)
     data = seal.reseal_notice(scope.key(here.collection), here).data if mine.purged else here.data
-    local.file.put_entry(
+    local.file.outbox.put(
         Entry(
             vault=here.vault_uid,
             uid=here.uid,
@@ -174,18 +175,18 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
     Without this, a later change or deletion would seem to be a conflict with it.
     """
     found = {}
-    queued_documents = file.queued_documents()
+    queued_documents = file.outbox.documents()
     for row in rows if queued_documents else ():
-        entry = file.entry(scope.vault, row.uid) if (scope.vault, row.uid) in queued_documents else None
+        entry = file.outbox.get(scope.vault, row.uid) if (scope.vault, row.uid) in queued_documents else None
         if entry is None or not entry.base < entry.version < row.version:
             continue
-        if not file.was_sent(scope.vault, row.uid):
+        if not file.outbox.was_sent(scope.vault, row.uid):
             continue
         try:
             then = yield from core.session.send(requests.get_version(scope.vault, row.uid, entry.version))
         except NotFound:
             continue  # the history does not go back so far, or there is none
-        if (then.uid, then.version) == (row.uid, entry.version) and file.was_sent(
+        if (then.uid, then.version) == (row.uid, entry.version) and file.outbox.was_sent(
             scope.vault, row.uid, then.hmac or ""
         ):
             seal.verify_document(scope.key(then.collection), then)
@@ -218,17 +219,17 @@ def match_outbox(file: File, row: Document, stored: Document | None, *, deleted:
 
     `stored` is a version before it that was sent from here: the author of the row has seen that.
     """
-    entry = file.entry(row.vault_uid, row.uid)
+    entry = file.outbox.get(row.vault_uid, row.uid)
     if entry is None:
         return
     if entry.base == DIVERGED and entry.hmac == row.hmac:
-        file.drop_entry(row.vault_uid, row.uid)  # the server shows it again: there is nothing to decide
-    elif row.hmac is not None and file.was_sent(row.vault_uid, row.uid, row.hmac):
+        file.outbox.drop(row.vault_uid, row.uid)  # the server shows it again: there is nothing to decide
+    elif row.hmac is not None and file.outbox.was_sent(row.vault_uid, row.uid, row.hmac):
         _confirm_sent(file, entry, row)
     elif stored is not None and stored.hmac == entry.hmac:
-        file.drop_entry(row.vault_uid, row.uid)
+        file.outbox.drop(row.vault_uid, row.uid)
     elif (deleted and entry.kind != PUT) or entry.kind == DELETE_ONLY:
-        file.drop_entry(row.vault_uid, row.uid)  # both deleted it, or a later change follows our notice
+        file.outbox.drop(row.vault_uid, row.uid)  # both deleted it, or a later change follows our notice
     elif stored is not None:
         _confirm_sent(file, entry, stored)  # and was changed here since: a conflict, with what was stored as its base
     # otherwise it is a conflict: the row is no longer the one that the change was made from
@@ -238,8 +239,10 @@ def _confirm_sent(file: File, entry: Entry, row: Document) -> None:
     """Update or remove an entry whose content was stored without a response."""
     if row.hmac != entry.hmac:  # changed again since it was sent, or one of several on the way above the floor
         floor = entry.floor if row.version <= entry.floor else 0
-        file.put_entry(msgspec.structs.replace(entry, base=row.version, before=row, floor=floor))
+        file.outbox.put(msgspec.structs.replace(entry, base=row.version, before=row, floor=floor))
     elif entry.kind == DELETE and row.deleted_at is None:
-        file.put_entry(msgspec.structs.replace(entry, kind=DELETE_ONLY, base=row.version, version=row.version, floor=0))
+        file.outbox.put(
+            msgspec.structs.replace(entry, kind=DELETE_ONLY, base=row.version, version=row.version, floor=0)
+        )
     else:
-        file.drop_entry(row.vault_uid, row.uid)
+        file.outbox.drop(row.vault_uid, row.uid)

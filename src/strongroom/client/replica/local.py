@@ -15,9 +15,10 @@ from strongroom.client.format.names import is_sealed
 from strongroom.client.format.padding import Content
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import Document, KeyScope
-from strongroom.client.replica.file import DELETE, PUT, Entry, File
 from strongroom.client.replica.follow import follow_keys
 from strongroom.client.replica.sizes import RequestLimit
+from strongroom.client.replica.store.file import File
+from strongroom.client.replica.store.records import DELETE, PUT, Entry
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Local:
         sealed under an older key, it is sealed anew when it is sent.
         """
         scope = documents.renewed(self.core, scope)
-        keys, newest = scope.vault_keys, self.file.generation(scope.vault)
+        keys, newest = scope.vault_keys, self.file.vaults.generation(scope.vault)
         if self.core.token is not None or keys is None or newest is None or keys.newest.generation <= newest:
             return scope
         older = msgspec.structs.replace(keys, keys=tuple(key for key in keys.keys if key.generation <= newest))
@@ -55,10 +56,10 @@ class Local:
     def find(self, scope: KeyScope, uid: str) -> Document | None:
         """Find a document locally, deleted or not."""
         scope = documents.renewed(self.core, scope)
-        entry = self.file.entry(scope.vault, uid)
+        entry = self.file.outbox.get(scope.vault, uid)
         if entry is not None:
             return self.open_entry(scope, entry)
-        row = self.file.row(scope.vault, uid)
+        row = self.file.documents.get(scope.vault, uid)
         return None if row is None else self.open_local_row(scope, row)
 
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
@@ -100,11 +101,11 @@ class Local:
         """Iterate the live documents: those received, then those queued."""
         follow_keys(self.core, self.file)
         scope = documents.renewed(self.core, scope)
-        queued_documents = self.file.queued_documents()
-        for row in self.file.rows(scope.vault, scope.filter):
+        queued_documents = self.file.outbox.documents()
+        for row in self.file.documents.live(scope.vault, scope.filter):
             if (row.vault_uid, row.uid) not in queued_documents and scope.holds(row.collection):
                 yield self.open_local_row(scope, row)
-        for entry in self.file.entries(scope.vault):
+        for entry in self.file.outbox.entries(scope.vault):
             if entry.kind == PUT and scope.holds(entry.collection):
                 yield self.open_entry(scope, entry)
 
@@ -121,9 +122,9 @@ class Local:
         made = [(self._new_entry(scope, uid, content), content) for uid, content in contents]
         with self.file.transaction():
             for entry, _ in made:
-                if self.file.has_document(entry.vault, entry.uid):
+                if self.file.documents.exists(entry.vault, entry.uid):
                     raise UidTaken
-                self.file.put_entry(entry)
+                self.file.outbox.put(entry)
         return [self._written(scope, entry, content) for entry, content in made]
 
     def _new_entry(self, scope: KeyScope, uid: str | None, content: Content) -> Entry:
@@ -151,14 +152,14 @@ class Local:
             entry = self._next_entry(scope, document)
             keys = scope.key(entry.collection)
             if entry.before is not None and _is_purged(entry.before):  # nothing is left there to follow on
-                self.file.drop_entry(scope.vault, document.uid)
+                self.file.outbox.drop(scope.vault, document.uid)
                 within = msgspec.structs.replace(documents.key_scope(keys), type=scope.type)
                 return self._create(within, [(None, content)])[0]
             parent, wire, version = seal.parent_after(entry.before), entry.collection, entry.version
             sealed = seal.seal_content(keys, seal.DOCUMENT, entry.uid, version, content, parent=parent, wire=wire)
             self.limit.require(entry.uid, wire, sealed)
             entry = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac)
-            self.file.put_entry(entry)
+            self.file.outbox.put(entry)
         return self._written(scope, entry, content)
 
     def delete(self, scope: KeyScope, document: Document) -> Document:
@@ -174,10 +175,10 @@ class Local:
             if not self.limit.takes_deletion(entry.uid, wire, sealed):  # then without the content that is deleted
                 sealed = seal.seal_deletion(keys, entry.uid, entry.version, parent=parent, wire=wire)
             entry = msgspec.structs.replace(entry, kind=DELETE, data=sealed.data, hmac=sealed.hmac)
-            if entry.base == 0 and not self.file.was_sent(scope.vault, document.uid):
-                self.file.drop_entry(scope.vault, document.uid)
+            if entry.base == 0 and not self.file.outbox.was_sent(scope.vault, document.uid):
+                self.file.outbox.drop(scope.vault, document.uid)
             else:
-                self.file.put_entry(entry)
+                self.file.outbox.put(entry)
         return self._written(scope, entry, last)
 
     def _next_entry(self, scope: KeyScope, document: Document) -> Entry:
@@ -188,10 +189,10 @@ class Local:
             raise DocumentNotFound
         if now.proof != document.proof:
             raise DocumentConflict(now.version, now.updated_at)
-        entry = self.file.entry(scope.vault, document.uid)
+        entry = self.file.outbox.get(scope.vault, document.uid)
         if entry is not None:
             return msgspec.structs.replace(entry, made_at=self.core.clock())
-        row = self.file.row(scope.vault, document.uid)
+        row = self.file.documents.get(scope.vault, document.uid)
         if row is None:
             raise DocumentNotFound
         return Entry(

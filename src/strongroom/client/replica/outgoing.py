@@ -15,7 +15,7 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.replica import incoming
-from strongroom.client.replica.file import DELETE, DELETE_ONLY, PUT, Entry, RefusalRecord
+from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, PUT, Entry, RefusalRecord
 from strongroom.errors import (
     BatchConflict,
     DocumentNotFound,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import Head
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.records import Head
 
 MOST_OPERATIONS: Final = 500
 MOST_BYTES: Final = 2 << 20
@@ -109,12 +109,14 @@ class PushResult(Struct):
             limit = limit if limit is not None and limit < size else None
             record = msgspec.structs.replace(record, size=size, max_bytes=limit)
         with file.transaction():
-            now = file.entry(entry.vault, entry.uid)
+            now = file.outbox.get(entry.vault, entry.uid)
             if not prepared.repeated and (now is None or now.hmac != entry.hmac):
                 return
-            file.put_refusal(record)
+            file.refusals.put(record)
             if prepared.unsent and entry.uid not in self.in_doubt:
-                file.forget_sent(entry.vault, entry.uid)  # so that a deletion of what was never stored is nothing
+                file.outbox.forget_sent(
+                    entry.vault, entry.uid
+                )  # so that a deletion of what was never stored is nothing
 
     def like_before(self, prepared: EntryOperations) -> Refusal | None:
         """The refusal that this entry is certain to get, by those before it."""
@@ -132,9 +134,9 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
     operations = size = 0
     most = min(MOST_BYTES, local.limit.max_bytes or MOST_BYTES)
     with local.file.transaction():
-        ready = local.file.ready(scope.vault, after, MOST_OPERATIONS)
-        heads = local.file.heads(scope.vault, [entry.uid for entry in ready])
-        sent = local.file.sent_uids(scope.vault)
+        ready = local.file.outbox.ready(scope.vault, after, MOST_OPERATIONS)
+        heads = local.file.documents.heads(scope.vault, [entry.uid for entry in ready])
+        sent = local.file.outbox.sent_uids(scope.vault)
         for entry in ready:
             prepared = _entry_operations(scope, entry, _parent(heads.get(entry.uid)))
             operations += len(prepared.operations)
@@ -142,9 +144,9 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
             if made and (operations > MOST_OPERATIONS or size > most):
                 break
             made.append(prepared if entry.uid in sent else msgspec.structs.replace(prepared, unsent=True))
-            local.file.put_entry(prepared.entry, resealed=True)
+            local.file.outbox.put(prepared.entry, resealed=True)
             proofs = (operation["hmac"] for operation in prepared.operations if "hmac" in operation)
-            local.file.record_sent((entry.vault, entry.uid, proof) for proof in proofs)
+            local.file.outbox.record_sent((entry.vault, entry.uid, proof) for proof in proofs)
     return made
 
 
@@ -187,8 +189,8 @@ def repeat(core: Core, local: Local, scope: KeyScope) -> Effects[set[str]]:
     pushed = PushResult()
     while repeats := [
         (uid, base)
-        for uid, base in local.file.repeats(scope.vault).items()
-        if uid not in pushed.stale and uid not in local.file.held_back(scope.vault)
+        for uid, base in local.file.documents.repeats(scope.vault).items()
+        if uid not in pushed.stale and uid not in local.file.refusals.held_back(scope.vault)
     ]:
         batch = [_repeated(local, scope, uid, base) for uid, base in repeats[:REPEATS]]
         yield from push(core, local, scope, batch, pushed)
@@ -196,7 +198,7 @@ def repeat(core: Core, local: Local, scope: KeyScope) -> Effects[set[str]]:
 
 
 def _repeated(local: Local, scope: KeyScope, uid: str, base: int) -> EntryOperations:
-    row = local.file.row(scope.vault, uid)
+    row = local.file.documents.get(scope.vault, uid)
     if row is None:
         raise DocumentNotFound
     gone = row.deleted_at is not None
@@ -306,10 +308,10 @@ def _without_content(local: Local, scope: KeyScope, prepared: EntryOperations) -
         return None
     smaller = msgspec.structs.replace(entry, data=sealed.data, hmac=sealed.hmac)
     with local.file.transaction():
-        if local.file.entry(entry.vault, entry.uid) != entry:
+        if local.file.outbox.get(entry.vault, entry.uid) != entry:
             return None
-        local.file.put_entry(smaller, resealed=True)
-        local.file.record_sent([(entry.vault, entry.uid, sealed.hmac)])
+        local.file.outbox.put(smaller, resealed=True)
+        local.file.outbox.record_sent([(entry.vault, entry.uid, sealed.hmac)])
     operations = [
         {**operation, "data": sealed.data, "hmac": sealed.hmac} if "data" in operation else operation
         for operation in prepared.operations
@@ -351,10 +353,10 @@ def _confirm_all(
 def _confirm_repeat(local: Local, prepared: EntryOperations, results: list[model.Document]) -> None:
     """The server has a document again that it had forgotten."""
     row = _checked(prepared, results)
-    mine = local.file.is_mine(row.vault_uid, row.uid)
-    local.file.put_rows([(row, prepared.entry.kind == DELETE)], mine=mine)
-    local.file.advance_clock(row.vault_uid, row.updated_at)
-    local.file.drop_repeat(row.vault_uid, row.uid)
+    mine = local.file.documents.is_mine(row.vault_uid, row.uid)
+    local.file.documents.put([(row, prepared.entry.kind == DELETE)], mine=mine)
+    local.file.vaults.advance_clock(row.vault_uid, row.updated_at)
+    local.file.documents.drop_repeat(row.vault_uid, row.uid)
 
 
 def _checked(prepared: EntryOperations, results: list[model.Document]) -> model.Document:
@@ -374,11 +376,11 @@ def _confirm(local: Local, scope: KeyScope, prepared: EntryOperations, results: 
     entry = prepared.entry
     row = _checked(prepared, results)
     seal.verify_document(scope.key(row.collection), row)
-    incoming.is_new(local.file.heads(entry.vault, [row.uid]).get(row.uid), row)
-    local.file.put_rows([(row, entry.kind in {DELETE, DELETE_ONLY})], mine=True)
-    local.file.advance_clock(entry.vault, row.updated_at)
-    now = local.file.entry(entry.vault, entry.uid)
+    incoming.is_new(local.file.documents.heads(entry.vault, [row.uid]).get(row.uid), row)
+    local.file.documents.put([(row, entry.kind in {DELETE, DELETE_ONLY})], mine=True)
+    local.file.vaults.advance_clock(entry.vault, row.updated_at)
+    now = local.file.outbox.get(entry.vault, entry.uid)
     if now is None or now.hmac == entry.hmac:
-        local.file.drop_entry(entry.vault, entry.uid)
+        local.file.outbox.drop(entry.vault, entry.uid)
     else:
-        local.file.put_entry(msgspec.structs.replace(now, base=row.version, before=row, floor=0))
+        local.file.outbox.put(msgspec.structs.replace(now, base=row.version, before=row, floor=0))

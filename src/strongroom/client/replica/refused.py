@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import Locked
-from strongroom.client.replica.file import PUT, RefusalRecord
 from strongroom.client.replica.sizes import too_large
+from strongroom.client.replica.store.records import PUT, RefusalRecord
 from strongroom.client.replica.vault_keys import Place
 from strongroom.errors import DocumentConflict, Invalid
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from strongroom import model
     from strongroom.client.operations.documents import Document
     from strongroom.client.operations.value_types import T
-    from strongroom.client.replica.file import Entry
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.records import Entry
     from strongroom.client.replica.vaults import ReplicaCollection
 
 RefusalKind: TypeAlias = Literal[
@@ -140,7 +140,7 @@ class RefusedChange:
         """Send the change again with the next sync."""
         with self._local.file.transaction():
             self._require_unchanged()
-            self._local.file.drop_refusal(self.vault, self.uid)
+            self._local.file.refusals.drop(self.vault, self.uid)
 
     def move_to(self, collection: ReplicaCollection[T]) -> Document[T]:
         """Make a new document with this value in another collection of the replica, and drop the change."""
@@ -159,8 +159,8 @@ class RefusedChange:
 
     def _require_unchanged(self) -> None:
         file = self._local.file
-        if file.entry(self.vault, self.uid) != self._entry or (
-            self._entry is None and self.uid not in file.repeats(self.vault)
+        if file.outbox.get(self.vault, self.uid) != self._entry or (
+            self._entry is None and self.uid not in file.documents.repeats(self.vault)
         ):
             version, updated_at = (0, 0) if self.document is None else (self.document.version, self.document.updated_at)
             raise DocumentConflict(version, updated_at)
@@ -168,24 +168,24 @@ class RefusedChange:
     def _drop(self) -> None:
         file = self._local.file
         if self._entry is not None:
-            file.drop_entry(self.vault, self.uid)
-            if self.reason.kind == VAULT_DELETED and not file.entries(self.vault):
-                file.drop_vault_keys(self.vault)
+            file.outbox.drop(self.vault, self.uid)
+            if self.reason.kind == VAULT_DELETED and not file.outbox.entries(self.vault):
+                file.vaults.drop_keys(self.vault)
             return
         # A document that a restored server has lost: what the server has instead is read anew.
-        file.drop_repeat(self.vault, self.uid)
-        file.drop_row(self.vault, self.uid)
-        record = file.vault(self.vault)
+        file.documents.drop_repeat(self.vault, self.uid)
+        file.documents.drop(self.vault, self.uid)
+        record = file.vaults.get(self.vault)
         if record is not None:
-            file.put_vault(msgspec.structs.replace(record, cursor=0))
+            file.vaults.put(msgspec.structs.replace(record, cursor=0))
 
 
 def refused_changes(local: Local, places: Mapping[str, Place]) -> list[RefusedChange]:
     """All refused changes, those of deleted vaults included; a change that is also a conflict is one of those only."""
-    conflicts = set(local.file.conflicting())
+    conflicts = set(local.file.outbox.conflicting())
     found = []
-    for record in local.file.refusals():
-        entry, row = local.file.entry(record.vault, record.uid), local.file.row(record.vault, record.uid)
+    for record in local.file.refusals.all():
+        entry, row = local.file.outbox.get(record.vault, record.uid), local.file.documents.get(record.vault, record.uid)
         if (record.vault, record.uid) not in conflicts and (entry is not None or row is not None):
             place = places.get(record.vault, Place(None, ""))
             found.append(RefusedChange(local, place, record, entry, row))
@@ -196,15 +196,15 @@ def refuse_deleted_vault(local: Local, uid: str) -> None:
     """Record that the changes in a vault cannot be sent: it was deleted. Deletions are done with it."""
     file = local.file
     with file.transaction():
-        for entry in file.entries(uid):
+        for entry in file.outbox.entries(uid):
             if entry.kind == PUT:
-                file.put_refusal(RefusalRecord(vault=uid, uid=entry.uid, kind=VAULT_DELETED))
+                file.refusals.put(RefusalRecord(vault=uid, uid=entry.uid, kind=VAULT_DELETED))
             else:
-                file.drop_entry(uid, entry.uid)
-        file.drop_vault(uid)
-        file.forget_new(uid)
-        if not file.entries(uid):
-            file.drop_vault_keys(uid)
+                file.outbox.drop(uid, entry.uid)
+        file.vaults.drop(uid)
+        file.vaults.forget_new(uid)
+        if not file.outbox.entries(uid):
+            file.vaults.drop_keys(uid)
 
 
 def _reason(record: RefusalRecord) -> Reason:

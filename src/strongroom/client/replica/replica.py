@@ -89,7 +89,7 @@ class Replica:
     @property
     def pending(self) -> int:
         """The number of queued changes, refused ones included."""
-        return self._local.file.queue_length()
+        return self._local.file.outbox.length()
 
     def vault(self, name: str | None = None, *, create: bool = False, sealed: bool = True) -> ReplicaVault:
         """The vault of this name, as it was when this device last saw it. With a token, the name may be left out.

@@ -9,7 +9,7 @@ from strongroom.errors import PayloadTooLarge
 
 if TYPE_CHECKING:
     from strongroom.client.format.seal import Sealed
-    from strongroom.client.replica.file import File
+    from strongroom.client.replica.store.file import File
 
 _FACT: Final = "max body bytes"
 _LEAST: Final = 1_024  # no server has a lower limit

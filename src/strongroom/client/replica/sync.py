@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import seal
-from strongroom.client.format.encoding import short, to_url
+from strongroom.client.format.encoding import short
 from strongroom.client.format.keys import VaultKeys
 from strongroom.client.format.parents import Descent, Link
 from strongroom.client.net import effects, requests
@@ -26,17 +26,17 @@ from strongroom.client.replica.conflicts import (
     undecided_blobs,
     undecided_conflicts,
 )
-from strongroom.client.replica.file import RefusalRecord, VaultRecord
 from strongroom.client.replica.outgoing import PushResult
 from strongroom.client.replica.refused import TEMPORARY, RefusedChange, refuse_deleted_vault, refused_changes
+from strongroom.client.replica.store.records import RefusalRecord, VaultRecord
 from strongroom.errors import DocumentNotFound, MethodNotAllowed, NotFound, UidTaken, Unauthorized, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import Head
     from strongroom.client.replica.local import Local
+    from strongroom.client.replica.store.records import Head
     from strongroom.model import Document
     from strongroom.wire import responses
 
@@ -122,13 +122,13 @@ class Sync:
         except (Unauthorized, VaultNotFound) as refused:
             if self.core.token is None:
                 raise
-            waiting = self.file.queue_length()
+            waiting = self.file.outbox.length()
             sentence = _REVOKED if isinstance(refused, Unauthorized) else _VAULT_AWAY
             raise type(refused)(f"{sentence} {_WAITING.format(waiting)}" if waiting else sentence) from None
 
     def _run(self) -> Effects[Report]:
-        refused_before = {(one.vault, one.uid, one.kind) for one in self.file.refusals()}
-        self.file.offer_again(TEMPORARY)
+        refused_before = {(one.vault, one.uid, one.kind) for one in self.file.refusals.all()}
+        self.file.refusals.offer_again(TEMPORARY)
         if not self.local.limit.asked:
             yield from self._ask_limits()
         stuck: set[str] = set()
@@ -165,7 +165,7 @@ class Sync:
         self._epoch = self._epoch or health.epoch
         self.local.limit.learn(health.max_body_bytes)
         self.local.limit.asked = True
-        self.file.offer_again((), self.local.limit.max_bytes)
+        self.file.refusals.offer_again((), self.local.limit.max_bytes)
 
     # Pulling
 
@@ -204,7 +204,7 @@ class Sync:
         found = {}
         for vault, row in opened:
             found[row.uid] = row
-            record = self.file.vault(row.uid)
+            record = self.file.vaults.get(row.uid)
             if row.name not in vault.wires and (record is None or record.epoch == row.epoch):
                 seen = None if record is None else Link(record.version, record.data or "")
                 found[row.uid] = yield from vaults.update_wire(self.core, vault, seen)  # an interrupted rename
@@ -218,12 +218,12 @@ class Sync:
             try:
                 made = yield from vaults.add_vault(self.core, entry)
             except outgoing.REFUSED as refused:
-                for queued in self.file.entries(entry.uid):
+                for queued in self.file.outbox.entries(entry.uid):
                     record = RefusalRecord(vault=entry.uid, uid=queued.uid, kind=refused.code)
-                    self.file.put_refusal(record)
+                    self.file.refusals.put(record)
                 continue
-            for uid in self.file.held_back(entry.uid):
-                self.file.drop_refusal(entry.uid, uid)
+            for uid in self.file.refusals.held_back(entry.uid):
+                self.file.refusals.drop(entry.uid, uid)
             if made is None:
                 refuse_deleted_vault(self.local, entry.uid)
             elif made.name != entry.name:
@@ -233,8 +233,8 @@ class Sync:
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:
         """Vaults that are not there: deleted by a key holder, lost in a restore, or hidden."""
         ring = self.core.keyring()
-        record = {vault.uid for vault in self.file.vaults()}
-        for uid in (record | self.file.queued_vaults()) - found.keys():
+        record = {vault.uid for vault in self.file.vaults.all()}
+        for uid in (record | self.file.outbox.vaults()) - found.keys():
             if ring.is_gone(uid):
                 refuse_deleted_vault(self.local, uid)
             elif uid in record and ring.entry(uid) is None:
@@ -251,18 +251,18 @@ class Sync:
     def _is_restored(self) -> Effects[bool]:
         """Whether the server reports a new epoch."""
         self._epoch = (yield from self.core.session.send(requests.health())).epoch
-        known = {record.epoch for record in self.file.vaults()} or {self.file.fact(_EPOCH) or ""}
+        known = {record.epoch for record in self.file.vaults.all()} or {self.file.fact(_EPOCH) or ""}
         return bool(self._epoch) and bool(known - {"", self._epoch})
 
     def _remember_epoch(self) -> None:
         """Remember the epoch: a replica without vaults has no other record of it."""
-        epochs = {record.epoch for record in self.file.vaults()} or {self._epoch}
+        epochs = {record.epoch for record in self.file.vaults.all()} or {self._epoch}
         if len(epochs) == 1 and epochs not in ({""}, {self.file.fact(_EPOCH)}):
             self.file.set_fact(_EPOCH, epochs.pop())
 
     def _is_new(self, row: responses.Vault) -> bool:
         """Whether a vault has changes to pull; raises RolledBack if it has gone back."""
-        record = self.file.vault(row.uid)
+        record = self.file.vaults.get(row.uid)
         if record is None or row.epoch != record.epoch:
             return True
         if row.updated_at < record.clock or row.version < record.version:
@@ -270,7 +270,7 @@ class Sync:
         return record.start is not None or row.updated_at > record.cursor
 
     def _pull_vault(self, scope: KeyScope, row: responses.Vault) -> Effects[None]:
-        was = self.file.vault(scope.vault)
+        was = self.file.vaults.get(scope.vault)
         try:
             yield from self._pull_changes(scope, row, was)
         except (Tampered, RolledBack, Locked):
@@ -280,9 +280,9 @@ class Sync:
     def _reset_vault(self, uid: str, was: VaultRecord | None) -> None:
         """Reset the cursor of a vault, so that the next sync pulls again what a hostile server left out."""
         if was is None:
-            self.file.drop_vault(uid)
+            self.file.vaults.drop(uid)
         else:
-            self.file.put_vault(was)
+            self.file.vaults.put(was)
 
     def _pull_changes(self, scope: KeyScope, row: responses.Vault, record: VaultRecord | None) -> Effects[None]:
         row = yield from self._reconcile_blob(scope, record, row)
@@ -298,9 +298,9 @@ class Sync:
             record = msgspec.structs.replace(record, cursor=record.start, start=None)
             expected: dict[str, int] = {}
         else:
-            expected = self.file.changed_after(scope.vault, record.cursor)
+            expected = self.file.documents.changed_after(scope.vault, record.cursor)
         record = yield from self._pages(scope, record, history, since, deleted=True, expected=expected)
-        self.file.put_vault(msgspec.structs.replace(record, cursor=max(record.cursor, row.updated_at)))
+        self.file.vaults.put(msgspec.structs.replace(record, cursor=max(record.cursor, row.updated_at)))
         self._count(scope, row)
 
     def _pages(
@@ -328,7 +328,7 @@ class Sync:
                 raise RolledBack(documents.WITHHELD)
             record = msgspec.structs.replace(record, cursor=cursor)
             rows = yield from self._without_repeats(scope, page.documents)
-            heads = self.file.heads(scope.vault, [row.uid for row in rows])
+            heads = self.file.documents.heads(scope.vault, [row.uid for row in rows])
             traced = yield from incoming.descents(self.core, self.file, scope, rows, heads, since, history)
             stored = yield from incoming.stored_before(self.core, self.file, scope, rows)
             # As long as something is still expected, the next sync begins where this one did.
@@ -347,8 +347,8 @@ class Sync:
         """The rows of this place; those that are to be sent again after a restore are met as after a restore."""
         if scope.collection_keys is not None:
             rows = [row for row in rows if scope.holds(row.collection)]
-        repeats = self.file.repeats(scope.vault)
-        record = self.file.vault(scope.vault)
+        repeats = self.file.documents.repeats(scope.vault)
+        record = self.file.vaults.get(scope.vault)
         if not repeats or record is None:
             return rows
         yield from RestoreReconciliation(self.local, scope, record).compare_rows(
@@ -372,23 +372,23 @@ class Sync:
             seen = Link(record.version, record.data)
             self.report.gaps += yield from vaults.require_blob_descent(self.core, row, seen)
             return row
-        aside = self.file.blob_aside(row.uid)
+        aside = self.file.vaults.blob_aside(row.uid)
         if aside is not None and aside.data == row.data:  # the server has it again
-            self.file.drop_blob_aside(row.uid)
+            self.file.vaults.drop_blob_aside(row.uid)
             return row
         if row.version > record.version and row.data is not None:
             descent = yield from vaults.blob_descent(self.core, row, Link(record.version, record.data))
             if descent is not Descent.FORKED:
                 return row
         if row.version >= record.version or (row.data is not None and not self._is_past_blob(record, row.data)):
-            self.file.put_blob_aside(record)
+            self.file.vaults.put_blob_aside(record)
             return row
         sealed = seal.SealedBlob(record.data, record.salt or "")
         call = requests.put_vault(row.uid, record.wire, sealed, row.version, record.version)
         try:
             again = yield from self.core.session.send(call)
         except outgoing.REFUSED:
-            self.file.put_blob_aside(record)
+            self.file.vaults.put_blob_aside(record)
             return row
         if (again.version, again.data, again.salt, again.name) != (
             record.version,
@@ -401,13 +401,12 @@ class Sync:
 
     def _is_past_blob(self, record: VaultRecord, data: str) -> bool:
         """Whether the blob that is here was made knowing of this one."""
-        past = (self.file.fact(f"blobs {record.uid}") or "").split()
-        return seal.blob_parent(record.data or "") == short(data) or to_url(short(data)) in past
+        return seal.blob_parent(record.data or "") == short(data) or self.file.vaults.had_blob(record.uid, data)
 
     def _count(self, scope: KeyScope, row: responses.Vault) -> None:
         """Compare the number of local documents with the server's count, unless it was written since."""
-        count, last = self.file.count_live(scope.vault)
-        if self.file.repeats(scope.vault):
+        count, last = self.file.documents.count_live(scope.vault)
+        if self.file.documents.repeats(scope.vault):
             return
         if (
             scope.collection_keys is None
@@ -437,7 +436,7 @@ class Sync:
         """Send again what a restored server has forgotten; where somebody was quicker, look at what is there now."""
         for uid in (yield from outgoing.repeat(self.core, self.local, scope)):
             row = yield from self.core.session.send(requests.get_document(scope.vault, uid))
-            record = self.file.vault(scope.vault)
+            record = self.file.vaults.get(scope.vault)
             if row.uid != uid or record is None:
                 raise Tampered(documents.WRONG_DOCUMENT)
             yield from RestoreReconciliation(self.local, scope, record).compare_rows([row])
@@ -453,7 +452,7 @@ class Sync:
             pushed.stale.add(scope.vault)
 
     def _push(self, scope: KeyScope, pushed: PushResult) -> Effects[None]:
-        self._done, self._total = 0, self.file.queue_length()
+        self._done, self._total = 0, self.file.outbox.length()
         after = 0
         while batch := outgoing.next_batch(self.local, scope, after):
             after = batch[-1].entry.seq
@@ -467,18 +466,18 @@ class Sync:
 
     def _refuse_taken(self, scope: KeyScope, uid: str) -> Effects[None]:
         """Record that a new document has the uid of one in another vault, or out of reach: no pull brings that."""
-        if self.file.entry(scope.vault, uid) is None:
+        if self.file.outbox.get(scope.vault, uid) is None:
             return
         try:
             yield from self.core.session.send(requests.get_document(scope.vault, uid))
         except DocumentNotFound:
             with self.file.transaction():
-                self.file.put_refusal(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
-                self.file.forget_sent(scope.vault, uid)
+                self.file.refusals.put(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
+                self.file.outbox.forget_sent(scope.vault, uid)
 
     def _recreate_missing(self, scope: KeyScope, uid: str) -> Effects[None]:
         """Turn a change whose base was purged from the server's trash into a new document."""
-        entry = self.file.entry(scope.vault, uid)
+        entry = self.file.outbox.get(scope.vault, uid)
         if entry is None:
             return
         try:
@@ -488,11 +487,11 @@ class Sync:
         made = seal.verify_document(scope.key(row.collection), row)
         if row.uid != uid:
             raise Tampered(documents.WRONG_DOCUMENT)
-        incoming.is_new(self.file.heads(scope.vault, [uid]).get(uid), row)
+        incoming.is_new(self.file.documents.heads(scope.vault, [uid]).get(uid), row)
         if not made.purged or row.version != entry.base:
             return  # a deletion that is not known here yet: it is pulled, and met as any other
         with self.file.transaction():
-            self.file.put_rows([(row, True)])
+            self.file.documents.put([(row, True)])
             recreate_entry(self.local, scope, entry)
 
 

@@ -20,9 +20,9 @@ from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
 from strongroom.client.replica import vault_keys
-from strongroom.client.replica.file import File
 from strongroom.client.replica.follow import follow_keys
 from strongroom.client.replica.local import Local
+from strongroom.client.replica.store.file import File
 from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials, VaultNotFound
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _note_token(core: Core, file: File) -> None:
     token = core.token
     if token is not None and (digest := to_url(short(token.api_key))) != file.fact("token"):
         file.set_fact("token", digest)
-        file.offer_again([InsufficientScope.code])
+        file.refusals.offer_again([InsufficientScope.code])
 
 
 def _owner(core: Core) -> str:
@@ -140,7 +140,7 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         vault_keys.keep_all(file, ring)
         file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
-        file.set_generations({entry.uid: entry.keys[-1][0] for entry in ring.vaults})
+        file.vaults.set_generations({entry.uid: entry.keys[-1][0] for entry in ring.vaults})
         _store_past(core, file)
 
 
@@ -204,7 +204,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
 def vaults(local: Local) -> list[OpenVault]:
     """The vaults of a replica, those included that were made here and are not sent yet."""
     follow_keys(local.core, local.file)
-    record = {row.uid: row for row in local.file.vaults()}
+    record = {row.uid: row for row in local.file.vaults.all()}
     token = local.core.token
     if token is not None:
         if not isinstance(token.keys, VaultKeys) or token.vault not in record:
@@ -260,7 +260,7 @@ def places(local: Local) -> dict[str, vault_keys.Place]:
 
 def blob(local: Local, opened: OpenVault) -> Any:
     """The blob of a vault, as last received."""
-    record = local.file.blob_aside(opened.uid) or local.file.vault(opened.uid)
+    record = local.file.vaults.blob_aside(opened.uid) or local.file.vaults.get(opened.uid)
     if record is None or record.data is None:
         return None
     row = model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.format.keyring_body import Identity
     from strongroom.client.operations.documents import KeyScope
-    from strongroom.client.replica.file import File
+    from strongroom.client.replica.store.file import File
 
 _PURPOSE: Final = "replica-vault"
 
@@ -55,9 +55,9 @@ def keep_all(file: File, ring: Keyring) -> None:
     for uid, entry in before.items():
         if ring.entry(uid) is None:
             keep(file, ring, entry)
-    for uid in {uid for uid, _ in file.vault_keys()}:
-        if ring.is_gone(uid) and not file.entries(uid):
-            file.drop_vault_keys(uid)
+    for uid in {uid for uid, _ in file.vaults.sealed_keys()}:
+        if ring.is_gone(uid) and not file.outbox.entries(uid):
+            file.vaults.drop_keys(uid)
 
 
 def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> None:
@@ -66,13 +66,13 @@ def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> 
     content = _Kept(entry.name, entry.sealed, [(generation, to_base64(key)) for generation, key in entry.keys])
     plain = primitives.SecretBytes(msgspec.json.encode(content))
     sealed = box.seal(_key(identity), primitives.random(primitives.KEY), plain, _associated(ring, identity, entry.uid))
-    file.put_vault_keys(entry.uid, to_base64(generation_bytes(identity.generation) + sealed), new=new)
+    file.vaults.put_keys(entry.uid, to_base64(generation_bytes(identity.generation) + sealed), new=new)
 
 
 def kept(file: File, ring: Keyring) -> dict[str, VaultEntry]:
     """The vaults whose keys are kept and can be opened, by uid."""
     found = {}
-    for uid, sealed in file.vault_keys():
+    for uid, sealed in file.vaults.sealed_keys():
         entry = _open(ring, uid, sealed)
         if entry is not None:
             found[uid] = entry
@@ -89,7 +89,7 @@ def create(file: File, ring: Keyring, uid: str, name: str, *, sealed: bool) -> V
 
 def created(file: File, ring: Keyring) -> list[VaultEntry]:
     """The vaults that were made here and that the server does not have yet, in the order in which they were made."""
-    new = file.new_vaults()
+    new = file.vaults.new()
     return [entry for uid, entry in sorted(kept(file, ring).items()) if uid in new] if new else []
 
 

@@ -98,11 +98,11 @@ class Watch:
             events = self._events.feed(part)
             if any(name in {"document", "vault"} and at > timestamp for name, at in events):
                 return
-            if self._local.file.count_sendable():
+            if self._local.file.outbox.count_sendable():
                 return  # something was written here meanwhile
 
     def _poll(self) -> Effects[None]:
-        record = self._local.file.vaults()
+        record = self._local.file.vaults.all()
         if len(record) != 1:
             yield Sleep(self._every)
             return

@@ -1,0 +1,132 @@
+"""An open replica file. Its contents are encrypted, and only its owner can read it.
+
+One process writes to it, others read. A transaction is on disk when it ends: what was queued survives any kill. The
+writer holds a lock on a second, empty file, which the operating system releases when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from strongroom.client.errors import Locked, ReadOnlyReplica
+from strongroom.client.replica.store.database_file import create, open_file, require_private, take_writer_lock
+
+if TYPE_CHECKING:
+    import apsw
+
+
+class Database:
+    """An open file: transactions, statements, and properties of the replica. A lock serialises threads.
+
+    `read_only`: None writes unless another process does, and takes over when that one has ended.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> None:
+        self._lock = threading.RLock()
+        self._closed = False
+        self._path = Path(path)
+        self._never_writes = read_only is True
+        self._writer_lock: apsw.Connection | None = None
+        if read_only is not True:
+            create(self._path)
+            require_private(self._path)
+            self._writer_lock = take_writer_lock(self._path)
+        if read_only is False and self._writer_lock is None:
+            raise ReadOnlyReplica
+        try:
+            self._db = open_file(self._path, writes=self.is_writer)
+        except BaseException:
+            self._release()
+            raise
+        self._depth = 0
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the file was closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._closed = True
+            self._db.close()
+            self._release()
+
+    def _release(self) -> None:
+        if self._writer_lock is not None:
+            self._writer_lock.close()
+            self._writer_lock = None
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process writes to the file."""
+        return self._writer_lock is not None
+
+    def require_writer(self) -> None:
+        """Become the writer if there is none, or refuse to write."""
+        with self._lock:
+            self._require_open()
+            if self._writer_lock is not None:
+                return
+            if self._never_writes:
+                raise ReadOnlyReplica("This replica was opened for reading only.")
+            self._writer_lock = take_writer_lock(self._path)
+            if self._writer_lock is None:
+                raise ReadOnlyReplica
+            self._db.execute("PRAGMA query_only = 0")
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction: on disk when it ends, or rolled back. Nested ones join the outer."""
+        with self._lock:
+            self._require_open()
+            if self._depth:
+                yield
+                return
+            self.require_writer()
+            self._db.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            finally:
+                self._depth -= 1
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Locked("This replica is closed: its client has logged out, or was closed.")
+
+    def select(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        with self._lock:
+            self._require_open()
+            return list(self._db.execute(statement, values))
+
+    def run(self, statement: str, *values: Any) -> None:
+        """Run a statement that writes."""
+        with self._lock:
+            self.require_writer()
+            self._db.execute(statement, values)
+
+    def run_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Run a statement once for each row."""
+        with self._lock:
+            self.require_writer()
+            self._db.executemany(statement, rows)
+
+    def fact(self, name: str) -> str | None:
+        """Get a property of the replica."""
+        found = self.select("SELECT value FROM facts WHERE name = ?", name)
+        return str(found[0][0]) if found else None
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Set a property of the replica."""
+        self.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", name, value)
