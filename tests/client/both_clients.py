@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
 from typing import Any
 
 from strongroom.client import AsyncClient, Client
-from strongroom.client.async_client import AsyncVault
-from strongroom.client.client import Vault
+from strongroom.client.async_vaults import AsyncVault
 from strongroom.client.operations.vaults import OpenVault
+from strongroom.client.vaults import Vault
 
 PASSWORD = "correct horse battery staple"
 _numbers = itertools.count(1)

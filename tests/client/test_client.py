@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from strongroom import errors
-from strongroom.client import AsyncClient, Client, Locked, Tampered, async_client, async_iterators, iterators
-from strongroom.client import client as blocking
+from strongroom.client import AsyncClient, Client, Locked, Tampered, async_iterators, async_vaults, iterators, vaults
 from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
@@ -321,10 +320,15 @@ def test_an_account_ends(faces: Faces) -> None:
 
 def test_the_two_clients_are_one() -> None:
     """Every name and every argument of one client is in the other; only the waiting differs."""
-    of_clients = (blocking.Client, blocking.Vault, blocking.VaultBlob, blocking.Collection)
-    pairs: list[tuple[Any, Any]] = [(ours, async_client) for ours in of_clients]
-    for ours, module in [*pairs, (iterators.Changes, async_iterators), (iterators.Log, async_iterators)]:
-        theirs = getattr(module, f"Async{ours.__name__}")
+    pairs: list[tuple[Any, Any]] = [
+        (Client, AsyncClient),
+        *(
+            (getattr(vaults, name), getattr(async_vaults, f"Async{name}"))
+            for name in ("Vault", "VaultBlob", "Collection")
+        ),
+        *((getattr(iterators, name), getattr(async_iterators, f"Async{name}")) for name in ("Changes", "Log")),
+    ]
+    for ours, theirs in pairs:
         swap = {"__enter__": "__aenter__", "__exit__": "__aexit__", "__iter__": "__aiter__"}
         assert {swap.get(name, name) for name in vars(ours)} == set(vars(theirs))
         for name, method in inspect.getmembers(ours, inspect.isfunction):

@@ -5,6 +5,7 @@
     net/                    requests, responses, HTTP, sessions and retries
     operations/             what a client does, as generators of effects
     async_client, client    AsyncClient and Client: the public API
+    async_vaults, vaults    the vaults, blobs and collections that they open
     replica/                an offline copy on the device, with sync
 
 Randomness is a parameter (`random`, the system's by default). No secret is in any repr.
@@ -12,7 +13,7 @@ Randomness is a parameter (`random`, the system's by default). No secret is in a
 
 from typing import TYPE_CHECKING, Any
 
-from strongroom.client.client import Client, Collection, Vault, VaultBlob
+from strongroom.client.client import Client
 from strongroom.client.errors import (
     CredentialsRolledBack,
     HistoryLeftOut,
@@ -33,6 +34,7 @@ from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
+from strongroom.client.vaults import Collection, Vault, VaultBlob
 from strongroom.errors import (
     AccountDisabled,
     AccountNotEmpty,
@@ -69,8 +71,9 @@ from strongroom.model import ApiKey, Event, Permission, User
 from strongroom.wire.responses import ListedSession
 
 if TYPE_CHECKING:
-    from strongroom.client.async_client import AsyncClient, AsyncCollection, AsyncVault, AsyncVaultBlob
+    from strongroom.client.async_client import AsyncClient
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncTrash, AsyncWrites
+    from strongroom.client.async_vaults import AsyncCollection, AsyncVault, AsyncVaultBlob
     from strongroom.client.replica import (
         AsyncReplica,
         BlobConflict,
@@ -192,9 +195,10 @@ if not TYPE_CHECKING:  # a type checker would take any name for a public one
 
         if hasattr(replica, name):
             return getattr(replica, name)
-        from strongroom.client import async_client
+        from strongroom.client import async_client, async_iterators, async_vaults
 
-        return getattr(async_client, name)
+        home = next(module for module in (async_client, async_vaults, async_iterators) if hasattr(module, name))
+        return getattr(home, name)
 
     def __dir__() -> list[str]:
         return __all__

@@ -1,15 +1,15 @@
 # Generated from async_client.py by `make generate`. Do not edit.
-"""The blocking client: Client, and the vaults and collections that it opens."""
+"""The blocking client."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
-from strongroom.client.format.encoding import checked_secret, checked_text
-from strongroom.client.iterators import Changes, Log, Part, Trash, Writes
+from strongroom.client.format.encoding import checked_secret
+from strongroom.client.iterators import Log, Part
 from strongroom.client.net.connection import Connection
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.http import HttpClient
@@ -17,25 +17,17 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     adoption,
-    collections,
-    documents,
-    history,
     rotation,
     saved_sessions,
     sessions_and_keys,
-    trash,
     usage_and_log,
     vaults,
 )
-from strongroom.client.operations.batches import BatchWrites, creations, deletions, replacements
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
-from strongroom.client.operations.documents import Document, KeyScope
-from strongroom.client.operations.history import Version
-from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
-from strongroom.client.operations.vaults import Blob, OpenVault
+from strongroom.client.vaults import Collection, Vault
 
 if TYPE_CHECKING:
     from strongroom.client.replica.replica import Replica
@@ -425,203 +417,3 @@ class Client(Part):
 
         password = checked_secret(password, "password")
         self._run(unlock.unlock(self._core, path, password))
-
-
-class Vault(Part):
-    """A vault: collections of documents, and perhaps a blob."""
-
-    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
-        super().__init__(core, driver)
-        self._opened = opened
-        self._scope = documents.key_scope(opened.keys)
-        self.blob = VaultBlob(core, driver, opened)
-
-    def __repr__(self) -> str:
-        return f"Vault(uid={self.uid!r})"
-
-    @property
-    def uid(self) -> str:
-        """The vault's uid."""
-        return self._opened.uid
-
-    @property
-    def name(self) -> str:
-        """Its plaintext name."""
-        return self._opened.name
-
-    @overload
-    def collection(self, name: str) -> Collection: ...
-    @overload
-    def collection(self, name: str, *, type: type[T]) -> Collection[T]: ...
-    def collection(self, name: str, *, type: Any = None) -> Collection[Any]:  # noqa: A002
-        """A collection of documents. It needs no making: it is there when it holds a document.
-
-        `type` is that of the values: a `msgspec.Struct`, a dataclass, a model of pydantic, or a type made of these.
-        Without it, values are JSON or bytes.
-        """
-        name = checked_text(name, "collection")
-        scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
-        return Collection(self._core, self._driver, scope)
-
-    def collections(self) -> list[Collection]:
-        """The collections that hold documents, by name."""
-        found = self._run(collections.list_collections(self._core, self._opened))
-        return [self.collection(name) for name in found]
-
-    @property
-    def trash(self) -> Trash:
-        """The deleted documents of every collection that can be revived."""
-        return Trash(self._core, self._driver, self._scope)
-
-    def __iter__(self) -> Iterator[Document]:
-        """Iterate the live documents of every collection."""
-        return iter(Changes(self._core, self._driver, self._scope, None))
-
-    def since(self, cursor: int) -> Changes:
-        """The changes after a cursor, in all collections; deletions included."""
-        return Changes(self._core, self._driver, self._scope, cursor)
-
-    def rename(self, name: str) -> None:
-        """Give the vault another name."""
-        self._opened = self._run(vaults.rename_vault(self._core, self._opened, name))
-
-    def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> None:
-        """Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked."""
-        self._opened = self._run(rotation.rotate_vault(self._core, self._opened, progress))
-        self._scope = documents.key_scope(self._opened.keys)
-        self.blob = VaultBlob(self._core, self._driver, self._opened)
-
-    def delete(self) -> None:
-        """Delete the vault and everything in it, at once and for good."""
-        self._run(vaults.delete_vault(self._core, self._opened))
-
-    def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
-        """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
-        keys = self._opened.keys
-        return self._run(
-            sessions_and_keys.make_token(
-                self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed
-            )
-        )
-
-
-class VaultBlob(Part):
-    """The one value that a vault may carry besides its documents."""
-
-    def __init__(self, core: Core, driver: Driver, opened: OpenVault) -> None:
-        super().__init__(core, driver)
-        self._opened = opened
-
-    def get(self) -> Blob | None:
-        """The blob, if there is one."""
-        return self._run(vaults.get_blob(self._core, self._opened))
-
-    def put(self, value: T, *, after: Blob | None = None) -> Blob[T]:
-        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict.
-
-        The value is JSON, bytes, or of a type that a collection may have.
-        """
-        version = None if after is None else after.version
-        return self._run(vaults.put_blob(self._core, self._opened, value, version))
-
-    def history(self) -> list[Version]:
-        """The versions of the vault whose blob was replaced and is kept, newest first: the server's word."""
-        return self._run(history.of_blob(self._core, self._opened))
-
-    def get_version(self, version: int) -> Blob:
-        """The blob as it was at a version of the vault, verified."""
-        return self._run(history.get_blob_version(self._core, self._opened, version))
-
-    def restore(self, version: int, *, after: Blob | None = None) -> Blob:
-        """Set the blob to what it was at a version. `after` is as for `put`."""
-        seen = None if after is None else after.version
-        return self._run(history.restore_blob(self._core, self._opened, version, seen))
-
-
-class Collection(Part, Generic[T]):
-    """Documents of one kind. Their values are JSON or bytes, or of the type `T` that the collection was opened with."""
-
-    def __init__(self, core: Core, driver: Driver, scope: KeyScope) -> None:
-        super().__init__(core, driver)
-        self._scope = scope
-
-    def __repr__(self) -> str:
-        return f"Collection(vault={self._scope.vault!r})"
-
-    @property
-    def name(self) -> str:
-        """Its plaintext name."""
-        return self._scope.name
-
-    def create(self, value: T, *, uid: str | None = None) -> Document[T]:
-        """A new document."""
-        return self._run(documents.create(self._core, self._scope, value, uid))
-
-    def get(self, uid: str, *, deleted: bool = False) -> Document[T]:
-        """One document; a deleted one only if `deleted` is True."""
-        return self._run(documents.get(self._core, self._scope, uid, deleted=deleted))
-
-    def replace(self, document: Document[T], value: T) -> Document[T]:
-        """Another value. If the document has changed since you read it, that is a DocumentConflict.
-
-        A deleted document is revived.
-        """
-        return self._run(documents.replace(self._core, self._scope, document, value))
-
-    def delete(self, document: Document[T]) -> Document[T]:
-        """Delete a document, if it has not changed since you read it."""
-        return self._run(documents.delete(self._core, self._scope, document))
-
-    def create_many(self, values: Iterable[T], *, uids: Iterable[str] | None = None) -> Writes[T]:
-        """New documents, in batches. With `uids`, one for each value, what was created before is not created again."""
-        return Writes(
-            self._core, self._driver, BatchWrites(self._core, self._scope, creations(self._core, values, uids))
-        )
-
-    def replace_many(self, changes: Iterable[tuple[Document[T], T]]) -> Writes[T]:
-        """Other values for documents, in batches; each as for `replace`."""
-        return Writes(self._core, self._driver, BatchWrites(self._core, self._scope, replacements(changes)))
-
-    def delete_many(self, documents: Iterable[Document[T]]) -> Writes[T]:
-        """Delete documents, in batches; each as for `delete`."""
-        return Writes(self._core, self._driver, BatchWrites(self._core, self._scope, deletions(documents)))
-
-    def history(self, uid: str) -> list[Version]:
-        """The versions of a document that were replaced and are kept, newest first."""
-        return self._run(history.of_document(self._core, self._scope, uid))
-
-    def get_version(self, uid: str, version: int) -> Document[T]:
-        """A document as it was at a version, deleted or not."""
-        return self._run(history.get_version(self._core, self._scope, uid, version))
-
-    def restore(self, document: Document[T], version: int) -> Document[T]:
-        """Replace a document by what it was at a version, if it has not changed since you read it."""
-        return self._run(history.restore(self._core, self._scope, document, version))
-
-    @property
-    def trash(self) -> Trash[T]:
-        """The deleted documents that can be revived."""
-        return Trash(self._core, self._driver, self._scope)
-
-    def revive(self, document: Document[T]) -> Document[T]:
-        """A deleted document with its last value again, if it has not changed since you read it."""
-        return self._run(trash.revive(self._core, self._scope, document))
-
-    def purge(self, document: Document[T]) -> None:
-        """Purge a deleted document: its content and its history, at once and for good."""
-        self._run(trash.purge(self._core, self._scope, document))
-
-    def __iter__(self) -> Iterator[Document[T]]:
-        """Iterate the live documents, each once, in the order of their last change."""
-        return iter(Changes(self._core, self._driver, self._scope, None))
-
-    def since(self, cursor: int) -> Changes[T]:
-        """The changes after a cursor; deletions included."""
-        return Changes(self._core, self._driver, self._scope, cursor)
-
-    def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
-        """A token (`srv_…`) that opens this collection and nothing else."""
-        keys = self._scope.write_keys()
-        return self._run(
-            sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
-        )
