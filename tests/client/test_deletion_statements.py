@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.client import RolledBack
 from strongroom.client.format.keyring import Keyring
-from strongroom.client.operations import accounts
+from strongroom.client.operations import keyrings
 from strongroom.errors import VaultNotFound
 from tests.client.devices import Devices
 from tests.client.unreliable_network import world_of
@@ -62,7 +62,7 @@ def test_a_vault_that_a_directory_does_not_list_stays(devices: Devices) -> None:
         return msgspec.structs.replace(ring.without_vault(uid), gone=ring.gone)
 
     client = devices.login()
-    client._run(accounts.update_keyring(client._core, without))
+    client._run(keyrings.update(client._core, without))
     with pytest.raises(RolledBack):
         devices.there.replica.sync()
     assert devices.there.replica._local.file.documents.uids(uid) != set()
@@ -114,7 +114,7 @@ def test_a_vault_that_was_made_cannot_be_hidden_from_a_new_device(devices: Devic
 
 def test_a_vault_that_was_never_made_is_not_missed(devices: Devices) -> None:
     """A process that ended between the entry in the directory and the making of the vault hides nothing."""
-    enter = accounts.update_keyring(
+    enter = keyrings.update(
         devices.here.client._core,
         lambda ring: ring.with_vault("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "w", sealed=True),
     )
@@ -134,7 +134,7 @@ def test_a_rename_that_was_interrupted_is_finished_by_any_device(devices: Device
     devices.here.client.vault("v").blob.put("the blob")
     devices.sync()
     [entry] = devices.here.client._core.keyring().vaults
-    rename = accounts.update_keyring(devices.here.client._core, lambda ring: ring.with_entry(entry.uid, name="new"))
+    rename = keyrings.update(devices.here.client._core, lambda ring: ring.with_entry(entry.uid, name="new"))
     devices.here.client._run(rename)
     if how == "sync":
         assert devices.there.replica.sync().conflicts == []

@@ -16,7 +16,7 @@ from strongroom.client.format.parents import Descent
 from strongroom.client.format.seal import Opened, Verified
 from strongroom.client.net import decoders, http, requests
 from strongroom.client.net.effects import Effects
-from strongroom.client.operations import accounts, documents, history, listing, rollback, sessions_and_keys, vaults
+from strongroom.client.operations import documents, history, keyrings, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
 from strongroom.client.replica import incoming, outgoing, unlock
 from strongroom.client.replica.conflicts import Conflict
@@ -193,7 +193,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a replayed keyring", "two keyrings of one version"),
     ),
     "that the server has kept the keyring": Guard(
-        replaced((accounts, "require_stored", nothing)), client=("a keyring that is not kept",)
+        replaced((keyrings, "require_stored", nothing)), client=("a keyring that is not kept",)
     ),
     "uid and version in what a row is bound to": Guard(
         replaced((seal, "_row", loosely), (Device, "record", yes)),
@@ -287,12 +287,12 @@ GUARDS: dict[str, Guard] = {
         replica=("a blob that is withheld, and another branch", "a new epoch and a higher blob of another branch"),
     ),
     "what a keyring follows on": Guard(
-        replaced((accounts, "require_descent", no_steps), (Device, "record_account", nothing)),
+        replaced((keyrings, "require_descent", no_steps), (Device, "record_account", nothing)),
         client=("a newer keyring, and another in between", "a newer keyring that follows on another"),
         replica=("a newer keyring, and another in between", "a newer keyring that follows on another"),
     ),
     "that a directory keeps its vaults and their keys": Guard(
-        replaced((accounts, "require_directory", nothing)),
+        replaced((keyrings, "require_directory", nothing)),
         client=("a directory that lacks a vault which nobody deleted", "a directory with another key of a vault"),
     ),
     "that a vault which was made is missed": Guard(
@@ -343,7 +343,7 @@ GUARDS: dict[str, Guard] = {
         replaced((keyring, "slots_of", nothing)), replica=("a new epoch and an older keyring with other slots",)
     ),
     "that a keyring is sent again only where it follows": Guard(
-        replaced((accounts, "_require_past", nothing)), replica=("a new epoch and an older keyring with another vault",)
+        replaced((keyrings, "_require_past", nothing)), replica=("a new epoch and an older keyring with another vault",)
     ),
     "that a name is mended only on what the replica has": Guard(
         replaced((vaults, "update_wire", lambda core, vault, _seen=None: _update_wire(core, vault))),

@@ -15,7 +15,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.net import effects, requests
 from strongroom.client.net.effects import CloseStream, NoResponse, ReadStream, Sleep
 from strongroom.client.net.http import MIN_BYTES_PER_SECOND
-from strongroom.client.operations import accounts, documents, rollback
+from strongroom.client.operations import documents, keyrings, rollback
 from strongroom.client.operations.account_comparison import USED_SINCE, Comparison
 from strongroom.client.operations.account_file import AccountFile, LineSplitter, document_of
 from strongroom.errors import (
@@ -120,7 +120,7 @@ def _current_keyring(core: Core, line: ExportedKeyring, seen: Keyring, sealed: s
             raise Tampered(rollback.TWO_KEYRINGS)
         return seen
     if line.version > core.keyring().version:
-        yield from accounts.reload(core, responses.Keyring(line.keyring, line.version, line.updated_at, None))
+        yield from keyrings.reload(core, responses.Keyring(line.keyring, line.version, line.updated_at, None))
     return keyring.reopen(line.keyring, core.keyring().key)
 
 
@@ -193,13 +193,13 @@ def import_account(
         new = yield from _enter(core, email, password, invitation, file.ring, descriptor)
         yield from _upload(core, path, new, restart=restart)
         left_out = yield from _compare(core, path, file, new)
-        stored = yield from accounts.get_descriptor(core, email)
+        stored = yield from keyrings.get_descriptor(core, email)
         _require_kept(new, stored, 0 if allow_less_history else left_out)
     except BaseException:
         core.lock()
         raise
     core.device.forget_account(email)
-    yield from accounts.set_keyring(core, email, new.ring, new.sealed, new.descriptor)
+    yield from keyrings.use(core, email, new.ring, new.sealed, new.descriptor)
     return new.user
 
 
@@ -239,7 +239,7 @@ def _enter(
         user = core.begin(email, opened)
         yield from _store_keyring(core, made)
     else:
-        descriptor = yield from accounts.get_descriptor(core, email)
+        descriptor = yield from keyrings.get_descriptor(core, email)
         if descriptor.salt == old.salt:
             raise Tampered(_SAME_SALT)
         keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
@@ -257,7 +257,7 @@ def _store_keyring(core: Core, made: account.Prepared) -> Effects[None]:
     """Store the account's first keyring on this server."""
     version = made.keyring.version
     call = requests.put_keyring(made.sealed, 0, version, password=made.password.password)
-    accounts.require_stored((yield from core.session.send(call)), made.sealed, version)
+    keyrings.require_stored((yield from core.session.send(call)), made.sealed, version)
 
 
 def _stored_keyring(core: Core, ring: Keyring, keys: PasswordKeys, descriptor: Descriptor) -> Effects[account.Prepared]:

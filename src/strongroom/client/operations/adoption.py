@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.client.format import account, derive
 from strongroom.client.net import effects, requests
-from strongroom.client.operations import sessions_and_keys
-from strongroom.client.operations.accounts import require_stored, set_keyring
+from strongroom.client.operations import keyrings, sessions_and_keys
 from strongroom.errors import AccountNotEmpty, Invalid, InvalidCredentials, KeyringNotFound, NotFound
 
 if TYPE_CHECKING:
@@ -78,5 +77,5 @@ def _set_first_keyring(core: Core, email: str, password: str, new_password: str)
     stored = yield from core.session.send(requests.get_keyring())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials(_WRONG)  # somebody else has changed the password meanwhile
-    require_stored(stored, made.sealed, made.keyring.version)
-    yield from set_keyring(core, email, made.keyring, made.sealed, made.descriptor)
+    keyrings.require_stored(stored, made.sealed, made.keyring.version)
+    yield from keyrings.use(core, email, made.keyring, made.sealed, made.descriptor)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import names
 from strongroom.client.net import requests
-from strongroom.client.operations import accounts, documents, vaults
+from strongroom.client.operations import documents, keyrings, vaults
 from strongroom.client.operations.documents import WITHHELD
 from strongroom.errors import Invalid
 
@@ -42,7 +42,7 @@ def list_collections(core: Core, vault: OpenVault) -> Effects[list[str]]:
         except Locked:
             if core.ring is None:
                 raise
-            yield from accounts.reload(core)  # perhaps another device has rotated the vault's key
+            yield from keyrings.reload(core)  # perhaps another device has rotated the vault's key
             vault = vaults.renewed(core, vault)
             found.add(_name(vault, wire))
     yield from _check_missing(core, vault, set(wires))

@@ -16,7 +16,7 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.format.padding import NOTHING
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
-from strongroom.client.operations import accounts
+from strongroom.client.operations import keyrings
 from strongroom.client.operations.value_types import Misfit, T, T_co, ValueType, value_type
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
@@ -318,7 +318,7 @@ def verify_row(core: Core, scope: KeyScope, row: model.Document) -> Effects[tupl
         if core.ring is None:
             raise
     # perhaps another device has rotated the vault's key
-    yield from accounts.reload(core)
+    yield from keyrings.reload(core)
     keys = renewed(core, scope).key(row.collection)
     return keys, seal.open_document(keys, row)
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.client.format import derive, seal
 from strongroom.client.format.encoding import short
-from strongroom.client.net import requests
-from strongroom.client.operations import accounts, documents, sessions_and_keys, vaults
+from strongroom.client.net import effects, requests
+from strongroom.client.operations import accounts, documents, keyrings, sessions_and_keys, vaults
 from strongroom.client.operations.listing import Listing
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, VaultNotFound
 
 if TYPE_CHECKING:
+    from strongroom.client.format.derive import PasswordKeys
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import Document, KeyScope
@@ -33,9 +34,9 @@ def rotate_keys(core: Core, password: str, new_password: str | None, progress: P
     """
     if new_password is not None:
         derive.check_new_password(new_password)
-    keys = yield from accounts.checked_password(core, password)
+    keys = yield from _checked_password(core, password)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
-    yield from accounts.rotate_keys(core, keys, new_password)
+    yield from keyrings.rotate(core, keys, new_password)
     yield from reseal(core, progress)
     if core.keyring().recovery is None:
         return None
@@ -43,10 +44,19 @@ def rotate_keys(core: Core, password: str, new_password: str | None, progress: P
     return (yield from accounts.set_recovery(core, new_password or password))
 
 
+def _checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
+    """The keys of the password, if it opens the newest keyring."""
+    email, descriptor = keyrings.unlocked(core)
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    yield from keyrings.reload(core)
+    keyrings.require_password(core, keys)
+    return keys
+
+
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[OpenVault]:
     """A new key for one vault; then everything in it is sealed anew under it."""
     yield from _revoke(core, vault.uid)
-    yield from accounts.update_keyring(core, lambda ring: ring.with_rotated_vault(vault.uid))
+    yield from keyrings.update(core, lambda ring: ring.with_rotated_vault(vault.uid))
     entry = core.keyring().entry(vault.uid)
     if entry is None:
         raise VaultNotFound

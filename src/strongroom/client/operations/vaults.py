@@ -14,7 +14,7 @@ from strongroom.client.format import names, seal
 from strongroom.client.format.keys import VaultKeys
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
-from strongroom.client.operations import accounts
+from strongroom.client.operations import keyrings
 from strongroom.client.operations.value_types import Misfit, T, T_co, to_raw, value_type
 from strongroom.errors import Invalid, VaultAlreadyExists, VaultConflict, VaultNotFound
 
@@ -86,7 +86,7 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
     entry = _entry(core, name)
     found = None if entry is None else (yield from _fetch(core, entry))
     if found is None:  # another device may have made or deleted it
-        yield from accounts.reload(core)
+        yield from keyrings.reload(core)
         entry = _entry(core, name)
         if entry is None and create:
             entry = yield from _add_to_directory(core, name, sealed=sealed)
@@ -100,7 +100,7 @@ def open_vault(core: Core, name: str, *, create: bool, sealed: bool) -> Effects[
             raise VaultNotFound
         found = open_entry(core, entry)
         yield from _make(core, found)
-    yield from accounts.update_keyring(core, lambda ring: _made(ring, found.uid))
+    yield from keyrings.update(core, lambda ring: _made(ring, found.uid))
     return found
 
 
@@ -117,7 +117,7 @@ def add_vault(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
         return ring.with_vault(entry.uid, name, sealed=entry.sealed, random=lambda _: entry.keys[0][1])
 
     for _ in range(_RENAMED):
-        yield from accounts.update_keyring(core, enter)
+        yield from keyrings.update(core, enter)
         now = core.keyring().entry(entry.uid)
         if now is None or now.made:
             break
@@ -125,9 +125,9 @@ def add_vault(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
             if (yield from _fetch(core, now)) is None:
                 yield from _make(core, open_entry(core, now))
         except VaultAlreadyExists:  # another program's vault, which is in no directory, has the name
-            yield from accounts.update_keyring(core, lambda ring: _renamed(ring, entry.uid))
+            yield from keyrings.update(core, lambda ring: _renamed(ring, entry.uid))
             continue
-        yield from accounts.update_keyring(core, lambda ring: _made(ring, entry.uid))
+        yield from keyrings.update(core, lambda ring: _made(ring, entry.uid))
     now = core.keyring().entry(entry.uid)
     return None if now is None else open_entry(core, now)
 
@@ -171,7 +171,7 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
         rows = {row.uid: row for row in found.vaults}
         if len(rows) != len(found.vaults):
             raise Tampered("The server lists a vault twice.")
-        yield from accounts.reload(core)
+        yield from keyrings.reload(core)
         if all(entry.uid in rows for entry in core.keyring().vaults if entry.made):
             break  # otherwise another device may have made or deleted one between the two responses
     return [(open_entry(core, entry), rows[entry.uid]) for entry in core.keyring().vaults if entry.uid in rows]
@@ -189,7 +189,7 @@ def recreate_vault(core: Core, entry: VaultEntry) -> Effects[tuple[OpenVault, re
 def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
     """Another name: first in the directory, then on the wire. A blob is sealed anew for it."""
     names.checked_vault_name(name, sealed=vault.sealed)
-    yield from accounts.update_keyring(core, lambda ring: ring.with_entry(vault.uid, name=name))
+    yield from keyrings.update(core, lambda ring: ring.with_entry(vault.uid, name=name))
     entry = core.keyring().entry(vault.uid)
     if entry is None:
         raise VaultNotFound
@@ -235,7 +235,7 @@ def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effec
 def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
     """The end of a vault and of everything in it: a key holder says so in the directory, then it is deleted."""
     if core.token is None:
-        yield from accounts.update_keyring(
+        yield from keyrings.update(
             core, lambda ring: None if ring.entry(vault.uid) is None else ring.without_vault(vault.uid)
         )
     yield from core.session.send_or_done(requests.delete_vault(vault.uid))
@@ -273,7 +273,7 @@ def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, respon
     vault, mark = renewed(core, vault), core.device.mark()
     row = yield from core.session.send(requests.get_vault(vault.uid))
     if core.token is None and (row.name not in vault.wires or not _is_known(vault, row)):
-        yield from accounts.reload(core)  # another device may have renamed the vault, or rotated its key
+        yield from keyrings.reload(core)  # another device may have renamed the vault, or rotated its key
         vault = renewed(core, vault)
         if row.name not in vault.wires:
             row = yield from update_wire(core, vault)
@@ -316,7 +316,7 @@ def _add_to_directory(core: Core, name: str, *, sealed: bool) -> Effects[VaultEn
     def enter(ring: Keyring) -> Keyring | None:
         return None if ring.vault(name) else ring.with_vault(uid, name, sealed=sealed)
 
-    yield from accounts.update_keyring(core, enter)
+    yield from keyrings.update(core, enter)
     entry = _entry(core, name)
     if entry is None:
         raise VaultNotFound

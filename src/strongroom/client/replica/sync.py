@@ -14,7 +14,7 @@ from strongroom.client.format.encoding import short
 from strongroom.client.format.keys import VaultKeys
 from strongroom.client.format.parents import Descent, Link
 from strongroom.client.net import effects, requests
-from strongroom.client.operations import accounts, documents, listing, rollback, vaults
+from strongroom.client.operations import documents, keyrings, listing, rollback, vaults
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.replica import incoming, outgoing, unlock, vault_keys
 from strongroom.client.replica.after_restore import RestoreReconciliation, update_device
@@ -195,7 +195,7 @@ class Sync:
         except RolledBack:
             if not (yield from self._is_restored()):
                 raise
-            yield from accounts.restore_keyring(self.core)
+            yield from keyrings.restore(self.core)
             opened = yield from vaults.list_with_rows(self.core)
         if (yield from self._make_vaults()):
             opened = yield from vaults.list_with_rows(self.core)

@@ -14,7 +14,7 @@ from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import from_base64, items, label, short, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
-from strongroom.client.operations import accounts, documents
+from strongroom.client.operations import documents, keyrings
 from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
@@ -95,10 +95,10 @@ def update_keys(core: Core, file: File) -> Effects[None]:
     before, ring, email = file.fact("keyring"), core.ring, core.email
     if before is not None and ring is not None and email is not None and not _follows(ring, before):
         version, digest = int(file.fact("keyring version") or 0), to_url(primitives.sha256(before.encode()))
-        yield from accounts.require_descent(core, email, ring, version, digest)
+        yield from keyrings.require_descent(core, email, ring, version, digest)
     store_keys(core, file, traced=True)
     if ring is not None and file.fact("past read") is None:
-        yield from accounts.read_past(core)
+        yield from keyrings.read_past(core)
         with file.transaction():
             _store_past(core, file)
             file.set_fact("past read", "")
@@ -128,7 +128,7 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
     if before is not None and not (traced or _follows(ring, before)):
         return  # the next sync reads what lies between
     if before is not None and keyring.generation_of(before) == ring.generation:
-        accounts.require_directory(keyring.reopen(before, ring.key), ring)
+        keyrings.require_directory(keyring.reopen(before, ring.key), ring)
     seen = file.fact("descriptor")
     if seen is not None:
         descriptor.check(Descriptor.read(seen).work)

@@ -1,0 +1,298 @@
+"""The keyring: opened, replaced with optimistic concurrency, and compared with what this device has seen of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
+from strongroom.client.format import account, derive, keyring, primitives
+from strongroom.client.format.derive import Descriptor, PasswordKeys
+from strongroom.client.format.encoding import to_url
+from strongroom.client.net import effects, requests
+from strongroom.client.operations import saved_sessions
+from strongroom.client.operations.device import EARLIER_KEYRINGS
+from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
+from strongroom.errors import Conflict, InvalidCredentials, MethodNotAllowed, NotFound
+
+if TYPE_CHECKING:
+    from strongroom.client.format.keyring import Keyring
+    from strongroom.client.net.effects import Effects
+    from strongroom.client.operations.core import Core
+    from strongroom.wire.responses import Keyring as Stored
+
+Prepare: TypeAlias = "Callable[[Keyring, Descriptor], account.Prepared]"
+_NO_LOGIN: Final = "There is no login of strongroom at this address; check the URL, its path included."
+_WENT_ON: Final = (
+    "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
+    "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
+)
+_WRONG_DESCRIPTOR: Final = "The server's key-derivation descriptor is not the one that the keyring was sealed for."
+_UNSAID: Final = (
+    "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it "
+    "was deleted."
+)
+_WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
+
+
+def get_descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Descriptor]:
+    """The key-derivation descriptor that the server gives for an email."""
+    seen = core.device.account(email) if check else None
+    try:
+        response = yield from core.session.send(requests.prelogin(email))
+    except (NotFound, MethodNotAllowed):
+        raise WrongServer(_NO_LOGIN) from None
+    return Descriptor.read(response.kdf, derive.FLOOR if seen is None else seen.floor)
+
+
+def unlocked(core: Core) -> tuple[str, Descriptor]:
+    """The email and the descriptor of the account, if somebody has logged in."""
+    if core.email is None or core.descriptor is None:
+        raise Locked
+    return core.email, core.descriptor
+
+
+def require_password(core: Core, keys: PasswordKeys) -> None:
+    """Refuse a wrong password before slots are sealed for it; a server may take any."""
+    try:
+        keyring.open_with_password(core.sealed or "", keys, unlocked(core)[1])
+    except Tampered:
+        raise InvalidCredentials("The password is wrong.") from None
+
+
+def unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Effects[None]:
+    """Get the keyring, and open it with the password or the recovery key."""
+    stored = yield from core.session.send(requests.get_keyring())
+    yield from _open_stored(core, email, descriptor, stored, open_)
+
+
+def reload(core: Core, stored: Stored | None = None) -> Effects[None]:
+    """Reload the keyring, or take one that the server has sent: another device may have changed it."""
+    yield from effects.with_lock("keyring", _reload(core, stored))
+
+
+def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
+    ring, descriptor, email = core.ring, core.descriptor, core.email
+    if ring is None or descriptor is None or email is None:
+        raise Locked
+    if stored is None:
+        stored = yield from core.session.send(requests.get_keyring())
+    if keyring.account_of(stored.keyring) != ring.account:
+        raise Tampered("The server sent the keyring of another account.")
+    try:
+        yield from _open_stored(core, email, descriptor, stored, lambda sealed: keyring.reopen(sealed, ring.key))
+    except Tampered:
+        if keyring.generation_of(stored.keyring) < ring.generation and stored.version < ring.version:
+            raise RolledBack(OLDER_KEYRING) from None  # of before a rotation
+        if keyring.generation_of(stored.keyring) <= ring.generation:
+            raise
+        raise Locked("The account's keys were rotated on another device; log in again.") from None
+
+
+def _open_stored(
+    core: Core, email: str, descriptor: Descriptor, stored: Stored, open_: Callable[[str], Keyring]
+) -> Effects[None]:
+    ring = open_(stored.keyring)
+    if ring.version != stored.version:
+        raise Tampered(_WRONG_VERSION)
+    seen = core.device.account(email)
+    if seen is not None:
+        yield from require_descent(core, email, ring, seen.version, seen.digest)
+    if core.ring is not None:
+        require_directory(core.ring, ring)
+    if not ring.takes(descriptor):  # the password was changed on another device
+        descriptor = yield from get_descriptor(core, email)
+        if not ring.takes(descriptor):
+            raise Tampered(_WRONG_DESCRIPTOR)
+    yield from use(core, email, ring, stored.keyring, descriptor)
+
+
+def require_directory(seen: Keyring, ring: Keyring) -> None:
+    """Refuse a newer keyring that lacks a vault, or a key of one: only a key holder's word removes it."""
+    if ring.version <= seen.version:
+        return
+    for entry in seen.vaults:
+        now = ring.entry(entry.uid)
+        if now is None and not ring.is_gone(entry.uid):
+            raise RolledBack(_UNSAID)
+        if now is not None and not set(entry.keys) <= set(now.keys):
+            raise Tampered(TWO_KEYRINGS)
+
+
+def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: str) -> Effects[None]:
+    """Refuse a newer keyring that was made without knowing of the one of version `seen`, by its digest.
+
+    Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare, and the
+    gap is counted.
+    """
+    previous, passed = ring.previous, []
+    for version in range(ring.version - 1, seen, -1):
+        try:
+            kept = yield from core.session.send(requests.keyring_version(version))
+        except NotFound:
+            core.keyring_gaps += 1
+            break
+        if primitives.sha256(kept.keyring.encode()) != previous:
+            raise Tampered(TWO_KEYRINGS)
+        passed.append(to_url(previous))
+        previous = keyring.previous_of(kept.keyring)
+    else:
+        if ring.version > seen and to_url(previous) != digest:
+            raise Tampered(TWO_KEYRINGS)
+    core.device.record_past_keyrings(email, [*reversed(passed), digest])
+
+
+def read_past(core: Core) -> Effects[None]:
+    """Remember the keyrings that the newest one follows on, as far as the server has kept them.
+
+    A device that is new needs them after a restore: it replaces no keyring that its own does not follow on.
+    """
+    ring, email = core.ring, core.email
+    if ring is None or email is None:
+        raise Locked
+    previous, passed = ring.previous, []
+    for version in range(ring.version - 1, 0, -1)[:EARLIER_KEYRINGS]:
+        passed.append(to_url(previous))
+        try:
+            kept = yield from core.session.send(requests.keyring_version(version))
+        except NotFound:
+            break
+        if primitives.sha256(kept.keyring.encode()) != previous:
+            break
+        previous = keyring.previous_of(kept.keyring)
+    core.device.record_past_keyrings(email, passed[::-1])
+
+
+def use(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> Effects[None]:
+    """Go on with this keyring, and remember it; refused where this device has seen another or a newer one."""
+    core.device.record_account(email, ring, descriptor)
+    is_new = sealed != core.sealed
+    core.ring, core.descriptor, core.sealed = ring, descriptor, sealed
+    for keep in core.on_keyring:
+        keep()
+    if is_new:
+        yield from saved_sessions.update(core)
+
+
+def require_stored(stored: Stored, sealed: str, version: int) -> None:
+    """Refuse a keyring that is not the one that the server was given."""
+    if stored.keyring != sealed or stored.version != version:
+        raise Tampered("The server did not keep the keyring that it was given.")
+
+
+def update(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
+    """Update the keyring with optimistic concurrency; `change` returns None if there is nothing to change."""
+    yield from effects.with_lock("keyring", _update(core, change))
+
+
+def _update(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[None]:
+    for _ in range(20):
+        ring, descriptor, email = core.ring, core.descriptor, core.email
+        if ring is None or descriptor is None or email is None:
+            raise Locked
+        changed = change(ring)
+        if changed is None:
+            return
+        sealed, made = keyring.seal(changed)
+        try:
+            stored = yield from core.session.send(requests.put_keyring(sealed, ring.version, made.version))
+        except Conflict:
+            yield from _reload(core)
+            continue
+        require_stored(stored, sealed, made.version)
+        yield from use(core, email, made, sealed, descriptor)
+        return
+    raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
+
+
+def rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[None]:
+    """Store another password's keyring, descriptor and auth key in one request.
+
+    The keyring follows on the newest that this device has seen, also where a restored server has an older one.
+    """
+    yield from effects.with_lock("keyring", _rewrap(core, email, secret, prepare))
+
+
+def _rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[None]:
+    stored = yield from _newest(core)
+    ring, descriptor = core.ring, core.descriptor
+    if ring is None or descriptor is None:
+        raise Locked
+    made = yield from effects.compute(lambda: prepare(ring, descriptor))
+    call = requests.change_password(
+        secret,
+        made.password.password,
+        made.descriptor.spelled(),
+        made.sealed,
+        stored.version,
+        new_version=made.keyring.version,
+    )
+    done = yield from core.session.send_or_done(call)
+    stored = yield from core.session.send(requests.get_keyring())
+    if done is None and stored.keyring != made.sealed:
+        raise InvalidCredentials  # the password was wrong each time that this was sent
+    require_stored(stored, made.sealed, made.keyring.version)
+    yield from use(core, email, made.keyring, made.sealed, made.descriptor)
+
+
+def _newest(core: Core) -> Effects[Stored]:
+    """The keyring as the server has it; a newer one than this device's is opened, an older one left alone."""
+    stored = yield from core.session.send(requests.get_keyring())
+    if core.ring is None or stored.version >= core.ring.version:
+        yield from _reload(core, stored)
+    else:
+        _require_past(core, stored)
+    return stored
+
+
+def _require_past(core: Core, stored: Stored) -> None:
+    """Refuse to replace a keyring that this device's does not follow on: a vault's key may be in that one alone."""
+    if to_url(primitives.sha256(stored.keyring.encode())) not in core.device.past_keyrings(core.email or ""):
+        raise RolledBack(_WENT_ON)
+
+
+def rotate(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
+    """New keys of the next generation for the account and every vault. What is stored is not sealed anew here."""
+    yield from effects.with_lock("keyring", _rotate(core, keys, new))
+
+
+def _rotate(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
+    yield from _reload(core)
+    ring, descriptor, email = core.ring, core.descriptor, core.email
+    if ring is None or descriptor is None or email is None:
+        raise Locked
+    require_password(core, keys)
+    if new is not None:  # in one keyring: the keys of before are never sealed for the new password
+        yield from _rewrap(core, email, keys.password, lambda ring, old: account.renew(ring, email, new, old))
+        return
+    made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
+    stored = yield from core.session.send(
+        requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
+    )
+    require_stored(stored, made.sealed, made.keyring.version)
+    yield from use(core, email, made.keyring, made.sealed, descriptor)
+
+
+def restore(core: Core) -> Effects[None]:
+    """Give a server that was restored from a backup the keyring again that this device has: the identical text.
+
+    Where the server's password or recovery key is one of before, nothing is written.
+    """
+    yield from effects.with_lock("keyring", _restore(core))
+
+
+def _restore(core: Core) -> Effects[None]:
+    mine, sealed, descriptor = core.ring, core.sealed, core.descriptor
+    if mine is None or sealed is None or descriptor is None or core.email is None:
+        raise Locked
+    stored = yield from core.session.send(requests.get_keyring())
+    if stored.version >= mine.version:
+        yield from _reload(core, stored)
+        return
+    theirs = yield from get_descriptor(core, core.email, check=False)
+    same_slots = keyring.slots_of(stored.keyring) == keyring.slots_of(sealed)
+    if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
+        raise CredentialsRolledBack
+    _require_past(core, stored)
+    repeated = yield from core.session.send(requests.put_keyring(sealed, stored.version, mine.version))
+    require_stored(repeated, sealed, mine.version)
