@@ -11,7 +11,7 @@ from strongroom.client import Client, Locked, Tampered
 from strongroom.client.format import keyring, seal
 from strongroom.client.format.derive import Descriptor, password_keys
 from strongroom.client.net.effects import Request
-from strongroom.client.operations.rotation import _BATCH
+from strongroom.client.operations import batches
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.client.unreliable_network import URL, Crash, World, world_of
@@ -237,9 +237,12 @@ def test_a_queued_change_is_sealed_under_the_newest_key(devices: Devices) -> Non
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_rotation_that_is_killed_at_any_step_is_finished(devices: Devices, *, whole: bool) -> None:
+def test_a_rotation_that_is_killed_at_any_step_is_finished(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch, *, whole: bool
+) -> None:
     """Ended before and after each request of it in turn: a new process finishes it, and nothing is lost."""
-    fill(devices, _BATCH + 2)
+    monkeypatch.setattr(batches, "MOST_OPERATIONS", 50)  # so that there are two
+    fill(devices, 52)
     expected, ended = texts(devices.login()), 0
     for number in range(100):
         client = devices.login()

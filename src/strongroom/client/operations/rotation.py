@@ -6,25 +6,23 @@ What is still to do follows from the generations on the wire: an interrupted rot
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from strongroom.client.format import derive, seal
-from strongroom.client.format.encoding import short
-from strongroom.client.net import effects, requests
+from strongroom.client.net import effects
 from strongroom.client.operations import accounts, documents, keyrings, sessions_and_keys, vaults
+from strongroom.client.operations.batches import BatchWrites, WriteResult, replacements
 from strongroom.client.operations.listing import Listing
-from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, VaultNotFound
+from strongroom.errors import DocumentConflict, DocumentNotFound, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.derive import PasswordKeys
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.client.operations.documents import Document, KeyScope
+    from strongroom.client.operations.documents import KeyScope
     from strongroom.client.operations.vaults import OpenVault
 
 Progress = Callable[[int, int], None]
-_BATCH: Final = 50  # documents in one request
-_BYTES: Final = 2 << 20
 
 
 def rotate_keys(core: Core, password: str, new_password: str | None, progress: Progress | None) -> Effects[str | None]:
@@ -96,42 +94,24 @@ class _Resealing:
         while listing.more:
             page = yield from listing.page()
             old = [one for one in page if seal.read_proof(one.proof).generation != newest]
-            self._done += len(page) - len(old)
             self._total += len(page)
-            self._report_progress(0)
-            batch: list[tuple[Document, seal.Sealed]] = []
-            for document in old:
-                batch.append((document, _sealed(scope, document)))
-                if len(batch) == _BATCH or sum(len(sealed.data) for _, sealed in batch) > _BYTES:
-                    yield from self._send(scope, batch)
-                    batch = []
-            yield from self._send(scope, batch)
+            self._report_progress(len(page) - len(old))
+            writes = BatchWrites(self._core, scope, replacements((one, one.raw) for one in old))
+            while writes.more:
+                results = yield from writes.page()
+                for result in results:
+                    if result.error is not None:
+                        yield from self._retry(scope, result)
+                self._report_progress(len(results))
 
-    def _send(self, scope: KeyScope, batch: list[tuple[Document, seal.Sealed]]) -> Effects[None]:
-        if not batch:
-            return
-        operations = [requests.put_operation(one.uid, sealed, one.version) for one, sealed in batch]
-        mark = self._core.device.mark()
-        try:
-            found = yield from self._core.session.send(requests.batch(scope.vault, operations))
-        except BatchConflict:
-            if len(batch) > 1:
-                for one in batch:
-                    yield from self._send(scope, [one])
-                return
-            yield from self._retry(scope, batch[0][0])
-        else:
-            for (document, sealed), row in zip(batch, found.results, strict=True):
-                documents.check_stored(row, sealed, document.uid, document.version + 1)
-                documents.open_written(self._core, scope, row, mark)
-        self._report_progress(len(batch))
-
-    def _retry(self, scope: KeyScope, document: Document) -> Effects[None]:
+    def _retry(self, scope: KeyScope, refused: WriteResult) -> Effects[None]:
         """Somebody changed it meanwhile: what they wrote may be of the old generation still."""
+        if not isinstance(refused.error, DocumentConflict | DocumentNotFound):
+            raise refused.error or DocumentNotFound
         try:
-            now = yield from documents.get(self._core, scope, document.uid)
+            now = yield from documents.get(self._core, scope, refused.uid)
             if seal.read_proof(now.proof).generation != scope.key(now.wire).newest.generation:
-                yield from documents.put(self._core, scope, now, _sealed(scope, now))
+                yield from documents.replace_raw(self._core, scope, now, now.raw)
         except (DocumentConflict, DocumentNotFound):
             pass  # changed or deleted again: a writer that has the new keys, or the next run, sees to it
 
@@ -139,9 +119,3 @@ class _Resealing:
         self._done += more
         if self._progress is not None:
             self._progress(self._done, self._total)
-
-
-def _sealed(scope: KeyScope, document: Document) -> seal.Sealed:
-    """The same value, sealed under the newest key for the next version."""
-    keys, parent = scope.key(document.wire), short(document.proof)
-    return seal.seal_document(keys, document.uid, document.version + 1, document.raw, parent=parent, wire=document.wire)
