@@ -59,7 +59,7 @@ class Forked:
     def store(self, kind: str) -> None:
         """Let the server have a newer row of another branch, and show what history it likes."""
         version, row, history = branch(self, kind)
-        body = {"operations": [requests.put_operation(self.uid, row, self.seen.version, version)]}
+        body = {"operations": [requests.batches.put_operation(self.uid, row, self.seen.version, version)]}
         bearer = self.client._core.session._access
         assert self.devices.place.ask("POST", f"/vaults/{self.seen.vault}/batch", bearer, body).status == 200
         self.devices.there.world.lie = showing(self.uid, history)

@@ -100,7 +100,7 @@ def blob_as_shown(_self: Any, _scope: Any, _record: Any, row: Any) -> Effects[An
 
 def vault_as_shown(core: Any, vault: Any) -> Effects[Any]:
     """Take whatever vault the server shows."""
-    row = yield from core.session.send(requests.get_vault(vault.uid))
+    row = yield from core.session.send(requests.vaults.get(vault.uid))
     return vault, row, False
 
 
@@ -128,7 +128,7 @@ def restated(local: Any, scope: Any, uid: str, base: int) -> Any:
     parent, version = seal.parent_of(row.hmac), row.version + 1
     made = seal.seal_content(keys, seal.DOCUMENT, uid, version, content, parent=parent, wire=row.collection)
     prepared = _repeated(local, scope, uid, base)
-    operation = requests.put_operation(uid, made, base, version)
+    operation = requests.batches.put_operation(uid, made, base, version)
     return msgspec.structs.replace(prepared, operations=[operation], versions=[version], last=made)
 
 

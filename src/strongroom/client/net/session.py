@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from strongroom.client.errors import Locked
 from strongroom.client.format.primitives import SecretText
 from strongroom.client.net import effects, requests
+from strongroom.client.net.call import Call
 from strongroom.client.net.effects import (
     Effects,
     NoResponse,
@@ -20,7 +21,6 @@ from strongroom.client.net.effects import (
     Upload,
 )
 from strongroom.client.net.errors_from_status import refusal, wrong_server
-from strongroom.client.net.requests import Call
 from strongroom.errors import InvalidRefreshToken, Later, Refusal, RequestTimeout, Unauthorized
 
 if TYPE_CHECKING:
@@ -213,11 +213,11 @@ class Session:
 
     def _request_tokens(self, refresh: str) -> Effects[tuple[str, str]]:
         try:
-            response = yield from self._send_with_retries(requests.refresh(refresh), None)
+            response = yield from self._send_with_retries(requests.accounts.refresh(refresh), None)
         except _Refused as refused:
             ended = isinstance(refused.error, InvalidRefreshToken)
             raise (InvalidRefreshToken(_ENDED) if ended else refused.error) from None
-        fresh = requests.refresh("").decode(response.body)
+        fresh = requests.accounts.refresh("").decode(response.body)
         return SecretText(fresh.access_token), SecretText(fresh.refresh_token)
 
     def _send_with_retries(

@@ -88,10 +88,10 @@ def _open_export(core: Core) -> Effects[Any]:
     """Open the export. An account can run one at a time, and that of a client that was killed may still run."""
     for attempt in range(1, _ATTEMPTS):
         try:
-            return (yield from core.session.open_stream(requests.export_account()))
+            return (yield from core.session.open_stream(requests.accounts.export()))
         except Unavailable:
             yield Sleep(0.2 * 2**attempt)
-    return (yield from core.session.open_stream(requests.export_account()))
+    return (yield from core.session.open_stream(requests.accounts.export()))
 
 
 def _read_lines(core: Core, stream: Any, take: Callable[[bytes], Effects[None]]) -> Effects[None]:
@@ -229,7 +229,7 @@ def _enter(
     """Register the account, or log in where that was done before; and store the keyring for the password there."""
     made = yield from effects.compute(lambda: account.change_password(ring, email, password, old))
     spelled = made.descriptor.spelled()
-    call = requests.register(email, made.password.password, spelled, None, core.device_name, invitation)
+    call = requests.accounts.register(email, made.password.password, spelled, None, core.device_name, invitation)
     refused: Refusal | None = None
     try:
         opened = yield from core.session.send_or_done(call)
@@ -256,14 +256,14 @@ def _enter(
 def _store_keyring(core: Core, made: account.Prepared) -> Effects[None]:
     """Store the account's first keyring on this server."""
     version = made.keyring.version
-    call = requests.put_keyring(made.sealed, 0, version, password=made.password.password)
+    call = requests.keyrings.put(made.sealed, 0, version, password=made.password.password)
     keyrings.require_stored((yield from core.session.send(call)), made.sealed, version)
 
 
 def _stored_keyring(core: Core, ring: Keyring, keys: PasswordKeys, descriptor: Descriptor) -> Effects[account.Prepared]:
     """The keyring that an earlier attempt has stored; a new one for the same password where it came not so far."""
     try:
-        stored = yield from core.session.send(requests.get_keyring())
+        stored = yield from core.session.send(requests.keyrings.get())
     except KeyringNotFound:
         made = yield from effects.compute(lambda: account.rewrap(ring, keys, descriptor))
         yield from _store_keyring(core, made)
@@ -280,12 +280,12 @@ def _upload(core: Core, path: Path, new: _NewAccount, *, restart: bool) -> Effec
     """Send the file. The server skips what it has of it already."""
     for attempt in range(_ATTEMPTS):
         try:
-            yield from core.session.send(requests.import_account(new.keys.password, str(path), path.stat().st_size))
+            yield from core.session.send(requests.accounts.import_(new.keys.password, str(path), path.stat().st_size))
         except ImportUnfinished:
             if attempt + 1 == _ATTEMPTS:
                 raise ImportUnfinished(_OTHER_IMPORT) from None
             if restart:
-                yield from core.session.send_or_done(requests.abandon_import())
+                yield from core.session.send_or_done(requests.accounts.abandon_import())
             else:  # the upload of a client that was killed may be under way still
                 yield Sleep(0.2 * 2**attempt)
         else:

@@ -15,6 +15,7 @@ from strongroom.model import User
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
+    from strongroom.client.net.call import Call
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire.responses import SignedIn
@@ -35,7 +36,7 @@ def register(core: Core, email: str, password: str, invitation: str | None = Non
     email = derive.normal_email(email)
     core.lock()
     made = yield from effects.compute(lambda: account.register(email, password))
-    call = requests.register(
+    call = requests.accounts.register(
         email, made.password.password, made.descriptor.spelled(), made.sealed, core.device_name, invitation
     )
     user = yield from _begin_registered(core, email, call, made.password.password)
@@ -49,11 +50,11 @@ def register(core: Core, email: str, password: str, invitation: str | None = Non
     return user
 
 
-def _begin_registered(core: Core, email: str, call: requests.Call[SignedIn], password: str) -> Effects[User]:
+def _begin_registered(core: Core, email: str, call: Call[SignedIn], password: str) -> Effects[User]:
     opened = yield from core.session.send_or_done(call)
     if opened is None:  # the answer to an earlier sending was lost: the account is ours if our password opens it
         try:
-            opened = yield from core.session.send(requests.login(email, password, core.device_name))
+            opened = yield from core.session.send(requests.accounts.login(email, password, core.device_name))
         except InvalidCredentials:
             opened = yield from core.session.send(call)  # it is not: refused again, with the reason
     return core.begin(email, opened)
@@ -62,7 +63,7 @@ def _begin_registered(core: Core, email: str, call: requests.Call[SignedIn], pas
 def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None]:
     """Check that the server has stored the keyring, without which the account cannot be opened again."""
     try:
-        stored = yield from core.session.send(requests.get_keyring())
+        stored = yield from core.session.send(requests.keyrings.get())
     except (NotFound, MethodNotAllowed):
         raise Tampered(_NO_KEYS) from None
     keyrings.require_stored(stored, sealed, version)
@@ -173,7 +174,7 @@ def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
     """Log out of this session, or of all; every key is forgotten, whatever the server responds."""
     saved = core.session.saved
     try:
-        yield from core.session.send_or_done(requests.logout(everywhere=everywhere))
+        yield from core.session.send_or_done(requests.accounts.logout(everywhere=everywhere))
     except (Unauthorized, InvalidRefreshToken, Locked):
         pass  # it has ended already
     finally:
@@ -186,7 +187,7 @@ def delete(core: Core, password: str) -> Effects[None]:
     """Delete the account and everything in it."""
     email, descriptor = keyrings.unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    yield from core.session.send_or_done(requests.delete_account(keys.password))
+    yield from core.session.send_or_done(requests.accounts.delete(keys.password))
     saved = core.session.saved
     core.device.forget_account(email)
     core.lock()

@@ -59,22 +59,22 @@ def adopt(core: Core, email: str, password: str, new_password: str) -> Effects[U
 def _require_unused(core: Core) -> Effects[None]:
     """Refuse an account that has a keyring, or data of another program."""
     try:
-        yield from core.session.send(requests.get_keyring())
+        yield from core.session.send(requests.keyrings.get())
     except KeyringNotFound:
         pass
     else:
         raise Invalid({"email": "is of an account that has keys; log in"})
-    if (yield from core.session.send(requests.list_vaults())).vaults:
+    if (yield from core.session.send(requests.vaults.list_all())).vaults:
         raise AccountNotEmpty(_NOT_EMPTY)
 
 
 def _set_first_keyring(core: Core, email: str, password: str, new_password: str) -> Effects[None]:
     made = yield from effects.compute(lambda: account.register(email, new_password))
-    call = requests.change_password(
+    call = requests.accounts.change_password(
         password, made.password.password, made.descriptor.spelled(), made.sealed, 0, new_version=made.keyring.version
     )
     done = yield from core.session.send_or_done(call)
-    stored = yield from core.session.send(requests.get_keyring())
+    stored = yield from core.session.send(requests.keyrings.get())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials(_WRONG)  # somebody else has changed the password meanwhile
     keyrings.require_stored(stored, made.sealed, made.keyring.version)

@@ -81,9 +81,9 @@ class Write(Struct, frozen=True):
     def operations(self) -> list[dict[str, Any]]:
         """What is sent."""
         if self.base == 0:
-            return [requests.create_operation(self.uid, self.wire, self.sealed)]
-        put = requests.put_operation(self.uid, self.sealed, self.base)
-        return [put, requests.delete_operation(self.uid, self.base + 1)] if self.deletes else [put]
+            return [requests.batches.create_operation(self.uid, self.wire, self.sealed)]
+        put = requests.batches.put_operation(self.uid, self.sealed, self.base)
+        return [put, requests.batches.delete_operation(self.uid, self.base + 1)] if self.deletes else [put]
 
     @property
     def size(self) -> int:
@@ -195,7 +195,7 @@ class BatchWrites:
             operations = [write.operations() for write in batch]
             mark = self._core.device.mark()
             try:
-                call = requests.batch(self._scope.vault, list(chain.from_iterable(operations)))
+                call = requests.batches.run(self._scope.vault, list(chain.from_iterable(operations)))
                 found = yield from self._core.session.send(call)
             except BatchConflict as refused:
                 failed = _failed(batch, operations, refused)

@@ -29,7 +29,7 @@ def list_collections(core: Core, vault: OpenVault) -> Effects[list[str]]:
     wires: dict[str, None] = {}
     after, more = None, True
     while more:
-        page = yield from core.session.send(requests.list_collections(vault.uid, after))
+        page = yield from core.session.send(requests.vaults.list_collections(vault.uid, after))
         count = len(wires) + len(page.collections)
         wires |= dict.fromkeys(page.collections)
         if len(wires) != count or (page.has_more and not page.collections):

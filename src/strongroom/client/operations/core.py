@@ -85,7 +85,7 @@ class Core:
 
     def open_session(self, email: str, password: str) -> Effects[User]:
         """Log in with the auth key of a password."""
-        opened = yield from self.session.send(requests.login(email, password, self.device_name))
+        opened = yield from self.session.send(requests.accounts.login(email, password, self.device_name))
         return self.begin(email, opened)
 
     def begin(self, email: str, opened: SignedIn) -> User:

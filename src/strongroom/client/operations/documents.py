@@ -170,7 +170,7 @@ def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     sealed = seal.seal_document(keys, uid, 1, scope.encode(value))
     mark = core.device.mark()
-    row = yield from core.session.send_or_done(requests.create_document(scope.vault, uid, keys.wire, sealed))
+    row = yield from core.session.send_or_done(requests.documents.create(scope.vault, uid, keys.wire, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, scope, uid, deleted=True))
     check_stored(row, sealed, uid, 1)
@@ -184,7 +184,7 @@ def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effe
     for _ in range(10):
         mark = core.device.mark()
         try:
-            row = yield from core.session.send(requests.get_document(scope.vault, uid))
+            row = yield from core.session.send(requests.documents.get(scope.vault, uid))
         except DocumentNotFound:
             if core.device.known(scope.vault, uid) is None:
                 raise
@@ -222,12 +222,12 @@ def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]
     last, parent = to_content(document.raw), short(document.proof)
     sealed = seal.seal_deletion(keys, document.uid, document.version + 1, last, parent=parent, wire=document.wire)
     operations = [
-        requests.put_operation(document.uid, sealed, document.version),
-        requests.delete_operation(document.uid, document.version + 1),
+        requests.batches.put_operation(document.uid, sealed, document.version),
+        requests.batches.delete_operation(document.uid, document.version + 1),
     ]
     mark = core.device.mark()
     try:
-        found = yield from core.session.send(requests.batch(scope.vault, operations))
+        found = yield from core.session.send(requests.batches.run(scope.vault, operations))
     except BatchConflict as refused:
         return (yield from _explain_conflict(core, scope, document, sealed, refused))
     if len(found.results) != 2:
@@ -254,7 +254,7 @@ def _explain_conflict(
 def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effects[Document]:
     """Replace a document with ciphertext sealed for its next version."""
     mark = core.device.mark()
-    row = yield from core.session.send(requests.put_document(scope.vault, document.uid, sealed, document.version))
+    row = yield from core.session.send(requests.documents.put(scope.vault, document.uid, sealed, document.version))
     check_stored(row, sealed, document.uid, document.version + 1)
     return open_written(core, scope, row, mark)
 
@@ -347,7 +347,7 @@ def history_rows(core: Core, vault: str, since: int, uid: str | None = None) -> 
     """The same rows as the server shows them, with those that have no proof."""
     found: list[model.ReplacedVersion] = []
     for _ in range(MAX_HISTORY_PAGES):
-        page = yield from core.session.send(requests.history(vault, since, uid))
+        page = yield from core.session.send(requests.documents.history(vault, since, uid))
         found += page.versions
         if page.has_more and page.next <= since:
             raise Tampered(WRONG_DOCUMENT)

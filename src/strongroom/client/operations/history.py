@@ -66,7 +66,7 @@ def get_version(core: Core, scope: KeyScope, uid: str, version: int) -> Effects[
         return now
     if not 1 <= version < now.version:
         raise VersionNotFound
-    row = yield from core.session.send(requests.get_version(scope.vault, now.uid, version))
+    row = yield from core.session.send(requests.documents.get_version(scope.vault, now.uid, version))
     moved = (row.uid, row.version, row.collection) != (now.uid, version, now.wire)
     if moved or row.created_at != now.created_at:
         raise Tampered(WRONG_DOCUMENT)
@@ -124,7 +124,7 @@ def _is_gap(descent: Descent) -> bool:
 def of_blob(core: Core, vault: OpenVault) -> Effects[list[Version]]:
     """The versions of a vault whose blob was replaced and is kept, newest first: the server's word till one is read."""
     vault, row, _ = yield from vaults.current_row(core, vault)
-    kept = yield from core.session.send(requests.blob_versions(vault.uid))
+    kept = yield from core.session.send(requests.vaults.blob_versions(vault.uid))
     found = [Version(version=one.version, updated_at=one.updated_at) for one in kept.versions]
     return sorted((one for one in found if 1 <= one.version < row.version), key=lambda one: -one.version)
 
@@ -136,7 +136,7 @@ def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob
         raise VersionNotFound
     if version == row.version:
         return Blob(vault.uid, content.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
-    old = yield from core.session.send(requests.blob_version(vault.uid, version))
+    old = yield from core.session.send(requests.vaults.blob_version(vault.uid, version))
     if (old.uid, old.version) != (vault.uid, version):
         raise Tampered(vaults.WRONG_VAULT)
     names = vault.wires if old.name is None else (old.name,)

@@ -39,7 +39,7 @@ def get_descriptor(core: Core, email: str, *, check: bool = True) -> Effects[Des
     """The key-derivation descriptor that the server gives for an email."""
     seen = core.device.account(email) if check else None
     try:
-        response = yield from core.session.send(requests.prelogin(email))
+        response = yield from core.session.send(requests.accounts.prelogin(email))
     except (NotFound, MethodNotAllowed):
         raise WrongServer(_NO_LOGIN) from None
     return Descriptor.read(response.kdf, derive.FLOOR if seen is None else seen.floor)
@@ -62,7 +62,7 @@ def require_password(core: Core, keys: PasswordKeys) -> None:
 
 def unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Effects[None]:
     """Get the keyring, and open it with the password or the recovery key."""
-    stored = yield from core.session.send(requests.get_keyring())
+    stored = yield from core.session.send(requests.keyrings.get())
     yield from _open_stored(core, email, descriptor, stored, open_)
 
 
@@ -76,7 +76,7 @@ def _reload(core: Core, stored: Stored | None = None) -> Effects[None]:
     if ring is None or descriptor is None or email is None:
         raise Locked
     if stored is None:
-        stored = yield from core.session.send(requests.get_keyring())
+        stored = yield from core.session.send(requests.keyrings.get())
     if keyring.account_of(stored.keyring) != ring.account:
         raise Tampered("The server sent the keyring of another account.")
     try:
@@ -128,7 +128,7 @@ def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: st
     previous, passed = ring.previous, []
     for version in range(ring.version - 1, seen, -1):
         try:
-            kept = yield from core.session.send(requests.keyring_version(version))
+            kept = yield from core.session.send(requests.keyrings.get_version(version))
         except NotFound:
             core.keyring_gaps += 1
             break
@@ -154,7 +154,7 @@ def read_past(core: Core) -> Effects[None]:
     for version in range(ring.version - 1, 0, -1)[:EARLIER_KEYRINGS]:
         passed.append(to_url(previous))
         try:
-            kept = yield from core.session.send(requests.keyring_version(version))
+            kept = yield from core.session.send(requests.keyrings.get_version(version))
         except NotFound:
             break
         if primitives.sha256(kept.keyring.encode()) != previous:
@@ -195,7 +195,7 @@ def _update(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[
             return
         sealed, made = keyring.seal(changed)
         try:
-            stored = yield from core.session.send(requests.put_keyring(sealed, ring.version, made.version))
+            stored = yield from core.session.send(requests.keyrings.put(sealed, ring.version, made.version))
         except Conflict:
             yield from _reload(core)
             continue
@@ -219,7 +219,7 @@ def _rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[No
     if ring is None or descriptor is None:
         raise Locked
     made = yield from effects.compute(lambda: prepare(ring, descriptor))
-    call = requests.change_password(
+    call = requests.accounts.change_password(
         secret,
         made.password.password,
         made.descriptor.spelled(),
@@ -228,7 +228,7 @@ def _rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[No
         new_version=made.keyring.version,
     )
     done = yield from core.session.send_or_done(call)
-    stored = yield from core.session.send(requests.get_keyring())
+    stored = yield from core.session.send(requests.keyrings.get())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
     require_stored(stored, made.sealed, made.keyring.version)
@@ -237,7 +237,7 @@ def _rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[No
 
 def _newest(core: Core) -> Effects[Stored]:
     """The keyring as the server has it; a newer one than this device's is opened, an older one left alone."""
-    stored = yield from core.session.send(requests.get_keyring())
+    stored = yield from core.session.send(requests.keyrings.get())
     if core.ring is None or stored.version >= core.ring.version:
         yield from _reload(core, stored)
     else:
@@ -267,7 +267,7 @@ def _rotate(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
         return
     made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
     stored = yield from core.session.send(
-        requests.put_keyring(made.sealed, ring.version, made.keyring.version, password=keys.password)
+        requests.keyrings.put(made.sealed, ring.version, made.keyring.version, password=keys.password)
     )
     require_stored(stored, made.sealed, made.keyring.version)
     yield from use(core, email, made.keyring, made.sealed, descriptor)
@@ -285,7 +285,7 @@ def _restore(core: Core) -> Effects[None]:
     mine, sealed, descriptor = core.ring, core.sealed, core.descriptor
     if mine is None or sealed is None or descriptor is None or core.email is None:
         raise Locked
-    stored = yield from core.session.send(requests.get_keyring())
+    stored = yield from core.session.send(requests.keyrings.get())
     if stored.version >= mine.version:
         yield from _reload(core, stored)
         return
@@ -294,5 +294,5 @@ def _restore(core: Core) -> Effects[None]:
     if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
         raise CredentialsRolledBack
     _require_past(core, stored)
-    repeated = yield from core.session.send(requests.put_keyring(sealed, stored.version, mine.version))
+    repeated = yield from core.session.send(requests.keyrings.put(sealed, stored.version, mine.version))
     require_stored(repeated, sealed, mine.version)

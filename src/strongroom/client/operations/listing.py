@@ -12,6 +12,7 @@ from strongroom.client.operations.documents import WITHHELD, WRONG_DOCUMENT, Doc
 from strongroom.errors import DocumentNotFound
 
 if TYPE_CHECKING:
+    from strongroom.client.net.call import Call
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.device import KnownDocument
@@ -112,9 +113,9 @@ class Listing:
         self._scope, self._given, self._seen = scope, self._given | self._seen, {}
         self.cursor, self.more = self._since or 0, True
 
-    def _call(self) -> requests.Call[Documents]:
+    def _call(self) -> Call[Documents]:
         start = self._since is None and not self._seen
-        return requests.list_documents(
+        return requests.documents.list_page(
             self._scope.vault,
             collection=self._scope.filter,
             since=None if start else self.cursor,

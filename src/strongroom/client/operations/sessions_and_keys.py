@@ -29,22 +29,22 @@ _NARROW: Final = "This token opens one collection; use collection()."
 
 def sessions(core: Core) -> Effects[list[ListedSession]]:
     """List the open sessions."""
-    return (yield from core.session.send(requests.sessions())).sessions
+    return (yield from core.session.send(requests.accounts.sessions())).sessions
 
 
 def end_session(core: Core, sid: str) -> Effects[None]:
     """End a session."""
-    yield from core.session.send_or_done(requests.end_session(sid))
+    yield from core.session.send_or_done(requests.accounts.end_session(sid))
 
 
 def api_keys(core: Core) -> Effects[list[ApiKey]]:
     """The API keys."""
-    return (yield from core.session.send(requests.list_keys())).keys
+    return (yield from core.session.send(requests.accounts.list_keys())).keys
 
 
 def revoke_key(core: Core, uid: str) -> Effects[None]:
     """Revoke an API key."""
-    yield from core.session.send_or_done(requests.revoke_key(uid))
+    yield from core.session.send_or_done(requests.accounts.revoke_key(uid))
 
 
 def make_token(
@@ -66,7 +66,7 @@ def make_token(
         scopes["permissions"] = list(permissions)
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
-    made = yield from core.session.send(requests.make_key(name, scopes))
+    made = yield from core.session.send(requests.accounts.make_key(name, scopes))
     token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
     try:
         return token.spelled()
@@ -100,7 +100,7 @@ def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> E
     if not isinstance(token.keys, VaultKeys):
         raise Locked(_NARROW)
     mark = core.device.mark()
-    row = yield from core.session.send(requests.get_vault(token.vault))
+    row = yield from core.session.send(requests.vaults.get(token.vault))
     opened = token_vault(token, token.keys, row.name)
     yield from vaults.check_vault(core, opened, row, mark)
     if name not in {None, token.name, opened.name}:  # it may have been renamed since the token was made

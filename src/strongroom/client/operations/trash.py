@@ -37,7 +37,7 @@ def purge(core: Core, scope: KeyScope, document: Document) -> Effects[None]:
     """Purge the content and the history of a deleted document, if it has not changed since it was read."""
     documents.wire_collection(scope, document)
     mark = core.device.mark()
-    row = yield from core.session.send(requests.purge(scope.vault, document.uid, document.version))
+    row = yield from core.session.send(requests.documents.purge(scope.vault, document.uid, document.version))
     if (row.uid, row.version, row.hmac) != (document.uid, document.version, document.proof):
         raise Tampered(WRONG_DOCUMENT)
     if row.data or row.deleted_at is None:
@@ -51,7 +51,7 @@ def empty(core: Core, scope: KeyScope) -> Effects[int]:
     purged = 0
     for wire in (None,) if scope.collection_keys is None else scope.collection_keys.wires:
         for _ in range(_MOST_REQUESTS):
-            done = yield from core.session.send(requests.empty_trash(scope.vault, wire))
+            done = yield from core.session.send(requests.documents.empty_trash(scope.vault, wire))
             purged += done.purged
             if not done.has_more:
                 break

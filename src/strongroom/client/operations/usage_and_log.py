@@ -34,7 +34,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 def usage(core: Core) -> Effects[Usage]:
     """The account's usage and limits."""
-    me = yield from core.session.send(requests.me())
+    me = yield from core.session.send(requests.accounts.me())
     if me.usage is None or me.limits is None:
         raise InsufficientScope("A token for one vault or collection does not see the account's usage.")
     return Usage(
@@ -56,7 +56,7 @@ class LogPages:
 
     def page(self) -> Effects[list[Event]]:
         """The next entries; `more` says whether there are older ones."""
-        page = yield from self._core.session.send(requests.log(self._before))
+        page = yield from self._core.session.send(requests.accounts.log(self._before))
         for entry in page.events:
             if self._before is not None and entry.id >= self._before:
                 raise Tampered(_ORDER)

@@ -167,7 +167,7 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
     """Every vault of the directory that the server shows, and how it shows it."""
     core.keyring()
     for _ in range(_ASKED):
-        found = yield from core.session.send(requests.list_vaults())
+        found = yield from core.session.send(requests.vaults.list_all())
         rows = {row.uid: row for row in found.vaults}
         if len(rows) != len(found.vaults):
             raise Tampered("The server lists a vault twice.")
@@ -180,7 +180,7 @@ def list_with_rows(core: Core) -> Effects[list[tuple[OpenVault, responses.Vault]
 def recreate_vault(core: Core, entry: VaultEntry) -> Effects[tuple[OpenVault, responses.Vault]]:
     """A vault of the directory that the server has forgotten."""
     vault = open_entry(core, entry)
-    row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
+    row = yield from core.session.send(requests.vaults.create(vault.uid, vault.wire, None))
     if row.uid != vault.uid or row.name != vault.wire:
         raise Tampered(WRONG_VAULT)
     return vault, row
@@ -205,7 +205,7 @@ def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effec
     """
     for _ in range(10):
         mark = core.device.mark()
-        row = yield from core.session.send(requests.get_vault(vault.uid))
+        row = yield from core.session.send(requests.vaults.get(vault.uid))
         yield from _check_row(core, vault, row, mark)
         newest = vault.keys.newest.generation
         blob_is_old = row.data is not None and seal.blob_generation(row.data) != newest
@@ -220,7 +220,7 @@ def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effec
             blob = seal.seal_blob_content(vault.keys, vault.wire, row.version + 1, content, parent=parent)
         mark = core.device.mark()
         try:
-            changed = yield from core.session.send(requests.put_vault(vault.uid, vault.wire, blob, row.version))
+            changed = yield from core.session.send(requests.vaults.put(vault.uid, vault.wire, blob, row.version))
         except VaultConflict:
             continue  # another device was quicker, or an answer was lost
         yield from check_vault(core, vault, changed, mark)
@@ -238,7 +238,7 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
         yield from keyrings.update(
             core, lambda ring: None if ring.entry(vault.uid) is None else ring.without_vault(vault.uid)
         )
-    yield from core.session.send_or_done(requests.delete_vault(vault.uid))
+    yield from core.session.send_or_done(requests.vaults.delete(vault.uid))
     core.device.forget_vault(vault.uid)
 
 
@@ -261,7 +261,7 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
     parent = seal.parent_after_blob(before.data)
     sealed = seal.seal_blob(vault.keys, before.name, version + 1, raw, parent=parent)
     mark = core.device.mark()
-    row = yield from core.session.send(requests.put_blob(vault.uid, sealed, version))
+    row = yield from core.session.send(requests.vaults.put_blob(vault.uid, sealed, version))
     yield from check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered(_NOT_KEPT)
@@ -271,7 +271,7 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
 def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
     """The vault with the name and the keys that it has by now, its row, and whether there is a gap before that."""
     vault, mark = renewed(core, vault), core.device.mark()
-    row = yield from core.session.send(requests.get_vault(vault.uid))
+    row = yield from core.session.send(requests.vaults.get(vault.uid))
     if core.token is None and (row.name not in vault.wires or not _is_known(vault, row)):
         yield from keyrings.reload(core)  # another device may have renamed the vault, or rotated its key
         vault = renewed(core, vault)
@@ -340,10 +340,10 @@ def _made(ring: Keyring, uid: str) -> Keyring | None:
 def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
     mark = core.device.mark()
     try:
-        row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, None))
+        row = yield from core.session.send(requests.vaults.create(vault.uid, vault.wire, None))
     except Invalid:  # a server of blobs takes no vault without one
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
-        row = yield from core.session.send(requests.create_vault(vault.uid, vault.wire, blob))
+        row = yield from core.session.send(requests.vaults.create(vault.uid, vault.wire, blob))
     yield from check_vault(core, vault, row, mark)
     return row
 
@@ -394,10 +394,10 @@ def blob_descent(core: Core, row: responses.Vault, known: Link) -> Effects[Desce
     data = row.data or ""
     if data == known.text or follows(data, known.text, seal.blob_lineage):
         return Descent.FOLLOWS
-    kept = (yield from core.session.send(requests.blob_versions(row.uid))).versions
+    kept = (yield from core.session.send(requests.vaults.blob_versions(row.uid))).versions
     history = []
     for version in kept:
         if version.version > known.version:
-            blob = yield from core.session.send(requests.blob_version(row.uid, version.version))
+            blob = yield from core.session.send(requests.vaults.blob_version(row.uid, version.version))
             history.append(Link(version.version, blob.data or ""))
     return trace(Link(row.version, data), known, history, seal.blob_lineage)

@@ -16,6 +16,7 @@ from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, DIVERGE
 from strongroom.errors import NotFound
 
 if TYPE_CHECKING:
+    from strongroom.client.net.call import Call
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
@@ -164,9 +165,9 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
     )
 
 
-def list_call(scope: KeyScope, since: int, limit: int, *, deleted: bool) -> requests.Call[responses.Documents]:
+def list_call(scope: KeyScope, since: int, limit: int, *, deleted: bool) -> Call[responses.Documents]:
     """The request for a page of this replica's part of a vault."""
-    return requests.list_documents(scope.vault, collection=scope.filter, since=since, limit=limit, deleted=deleted)
+    return requests.documents.list_page(scope.vault, collection=scope.filter, since=since, limit=limit, deleted=deleted)
 
 
 def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document]) -> Effects[dict[str, Document]]:
@@ -183,7 +184,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
         if not file.outbox.was_sent(scope.vault, row.uid):
             continue
         try:
-            then = yield from core.session.send(requests.get_version(scope.vault, row.uid, entry.version))
+            then = yield from core.session.send(requests.documents.get_version(scope.vault, row.uid, entry.version))
         except NotFound:
             continue  # the history does not go back so far, or there is none
         if (then.uid, then.version) == (row.uid, entry.version) and file.outbox.was_sent(

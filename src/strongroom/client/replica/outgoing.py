@@ -103,7 +103,7 @@ class PushResult(Struct):
             self.over_quota.add(prepared.added)
         record = RefusalRecord(vault=entry.vault, uid=entry.uid, kind=refused.code)
         if isinstance(refused, PayloadTooLarge):
-            size = requests.batch_size(prepared.operations)
+            size = requests.batches.size(prepared.operations)
             local.limit.learn((refused.details or {}).get("limit"))
             limit = local.limit.max_bytes
             limit = limit if limit is not None and limit < size else None
@@ -156,17 +156,17 @@ def _parent(head: Head | None) -> bytes:
 
 def _entry_operations(scope: KeyScope, entry: Entry, parent: bytes) -> EntryOperations:
     if entry.kind == DELETE_ONLY:
-        operation = requests.delete_operation(entry.uid, entry.base)
+        operation = requests.batches.delete_operation(entry.uid, entry.base)
         return EntryOperations(entry, [operation], [entry.base + 1], Sealed(entry.data, entry.hmac), 100)
     version = max(entry.base, entry.floor) + 1  # above all that this device has seen, also where a restore took some
     sealed = _sealed(scope, entry, version, parent)
     if entry.base == 0:
-        operations = [requests.create_operation(entry.uid, entry.collection, sealed, version)]
+        operations = [requests.batches.create_operation(entry.uid, entry.collection, sealed, version)]
     else:
-        operations = [requests.put_operation(entry.uid, sealed, entry.base, version)]
+        operations = [requests.batches.put_operation(entry.uid, sealed, entry.base, version)]
     versions = [version]
     if entry.kind == DELETE:
-        operations.append(requests.delete_operation(entry.uid, version))
+        operations.append(requests.batches.delete_operation(entry.uid, version))
         versions.append(version + 1)
     entry = msgspec.structs.replace(entry, data=sealed.data, hmac=sealed.hmac, version=version)
     return EntryOperations(entry, operations, versions, sealed, len(operations) * (len(sealed.data) + 300))
@@ -207,14 +207,14 @@ def _repeated(local: Local, scope: KeyScope, uid: str, base: int) -> EntryOperat
     if not row.data:  # the content was thrown away; the proof of a deletion stands without it
         sealed = seal.reseal_notice(scope.key(row.collection), row)
     if base == 0:
-        operations = [requests.create_operation(uid, row.collection, sealed, version)]
+        operations = [requests.batches.create_operation(uid, row.collection, sealed, version)]
     else:
-        operations = [requests.put_operation(uid, sealed, base, version)]
+        operations = [requests.batches.put_operation(uid, sealed, base, version)]
     versions = [version]
     kind = PUT
     if gone:
         kind = DELETE
-        operations.append(requests.delete_operation(uid, version))
+        operations.append(requests.batches.delete_operation(uid, version))
         versions.append(version + 1)
     entry = Entry(
         vault=scope.vault,
@@ -235,7 +235,7 @@ def push(core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations]
     if not batch:
         return
     operations = [operation for prepared in batch for operation in prepared.operations]
-    found, in_doubt = yield from core.session.send_in_doubt(requests.batch(scope.vault, operations))
+    found, in_doubt = yield from core.session.send_in_doubt(requests.batches.run(scope.vault, operations))
     if in_doubt:
         pushed.in_doubt.update(prepared.entry.uid for prepared in batch)
     if isinstance(found, BatchConflict):

@@ -35,13 +35,13 @@ class RequestLimit:
     def require(self, uid: str, wire: str, sealed: Sealed) -> None:
         """Refuse a document that the server would not accept for its size."""
         if self.max_bytes is not None and len(sealed.data) + _AROUND > self.max_bytes:
-            size = requests.single_size(uid, wire, sealed)
+            size = requests.batches.single_size(uid, wire, sealed)
             if size > self.max_bytes:
                 raise PayloadTooLarge(self.max_bytes, size, too_large(size, self.max_bytes))
 
     def takes_deletion(self, uid: str, wire: str, sealed: Sealed) -> bool:
         """Whether the server accepts a notice of deletion, as far as its size goes."""
-        return self.max_bytes is None or requests.single_size(uid, wire, sealed) + _DELETION <= self.max_bytes
+        return self.max_bytes is None or requests.batches.single_size(uid, wire, sealed) + _DELETION <= self.max_bytes
 
 
 def too_large(size: int, limit: int) -> str:

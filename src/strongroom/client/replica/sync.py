@@ -159,7 +159,7 @@ class Sync:
     def _ask_limits(self) -> Effects[None]:
         """Ask once for each opened replica which requests the server accepts."""
         try:
-            health = yield from self.core.session.send(requests.health())
+            health = yield from self.core.session.send(requests.server.health())
         except (NotFound, MethodNotAllowed):
             return
         self._epoch = self._epoch or health.epoch
@@ -183,7 +183,7 @@ class Sync:
         token = self.core.token
         if token is not None:
             scope = documents.key_scope(token.keys)
-            row = yield from self.core.session.send(requests.get_vault(token.vault))
+            row = yield from self.core.session.send(requests.vaults.get(token.vault))
             if row.uid != token.vault:
                 raise Tampered
             if isinstance(token.keys, VaultKeys):
@@ -250,7 +250,7 @@ class Sync:
 
     def _is_restored(self) -> Effects[bool]:
         """Whether the server reports a new epoch."""
-        self._epoch = (yield from self.core.session.send(requests.health())).epoch
+        self._epoch = (yield from self.core.session.send(requests.server.health())).epoch
         known = {record.epoch for record in self.file.vaults.all()} or {self.file.fact(_EPOCH) or ""}
         return bool(self._epoch) and bool(known - {"", self._epoch})
 
@@ -384,7 +384,7 @@ class Sync:
             self.file.vaults.put_blob_aside(record)
             return row
         sealed = seal.SealedBlob(record.data, record.salt or "")
-        call = requests.put_vault(row.uid, record.wire, sealed, row.version, record.version)
+        call = requests.vaults.put(row.uid, record.wire, sealed, row.version, record.version)
         try:
             again = yield from self.core.session.send(call)
         except outgoing.REFUSED:
@@ -435,7 +435,7 @@ class Sync:
     def _repeat(self, scope: KeyScope) -> Effects[None]:
         """Send again what a restored server has forgotten; where somebody was quicker, look at what is there now."""
         for uid in (yield from outgoing.repeat(self.core, self.local, scope)):
-            row = yield from self.core.session.send(requests.get_document(scope.vault, uid))
+            row = yield from self.core.session.send(requests.documents.get(scope.vault, uid))
             record = self.file.vaults.get(scope.vault)
             if row.uid != uid or record is None:
                 raise Tampered(documents.WRONG_DOCUMENT)
@@ -469,7 +469,7 @@ class Sync:
         if self.file.outbox.get(scope.vault, uid) is None:
             return
         try:
-            yield from self.core.session.send(requests.get_document(scope.vault, uid))
+            yield from self.core.session.send(requests.documents.get(scope.vault, uid))
         except DocumentNotFound:
             with self.file.transaction():
                 self.file.refusals.put(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
@@ -481,7 +481,7 @@ class Sync:
         if entry is None:
             return
         try:
-            row = yield from self.core.session.send(requests.get_document(scope.vault, uid))
+            row = yield from self.core.session.send(requests.documents.get(scope.vault, uid))
         except DocumentNotFound:
             raise RolledBack from None
         made = seal.verify_document(scope.key(row.collection), row)

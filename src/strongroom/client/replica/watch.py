@@ -84,7 +84,7 @@ class Watch:
     def _read_events(self, timestamp: int) -> Effects[None]:
         if self._stream is None:
             token = self._core.token
-            call = requests.events(None if token is None else token.vault, timestamp)
+            call = requests.vaults.events(None if token is None else token.vault, timestamp)
             self._stream = yield from self._core.session.open_stream(call)
             self._events = Events()
         while True:
@@ -107,7 +107,7 @@ class Watch:
             yield Sleep(self._every)
             return
         try:
-            call = requests.list_documents(record[0].uid, since=record[0].cursor, limit=1, wait=LONG_POLL)
+            call = requests.documents.list_page(record[0].uid, since=record[0].cursor, limit=1, wait=LONG_POLL)
             page = yield from self._core.session.send(call)
         except Unavailable:
             yield from self.back_off()

@@ -1,0 +1,50 @@
+"""An API call as a value: what is sent, how its response is decoded, what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Generic, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from strongroom.client.net.effects import Upload
+from strongroom.errors import Refusal
+
+T = TypeVar("T")
+
+SMALL: Final = 1 << 20  # bytes of a response without ciphertext
+LARGE: Final = 1 << 31  # of one with documents or a blob
+
+encode = msgspec.json.Encoder().encode
+
+
+class Call(Struct, Generic[T], frozen=True, kw_only=True):
+    """An API call: a request, and how its response is read.
+
+    `idempotent`: a retry is safe. `already_done`: the errors of a retry whose first attempt succeeded without a
+    response. `authenticated`: a token or an API key is sent. `secrets`: what must not appear in an error.
+    """
+
+    method: str
+    path: str
+    decode: Callable[[bytes], T]
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | Upload | None = None
+    accept: str = "application/json"
+    refusals: Mapping[int, type[Refusal]] = {}
+    idempotent: bool = True
+    authenticated: bool = True
+    secrets: tuple[str, ...] = ()
+    already_done: tuple[type[Refusal], ...] = ()
+    max_bytes: int = SMALL
+    wait: float = 0.0
+
+    def __repr__(self) -> str:
+        return f"Call({self.method}, ...)"
+
+
+def path_part(text: str) -> str:
+    """A text as one part of a path."""
+    return quote(text, safe="")
