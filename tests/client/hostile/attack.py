@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from strongroom.client import Locked, RolledBack, Tampered, WeakParameters, keep_mine
-from strongroom.client.replica.sync import Report
+from strongroom.client.replica.report import Report
 from strongroom.errors import Refusal
 from tests.client.hostile.lying_proxy import Lie
 from tests.client.hostile.scenario import CANARY, Stage

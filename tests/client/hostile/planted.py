@@ -18,8 +18,9 @@ from strongroom.client.net import decoders, http, requests
 from strongroom.client.net.effects import Effects
 from strongroom.client.operations import documents, history, keyrings, listing, rollback, sessions_and_keys, vaults
 from strongroom.client.operations.device import Device
-from strongroom.client.replica import incoming, outgoing, unlock
+from strongroom.client.replica import blobs, incoming, outgoing, unlock
 from strongroom.client.replica.conflicts import Conflict
+from strongroom.client.replica.pull import Pull
 from strongroom.client.replica.store.documents import DocumentTable
 from strongroom.client.replica.sync import Sync
 
@@ -92,9 +93,9 @@ def misses_nothing(_listing: Any) -> Effects[None]:
     yield
 
 
-def blob_as_shown(_self: Any, _scope: Any, _record: Any, row: Any) -> Effects[Any]:
+def blob_as_shown(_local: Any, _scope: Any, _record: Any, row: Any) -> Effects[Any]:
     """Keep whatever blob the server shows."""
-    return row
+    return row, 0
     yield
 
 
@@ -217,7 +218,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a document that is set back", "another time of making", "an old tombstone whose trash was emptied"),
     ),
     "what a replica remembers of a vault": Guard(
-        replaced((Sync, "_is_new", always_new)),
+        replaced((Pull, "is_new", always_new)),
         replica=("a whole vault that is set back", "a clock that is set back"),
     ),
     "what a device remembers of a vault": Guard(
@@ -228,7 +229,7 @@ GUARDS: dict[str, Guard] = {
         client=("names swapped between two vaults", "another vault than the one that was asked for"),
     ),
     "that blobs are opened before they are kept": Guard(
-        replaced((Sync, "_reconcile_blob", blob_as_shown)),
+        replaced((blobs, "reconcile", blob_as_shown)),
         replica=("a blob that is gone", "an older blob in the place of the newest"),
     ),
     "that what was written is what is answered": Guard(
@@ -250,7 +251,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a row twice", "rows out of order"),
     ),
     "that documents are counted": Guard(
-        replaced((Sync, "_count", nothing)),
+        replaced((Pull, "_count", nothing)),
         replica=("a vault that counts other documents than it shows", "a row is left out of a page"),
     ),
     "that an answer has bounds": Guard(
@@ -350,6 +351,6 @@ GUARDS: dict[str, Guard] = {
         replica=("a vault of before it was renamed",),
     ),
     "that a blob is sent again only where it follows": Guard(
-        replaced((Sync, "_is_past_blob", yes)), replica=("a new epoch and a lower blob of another branch",)
+        replaced((blobs, "_is_past", yes)), replica=("a new epoch and a lower blob of another branch",)
     ),
 }

@@ -5,6 +5,8 @@ unlock                   opens a replica: its owner, its keys without a server
 follow                   the newer keyring of another process that writes
 local, vaults            reads and writes without a server
 sync                     one sync: pull, resolve conflicts, push
+pull, blobs              the pull of a vault; its blob
+report                   what a sync reports
 incoming, outgoing       rows that are pulled; changes that are pushed
 conflicts                conflicts and their resolution
 refused                  changes that the server refuses, and what can be done with them
@@ -28,7 +30,7 @@ from strongroom.client.replica.conflicts import (
 )
 from strongroom.client.replica.refused import Reason, RefusalKind, RefusedChange
 from strongroom.client.replica.replica import Replica
-from strongroom.client.replica.sync import Progress, RenamedVault, Report
+from strongroom.client.replica.report import Progress, RenamedVault, Report
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 
 __all__ = [

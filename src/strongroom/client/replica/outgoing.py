@@ -113,10 +113,8 @@ class PushResult(Struct):
             if not prepared.repeated and (now is None or now.hmac != entry.hmac):
                 return
             file.refusals.put(record)
-            if prepared.unsent and entry.uid not in self.in_doubt:
-                file.outbox.forget_sent(
-                    entry.vault, entry.uid
-                )  # so that a deletion of what was never stored is nothing
+            if prepared.unsent and entry.uid not in self.in_doubt:  # never stored, so that a deletion of it is nothing
+                file.outbox.forget_sent(entry.vault, entry.uid)
 
     def like_before(self, prepared: EntryOperations) -> Refusal | None:
         """The refusal that this entry is certain to get, by those before it."""

@@ -12,7 +12,8 @@ from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 from strongroom.client.replica.conflicts import BlobConflict, Conflict, Resolver, undecided_blobs, undecided_conflicts
 from strongroom.client.replica.refused import RefusedChange, refused_changes
-from strongroom.client.replica.sync import Progress, Report, Sync
+from strongroom.client.replica.report import Progress, Report
+from strongroom.client.replica.sync import Sync
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 from strongroom.client.replica.watch import Watch
 from strongroom.errors import Unavailable
