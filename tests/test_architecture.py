@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "identifiers": set(),
     "keyring_head": set(),
     "model": set(),
+    "one_time_codes": set(),
     "options": set(),
     "rules": {"errors", "model"},
     "wire": {"descriptors", "errors", "export_rows", "identifiers", "model", "rules", "wire"},
@@ -43,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "identifiers",
         "keyring_head",
         "model",
+        "one_time_codes",
         "rules",
         "store",
         "wire",
@@ -57,6 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "export_rows",
         "identifiers",
         "model",
+        "one_time_codes",
         "options",
         "rules",
         "server",
@@ -67,8 +70,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": {"_version", "archive", "cli", "client", "errors", "model", "options", "sealing", "server", "store"},
 }
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole
-# archives to a key of the operator's, which only the command line may import. A decoy descriptor begins with a public
-# key, and that is all that the server makes of what clients make.
+# archives to a key of the operator's, which only the command line may import. One module of the server seals the
+# secrets of one-time codes, which are the server's own: no data of a user. A decoy descriptor begins with a public key,
+# and that is all that the server makes of what clients make.
 ONLY_IN: dict[str, set[str]] = {
     "apsw": {"store", "client"},  # the client's replica is a file of its own, on another machine
     "asyncpg": {"store"},
@@ -77,8 +81,8 @@ ONLY_IN: dict[str, set[str]] = {
     "dotenv": {"cli"},
     "httpx2": {"client"},
     "keyring": {"client"},
-    "cryptography": {"credentials", "client", "descriptors", "sealing"},
-    "cryptography.hazmat.primitives.ciphers": {"client", "sealing"},
+    "cryptography": {"credentials", "client", "descriptors", "one_time_codes", "sealing"},
+    "cryptography.hazmat.primitives.ciphers": {"client", "one_time_codes", "sealing"},
     "pyrage": {"sealing"},
     "opentelemetry": {"server"},
     "asyncssh": {"server"},

@@ -1,4 +1,4 @@
-"""Passwords, tokens, API keys, invitations: the secrets that the server verifies. None of them decrypts anything."""
+"""Passwords, tokens, API keys, invitations, tickets: the secrets that the server verifies. None of them decrypts."""
 
 from __future__ import annotations
 
@@ -43,18 +43,35 @@ def hash_password(password: str) -> str:
     return kdf.derive_phc_encoded(password.encode())
 
 
-def is_outdated(phc: str) -> bool:
+def is_outdated(stored: str) -> bool:
     """Whether a hash has other parameters than the current ones, and is replaced at the next login."""
-    return not phc.startswith(_PARAMETERS)
+    return not stored.removeprefix(_MARK).startswith(_PARAMETERS)
 
 
-def password_matches(password: str, phc: str) -> bool:
-    """Whether the password matches this PHC string."""
+def password_matches(password: str, stored: str) -> bool:
+    """Whether the password matches this stored hash: a PHC string, with or without the mark of a second factor."""
     try:
-        Argon2id.verify_phc_encoded(password.encode(), phc)
+        Argon2id.verify_phc_encoded(password.encode(), stored.removeprefix(_MARK))
     except InvalidKey:
         return False
     return True
+
+
+# The mark before the password hash of an account with a second factor. It is read together with the hash, so the login
+# of an account without one costs no further statement. And every change of it is a change of the hash: a login or a
+# proof of the password that began before the enrolment, and asked for no second factor, fails.
+_MARK: Final = "second-factor:"
+
+
+def needs_second_factor(stored: str | None) -> bool:
+    """Whether a password alone is not enough for the account with this stored hash."""
+    return stored is not None and stored.startswith(_MARK)
+
+
+def marked(stored: str, *, second_factor: bool) -> str:
+    """A stored hash with or without the mark of a second factor."""
+    phc = stored.removeprefix(_MARK)
+    return _MARK + phc if second_factor else phc
 
 
 def hashing_pool(on_refusal: Callable[[OSError], None] = lambda _: None) -> ThreadPoolExecutor:
@@ -262,36 +279,95 @@ def _checksum(data: bytes) -> bytes:
     return zlib.crc32(KEY_PREFIX.encode() + data).to_bytes(4, "big")
 
 
-# Invitations: SRI and 25 signs of Crockford's alphabet, which has no I, L, O and U: 125 random bits that people can
-# read out and type.
+# Crockford's alphabet, which has no I, L, O and U, for what people read out and type.
 
-_INVITATION_PREFIX: Final = "SRI"
-_INVITATION_SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_INVITATION_LENGTH: Final = 25
+_SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TYPED: Final = str.maketrans(ascii_lowercase, ascii_uppercase, f"{whitespace}-")
 _READ_AS: Final = str.maketrans("OIL", "011")
 
 
+def _random_signs(length: int) -> str:
+    return "".join(secrets.choice(_SIGNS) for _ in range(length))
+
+
+def _groups(signs: str, size: int) -> list[str]:
+    return [signs[at : at + size] for at in range(0, len(signs), size)]
+
+
+def _signs_of(typed: str, length: int, prefix: str = "") -> str | None:
+    """The signs of a typed code, or None. Case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1."""
+    signs = typed.translate(_TYPED).removeprefix(prefix).translate(_READ_AS)
+    return signs if len(signs) == length and set(signs) <= set(_SIGNS) else None
+
+
+# Invitations: SRI and 25 signs, which are 125 random bits.
+
+_INVITATION_PREFIX: Final = "SRI"
+_INVITATION_LENGTH: Final = 25
+
+
 def new_invitation() -> tuple[str, str]:
     """A new invitation code, and the hash under which it is stored."""
-    signs = "".join(secrets.choice(_INVITATION_SIGNS) for _ in range(_INVITATION_LENGTH))
-    groups = (signs[at : at + 5] for at in range(0, _INVITATION_LENGTH, 5))
-    return "-".join([_INVITATION_PREFIX, *groups]), _hash_of_signs(signs)
+    signs = _random_signs(_INVITATION_LENGTH)
+    return "-".join([_INVITATION_PREFIX, *_groups(signs, 5)]), _hash_of_signs(signs)
 
 
 def invitation_hash(code: str) -> str | None:
-    """The hash under which an invitation is stored, or None if it is malformed.
-
-    Case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1.
-    """
-    signs = code.translate(_TYPED).removeprefix(_INVITATION_PREFIX).translate(_READ_AS)
-    if len(signs) != _INVITATION_LENGTH or not set(signs) <= set(_INVITATION_SIGNS):
-        return None
-    return _hash_of_signs(signs)
+    """The hash under which an invitation is stored, or None if it is malformed."""
+    signs = _signs_of(code, _INVITATION_LENGTH, _INVITATION_PREFIX)
+    return None if signs is None else _hash_of_signs(signs)
 
 
 def _hash_of_signs(signs: str) -> str:
     return hashlib.sha256(f"{_INVITATION_PREFIX}{signs}".encode()).hexdigest()
+
+
+# Recovery codes of the second factor: 16 signs, which are 80 random bits.
+
+RECOVERY_CODES: Final = 10  # that an account gets at a time
+_RECOVERY_LENGTH: Final = 16
+
+
+def new_recovery_codes(user_id: str) -> dict[str, str]:
+    """New recovery codes of an account, each with the hash under which it is stored."""
+    made = [_random_signs(_RECOVERY_LENGTH) for _ in range(RECOVERY_CODES)]
+    return {"-".join(_groups(signs, 4)): _recovery_hash(user_id, signs) for signs in made}
+
+
+def recovery_code_hash(user_id: str, code: str) -> str | None:
+    """The hash under which a recovery code of this account is stored, or None if it is malformed."""
+    signs = _signs_of(code, _RECOVERY_LENGTH)
+    return None if signs is None else _recovery_hash(user_id, signs)
+
+
+def _recovery_hash(user_id: str, signs: str) -> str:
+    return hashlib.sha256(f"recovery code {user_id} {signs}".encode()).hexdigest()
+
+
+# Tickets of a login whose second factor is still to come: srt_ and 32 random bytes in base64url.
+
+_TICKET_PREFIX: Final = "srt_"
+_TICKET_SHAPE = re.compile(rf"{_TICKET_PREFIX}[A-Za-z0-9_-]{{43}}")
+
+
+def new_ticket() -> tuple[str, str]:
+    """A new ticket, and the hash under which it is stored."""
+    ticket = _TICKET_PREFIX + _b64(os.urandom(32)).decode()
+    return ticket, _hash_of_ticket(ticket)
+
+
+def ticket_hash(ticket: str) -> str | None:
+    """The hash under which a ticket is stored, or None if it is malformed."""
+    return _hash_of_ticket(ticket) if _TICKET_SHAPE.fullmatch(ticket) else None
+
+
+def _hash_of_ticket(ticket: str) -> str:
+    return hashlib.sha256(ticket.encode()).hexdigest()
+
+
+def password_binding(stored: str) -> str:
+    """What binds a ticket to the stored password hash that was verified."""
+    return hashlib.sha256(f"ticket {stored}".encode()).hexdigest()
 
 
 def certificate_expiry(pem: bytes) -> float:

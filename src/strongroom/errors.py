@@ -5,6 +5,9 @@
     ├── Unauthorized            unauthorized             no bearer token, or an invalid one
     ├── InvalidCredentials      invalid_credentials      wrong email or password
     ├── InvalidRefreshToken     invalid_refresh_token    unknown, expired, revoked, or of the wrong kind
+    ├── SecondFactorRequired    second_factor_required   the password is right; `details` says what else is needed
+    ├── InvalidSecondFactor     invalid_second_factor    a wrong or used one-time code or recovery code
+    ├── InvalidTicket           invalid_ticket           unknown, expired, used, or the password has changed
     ├── InsufficientScope       insufficient_scope       the API key may not do this
     ├── AccountDisabled         account_disabled         an operator has disabled the account; its data is not lost
     ├── SignupsClosed           signups_closed           this server takes no registrations without an invitation
@@ -16,6 +19,7 @@
     │   ├── ApiKeyNotFound      api_key_not_found
     │   ├── SessionNotFound     session_not_found
     │   ├── KeyringNotFound     keyring_not_found
+    │   ├── SecondFactorNotFound  second_factor_not_found
     │   └── ImportNotFound      import_not_found
     ├── MethodNotAllowed        method_not_allowed
     ├── Taken
@@ -98,6 +102,34 @@ class InvalidRefreshToken(Refusal):
     sentence = "This refresh token is not valid any more; log in again."
 
 
+class SecondFactorRequired(Refusal):
+    """The password is right, and the account has a second factor. `details.methods` names those that it has.
+
+    At a login `details` also has a ticket, with which the login is finished, and when it expires.
+    """
+
+    code = "second_factor_required"
+    sentence = "This account has a second factor; send a one-time code, a recovery code or a passkey as well."
+
+    def __init__(self, methods: list[str], ticket: str | None = None, expires_at: int | None = None) -> None:
+        details: dict[str, Any] = {"methods": methods}
+        super().__init__(details=details if ticket is None else {"ticket": ticket, "expiresAt": expires_at, **details})
+
+
+class InvalidSecondFactor(Refusal):
+    """The second factor is wrong, or was used already."""
+
+    code = "invalid_second_factor"
+    sentence = "The second factor is wrong or was used already; a one-time code counts once, so wait for the next one."
+
+
+class InvalidTicket(Refusal):
+    """The ticket of a login is unknown, expired or used, or the password has changed since."""
+
+    code = "invalid_ticket"
+    sentence = "This login has expired or was finished already; log in again."
+
+
 class InsufficientScope(Refusal):
     """The API key may not do this."""
 
@@ -176,6 +208,13 @@ class KeyringNotFound(NotFound):
 
     code = "keyring_not_found"
     sentence = "Your account has no keyring yet; put the first one with version 0."
+
+
+class SecondFactorNotFound(NotFound):
+    """This account has no one-time codes, or no enrolment of them has begun within the last hour."""
+
+    code = "second_factor_not_found"
+    sentence = "Your account has no such second factor, or its enrolment has expired; begin the enrolment again."
 
 
 class ImportNotFound(NotFound):

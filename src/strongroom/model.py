@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -79,6 +79,65 @@ class Login(Struct, frozen=True):
         return f"Login(id={self.id!r})"
 
 
+class OneTimeCode(Struct, frozen=True):
+    """The sealed secret of an account's one-time codes, and the last step that counted."""
+
+    key_id: str
+    sealed: str
+    last_step: int
+    created_at: int
+
+    def __repr__(self) -> str:
+        return f"OneTimeCode(key_id={self.key_id!r})"
+
+
+class Ticket(Struct, frozen=True):
+    """A ticket that was taken: whose login it finishes, and what it is bound to."""
+
+    user_id: str
+    password: str
+    device_name: str | None
+
+    def __repr__(self) -> str:
+        return f"Ticket(user_id={self.user_id!r})"
+
+
+class CodeProof(Struct, frozen=True):
+    """A one-time code that was right: its step, and which enrolment it belongs to."""
+
+    step: int
+    created_at: int
+
+
+class RecoveryCodeProof(Struct, frozen=True):
+    """A recovery code that was right, by its hash."""
+
+    code_hash: str
+
+
+FactorProof: TypeAlias = CodeProof | RecoveryCodeProof
+
+
+class Proof(Struct, frozen=True):
+    """A password that was right, by the hash that it matched, and the second factor if the account has one.
+
+    `actions.second_factors.use` turns it into the hash, and uses the second factor up.
+    """
+
+    password_hash: str
+    factor: FactorProof | None
+
+    def __repr__(self) -> str:
+        return "Proof(...)"
+
+
+class SecondFactors(Struct, frozen=True, rename="camel"):
+    """The second factors of an account: since when it has one-time codes, and how many recovery codes are left."""
+
+    totp_since: int | None
+    recovery_codes: int
+
+
 class Origin(Struct, frozen=True):
     """The address and user agent of a request, for the account's owner to see."""
 
@@ -105,6 +164,12 @@ class EventType(StrEnum):
     LOGIN = "login"
     LOGIN_FAILED = "login_failed"
     REFRESH_REUSE = "refresh_reuse"
+    SECOND_FACTOR_ENABLED = "second_factor_enabled"
+    SECOND_FACTOR_DISABLED = "second_factor_disabled"
+    SECOND_FACTOR_RESET = "second_factor_reset"
+    SECOND_FACTOR_FAILED = "second_factor_failed"
+    RECOVERY_CODE_USED = "recovery_code_used"
+    RECOVERY_CODES_REPLACED = "recovery_codes_replaced"
     PASSWORD_CHANGED = "password_changed"  # noqa: S105
     KDF_CHANGED = "kdf_changed"
     KEYRING_CHANGED = "keyring_changed"

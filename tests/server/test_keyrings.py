@@ -14,7 +14,7 @@ import pytest
 from strongroom import keyring_head, rules, store, wire
 from strongroom.actions import keyrings
 from strongroom.errors import Invalid, InvalidCredentials
-from strongroom.model import Actor, Expected, Origin
+from strongroom.model import Actor, Expected, Origin, Proof
 from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
 from tests.conftest import House, Open, Person, runs
@@ -200,11 +200,12 @@ async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable
     try:
         await db.write(store.accounts.insert, "u", "e@x", "new hash")
         wanted = wire.requests.PutKeyring(keyring="QQ==", version=0, kdf={"salt": "x"}, current_password=PASSWORD)
-        for checked, refusal in (("old hash", InvalidCredentials), (None, Invalid)):
+        for proof, refusal in ((Proof("old hash", None), InvalidCredentials), (None, Invalid)):
             with pytest.raises(refusal):
-                await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), checked, origin)
+                await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), proof, origin)
         assert await db.read(store.keyrings.get, "u") is None
-        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), "new hash", origin)).version == 1
+        proof = Proof("new hash", None)
+        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected((0,)), proof, origin)).version == 1
     finally:
         await db.close()
 
@@ -459,11 +460,12 @@ async def test_slots_cannot_outrun_a_change_of_password(open_db: Callable[[], Da
         await db.write(store.keyrings.insert, "u", keyring(), 1)
         wanted = wire.requests.PutKeyring(keyring=keyring(slots="of the old password"), current_password=PASSWORD)
         with pytest.raises(InvalidCredentials):
-            await db.write(keyrings.put, Actor("u"), wanted, Expected(None), "old hash", origin)
+            await db.write(keyrings.put, Actor("u"), wanted, Expected(None), Proof("old hash", None), origin)
         stored = await db.read(store.keyrings.get, "u")
         assert stored is not None
         assert (stored.keyring, stored.version) == (keyring(), 1)
-        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected(None), "new hash", origin)).version == 2
+        proof = Proof("new hash", None)
+        assert (await db.write(keyrings.put, Actor("u"), wanted, Expected(None), proof, origin)).version == 2
     finally:
         await db.close()
 

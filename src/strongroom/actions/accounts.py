@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom import rules, store
-from strongroom.actions import events, invitations, keyrings, sessions
+from strongroom import credentials, rules, store
+from strongroom.actions import events, invitations, keyrings, second_factors, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
 if TYPE_CHECKING:
     from strongroom.credentials import TokenPair
-    from strongroom.model import Actor, Login, Origin, Usage, User
+    from strongroom.model import Actor, Login, Origin, Proof, Usage, User
     from strongroom.store import Tx
     from strongroom.wire.requests import ChangePassword, Register
 
@@ -74,9 +74,11 @@ async def for_reauthentication(tx: Tx, actor: Actor) -> Login:
 
 
 async def change_password(
-    tx: Tx, actor: Actor, old_hash: str, new_hash: str, origin: Origin, wanted: ChangePassword
+    tx: Tx, actor: Actor, proof: Proof, new_hash: str, origin: Origin, wanted: ChangePassword
 ) -> None:
     """Replace the password that was verified, and the keys wrapped under it; end all other sessions."""
+    old_hash = await second_factors.use(tx, actor.user_id, proof, origin)
+    new_hash = credentials.marked(new_hash, second_factor=credentials.needs_second_factor(old_hash))
     if actor.session_id is None or not await store.accounts.change_hash(tx, actor.user_id, old_hash, new_hash):
         raise InvalidCredentials
     await keyrings.rewrap(tx, actor, new_hash, wanted)
@@ -84,8 +86,9 @@ async def change_password(
     await events.record(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
 
 
-async def delete(tx: Tx, actor: Actor, password_hash: str) -> None:
+async def delete(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
     """Delete the account whose password was verified, with all its data."""
     await store.ledgers.lock(tx, [actor.user_id])  # waits for writes under way; one lock order prevents deadlocks
+    password_hash = await second_factors.use(tx, actor.user_id, proof, origin)
     if not await store.accounts.delete(tx, actor.user_id, password_hash):
         raise InvalidCredentials

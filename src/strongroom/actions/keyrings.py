@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import descriptors, keyring_head, store
-from strongroom.actions import events, login_throttle
+from strongroom.actions import events, login_throttle, second_factors
 from strongroom.errors import Invalid, InvalidCredentials, KeyringConflict, KeyringNotFound, VersionNotFound
 from strongroom.model import EventType, Expected, StoredKeyring
 
 if TYPE_CHECKING:
     from strongroom.descriptors import Kdf
-    from strongroom.model import Actor, KeyringVersion, Origin
+    from strongroom.model import Actor, KeyringVersion, Origin, Proof
     from strongroom.store import Tx
     from strongroom.wire.requests import ChangePassword, PutKeyring
 
@@ -31,11 +31,11 @@ async def get(tx: Tx, actor: Actor) -> StoredKeyring:
 
 
 async def put(
-    tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, checked: str | None, origin: Origin
+    tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, proof: Proof | None, origin: Origin
 ) -> StoredKeyring:
     """Replace the keyring that the client saw; with a descriptor, also that of the password that was verified.
 
-    `checked` is the hash that the password matched, if one was given. What opens the account changes only with it.
+    `proof` is that of the password, if one was given. What opens the account changes only with it.
     """
     kdf = await store.accounts.lock(tx, actor.user_id)
     stored = await store.keyrings.get(tx, actor.user_id)
@@ -43,6 +43,7 @@ async def put(
     is_stored = stored is not None and (wanted.keyring, new_kdf) == (stored.keyring, kdf)
     if stored is not None and is_stored and expected.precedes(stored.version, wanted.new_version):
         return stored
+    checked = None if proof is None else await second_factors.use(tx, actor.user_id, proof, origin)
     if checked is None and (stored is None or not _has_same_slots(stored.keyring, wanted.keyring)):
         if stored is not None and not expected.allows(stored.version):  # it is the client that has the older slots
             raise KeyringConflict(stored.version, stored.updated_at, precondition=expected.by_header)

@@ -1,4 +1,4 @@
-"""Login throttle: failures are counted by address, and by account and address together."""
+"""Login throttle: failures are counted by address, and by account and address together; wrong codes also by account."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def account_label(email: str) -> str:
 def prelogin_label(account: str) -> str:
     """The label of prelogin requests in the failure count: they count for the address, not for the account."""
     return f"asked {account}"
+
+
+def code_label(user_id: str) -> str:
+    """The label of an account's wrong one-time codes in the failure count.
+
+    They count for their address, and once more with the label in the place of it: from all addresses together.
+    """
+    return f"code {account_label(user_id)}"
 
 
 async def check_address(tx: Tx, address: str) -> None:
@@ -58,6 +66,31 @@ async def record_failed_login(tx: Tx, address: str, account: str, user_id: str |
     await store.failures.add(tx, address, account)
     if user_id is not None:
         await events.record(tx, user_id, EventType.LOGIN_FAILED, origin)
+
+
+async def check_codes(tx: Tx, address: str, user_id: str) -> None:
+    """Refuse a one-time code from an address that has failed too often, or for an account with too many wrong codes.
+
+    It locks both until commit: a wrong code is counted before the next is checked. A code has few digits, so wrong ones
+    count from all addresses together, and a correct password does not clear them.
+    """
+    label = code_label(user_id)
+    await store.failures.lock_address(tx, address)
+    await store.failures.lock_address(tx, label)
+    await check_address(tx, address)
+    await remaining_attempts(tx, label, label)
+
+
+async def record_failed_code(tx: Tx, address: str, user_id: str) -> None:
+    """Record a wrong one-time code, after `check_codes`."""
+    label = code_label(user_id)
+    await store.failures.add(tx, address, label)
+    await store.failures.add(tx, label, label)
+
+
+async def clear_failed_codes(tx: Tx, user_id: str) -> int:
+    """Delete the recorded wrong codes of an account, after a right one; the number deleted."""
+    return await store.failures.clear_account(tx, code_label(user_id))
 
 
 async def record_failed_secret(tx: Tx, address: str) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from strongroom import store
-from strongroom.actions import events, invitations, login_throttle
-from strongroom.errors import AccountDisabled, InvalidCredentials, SessionNotFound, Unauthorized
+from strongroom import credentials, store
+from strongroom.actions import events, invitations, login_throttle, second_factors
+from strongroom.errors import AccountDisabled, InvalidCredentials, InvalidTicket, SessionNotFound, Unauthorized
 from strongroom.model import Actor, EventType, Login
-from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT
+from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT, TICKETS_PER_ACCOUNT
 
 if TYPE_CHECKING:
     from strongroom.credentials import Claims, TokenPair
-    from strongroom.model import Origin, Session
+    from strongroom.model import FactorProof, Origin, Session
     from strongroom.store import Tx
     from strongroom.store.session_check import SessionCheck
 
@@ -42,11 +42,59 @@ async def log_in(
     device_name: str | None,
 ) -> None:
     """Open a session after a correct password, and clear its failures; a new hash replaces an outdated one."""
-    await login_throttle.check_again(tx, address, account)
-    if new_hash is not None and await store.accounts.change_hash(tx, login.id, checked, new_hash):
-        checked = new_hash
+    checked = await _accept_password(tx, login, checked, new_hash, address, account)
     await open_(tx, login.id, checked, pair, origin, device_name)
+    await events.record(tx, login.id, EventType.LOGIN, origin)
+
+
+async def _accept_password(tx: Tx, login: Login, checked: str, new_hash: str | None, address: str, account: str) -> str:
+    """Clear the failures after a correct password; the hash that is stored now."""
+    await login_throttle.check_again(tx, address, account)
     await login_throttle.clear_failures(tx, address, account)
+    if new_hash is None:
+        return checked
+    new_hash = credentials.marked(new_hash, second_factor=credentials.needs_second_factor(checked))
+    return new_hash if await store.accounts.change_hash(tx, login.id, checked, new_hash) else checked
+
+
+async def issue_ticket(
+    tx: Tx,
+    login: Login,
+    checked: str,
+    new_hash: str | None,
+    ticket_hash: str,
+    expires_at: int,
+    address: str,
+    account: str,
+    device_name: str | None,
+) -> list[str]:
+    """Issue a ticket after a correct password, to finish the login with; the second factors that the account has."""
+    checked = await _accept_password(tx, login, checked, new_hash, address, account)
+    binding = credentials.password_binding(checked)
+    if not await store.tickets.insert(
+        tx, login.id, checked, ticket_hash, binding, expires_at, device_name, TICKETS_PER_ACCOUNT
+    ):
+        raise AccountDisabled if await store.accounts.is_disabled(tx, login.id) else InvalidCredentials
+    return await second_factors.methods(tx, login.id)
+
+
+async def ticket_holder(tx: Tx, ticket_hash: str | None) -> Login | None:
+    """The account of a ticket that has not expired, if it has a second factor."""
+    login = None if ticket_hash is None else await store.tickets.holder(tx, ticket_hash)
+    return login if login is not None and credentials.needs_second_factor(login.password_hash) else None
+
+
+async def finish_login(
+    tx: Tx, login: Login, ticket_hash: str, factor: FactorProof, pair: TokenPair, origin: Origin
+) -> None:
+    """Open a session with a ticket and a second factor, and use both up."""
+    await second_factors.use_factor(tx, login.id, factor, origin)
+    ticket, stored = await store.tickets.take(tx, ticket_hash), await store.accounts.with_hash(tx, login.id)
+    if ticket is None or ticket.user_id != login.id or stored is None or stored.password_hash is None:
+        raise InvalidTicket
+    if credentials.password_binding(stored.password_hash) != ticket.password:
+        raise InvalidTicket
+    await open_(tx, login.id, stored.password_hash, pair, origin, ticket.device_name)
     await events.record(tx, login.id, EventType.LOGIN, origin)
 
 
@@ -138,8 +186,9 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
 
 
 async def purge(tx: Tx, event_days: int) -> None:
-    """Delete what has expired: sessions, tokens, events, failures, invitations."""
+    """Delete what has expired: sessions, tokens, events, failures, invitations, tickets, enrolments."""
     await store.sessions.purge(tx)
     await store.events.purge(tx, tx.now - event_days * DAY)
     await login_throttle.purge(tx)
     await invitations.purge(tx)
+    await second_factors.purge(tx)

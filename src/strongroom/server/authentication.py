@@ -7,16 +7,25 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from strongroom import credentials, store
-from strongroom.actions import accounts, keys, login_throttle, sessions
-from strongroom.errors import InvalidCredentials, StorageFull, Unauthorized, Unavailable
-from strongroom.model import Actor
+from strongroom.actions import accounts, keys, login_throttle, second_factors, sessions
+from strongroom.errors import (
+    InvalidCredentials,
+    InvalidSecondFactor,
+    SecondFactorRequired,
+    StorageFull,
+    Unauthorized,
+    Unavailable,
+)
+from strongroom.model import Actor, Proof
 from strongroom.rules import MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
+    from strongroom.model import CodeProof, FactorProof, Login
     from strongroom.server.request import Request
+    from strongroom.wire.requests import SecondFactor
 
 
 def from_cached_token(request: Request, now: int) -> Actor | None:
@@ -119,8 +128,11 @@ def password_attempt(request: Request, account: str) -> AbstractAsyncContextMana
 
 
 @asynccontextmanager
-async def verify_password(request: Request, password: str) -> AsyncIterator[str]:
-    """Verify the caller's own password, under the throttle of logins; yields the hash that it matched."""
+async def verify_password(request: Request, password: str, second_factor: SecondFactor | None) -> AsyncIterator[Proof]:
+    """Verify the caller's own password, under the throttle of logins, and the second factor if the account has one.
+
+    Yields a proof, which the action that it allows must use up in its transaction.
+    """
     address = request.counted_address
     login = await request.read(accounts.for_reauthentication, request.actor)
     account = login_throttle.account_label(login.email)
@@ -131,4 +143,29 @@ async def verify_password(request: Request, password: str) -> AsyncIterator[str]
                 login_throttle.record_failed_login, address, account, login.id, request.origin
             )
             raise InvalidCredentials("The password is wrong.")
-        yield login.password_hash
+        factor = None
+        if credentials.needs_second_factor(login.password_hash):
+            factor = await check_second_factor(request, login, second_factor)
+        yield Proof(login.password_hash, factor)
+
+
+async def check_second_factor(request: Request, login: Login, given: SecondFactor | None) -> FactorProof:
+    """Check the second factor of an account that has one; a wrong one is counted, in a transaction of its own."""
+    context = request.context
+    if given is None:
+        raise SecondFactorRequired(await context.db.read(second_factors.methods, login.id))
+    attempt = login, given, context.secret_box, request.counted_address, request.origin
+    factor = await context.db.write(second_factors.check, *attempt)
+    if factor is None:
+        raise InvalidSecondFactor
+    return factor
+
+
+async def check_enrolment(request: Request, code: str) -> CodeProof:
+    """Check the first code of an enrolment; a wrong one is counted, in a transaction of its own."""
+    login = await request.read(accounts.for_reauthentication, request.actor)
+    attempt = login, code, request.context.secret_box, request.counted_address, request.origin
+    proof = await request.context.db.write(second_factors.check_code, *attempt, confirmed=False)
+    if proof is None:
+        raise InvalidSecondFactor
+    return proof

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import credentials
 from strongroom.credentials import TokenIssuer, TokenSigner
 from strongroom.model import AccountLimits, RetentionPolicy
+from strongroom.one_time_codes import SecretBox
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
@@ -111,6 +112,8 @@ class AppContext:
 
     def _create_tokens(self) -> None:
         settings = self.settings
+        previous = (settings.jwt_secret_previous,) if settings.jwt_secret_previous else ()
+        self.secret_box = SecretBox(settings.jwt_secret, *previous)
         self.token_signer = TokenSigner(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.token_issuer = TokenIssuer(
             self.token_signer, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry

@@ -28,12 +28,14 @@ from strongroom.wire.requests import (
     Hmac,
     Kdf,
     Name,
+    OneFactor,
     Salt,
     Text,
     Uid,
     Wrapped,
     _blob_whole,
     _is_kdf,
+    _is_one_factor,
     _is_uid,
     _meta,
 )
@@ -85,6 +87,8 @@ class PasswordLine(Body, frozen=True, tag="password", tag_field="kind"):
     """The account's password, before the file: whoever brings in keys proves it. It is no line of the file."""
 
     current_password: Text
+    second_factor: OneFactor | None = None
+    checks = {"second_factor": _is_one_factor}
 
 
 def _in_order(given: dict[str, Any], *names: str) -> dict[str, str]:
@@ -240,9 +244,9 @@ def _kind_of(raw: bytes) -> str | None:
         return None
 
 
-def read_password(raw: bytes) -> str | None:
-    """The password in a line that stands before the file; None if it is no such line."""
-    return decode(PasswordLine, raw).current_password if _kind_of(raw) == "password" else None
+def read_password(raw: bytes) -> PasswordLine | None:
+    """The line with the password that stands before the file; None if it is no such line."""
+    return decode(PasswordLine, raw) if _kind_of(raw) == "password" else None
 
 
 def read_line(raw: bytes) -> Header | Trailer | ExportRow | KeyringRow:

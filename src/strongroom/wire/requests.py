@@ -25,6 +25,12 @@ NewPassword = Annotated[str, _meta("must be 8 to 1024 characters", min_length=8,
 Invitation = Annotated[
     str, _meta("must be an invitation as the operator of this server gave it, of up to 100 characters", max_length=100)
 ]
+Code = Annotated[
+    str, _meta("must be a one-time code: six digits, with or without a space", pattern=r"^[0-9]{3} ?[0-9]{3}\Z")
+]
+RecoveryCode = Annotated[
+    str, _meta("must be one of the account's recovery codes, of up to 100 characters", max_length=100)
+]
 Flag = Annotated[bool, _meta("must be true or false")]
 Text = Annotated[str, _meta("must be a string")]
 Name = Annotated[
@@ -125,6 +131,23 @@ class Body(Struct, frozen=True, rename="camel"):
         return f"{type(self).__name__}(...)"  # bodies hold passwords, tokens and ciphertext
 
 
+class SecondFactor(Body, frozen=True):
+    """A second factor: exactly one of a one-time code and a recovery code."""
+
+    code: Code | None = None
+    recovery_code: RecoveryCode | None = None
+
+
+def _is_one_factor(given: SecondFactor) -> bool:
+    return sum(getattr(given, name) is not None for name in given.__struct_fields__) == 1
+
+
+OneFactor = Annotated[
+    SecondFactor,
+    _meta("must be an object with either code, a one-time code of six digits, or recoveryCode"),
+]
+
+
 class Register(Body, frozen=True):
     """A new account, with what its client keeps here for itself, if it does."""
 
@@ -150,6 +173,14 @@ class LogIn(Body, frozen=True):
     email: Text
     password: Text
     device_name: DeviceName | None = None
+
+
+class FinishLogin(Body, frozen=True):
+    """The ticket of a login, and the second factor that it lacks."""
+
+    ticket: Text
+    second_factor: OneFactor
+    checks = {"second_factor": _is_one_factor}
 
 
 class Refresh(Body, frozen=True):
@@ -179,7 +210,8 @@ class ChangePassword(Body, frozen=True):
     keyring: Wrapped | None = None
     keyring_version: Version | None = None
     keyring_new_version: NewVersion | None = None
-    checks = {"kdf": _is_kdf, "keyring": rules.is_base64}
+    second_factor: OneFactor | None = None
+    checks = {"kdf": _is_kdf, "keyring": rules.is_base64, "second_factor": _is_one_factor}
     together = staticmethod(_versioned)
 
 
@@ -197,14 +229,31 @@ class PutKeyring(Body, frozen=True):
     new_version: NewVersion | None = None
     kdf: Kdf | None = None
     current_password: Text | None = None
-    checks = {"keyring": rules.is_base64, "kdf": _is_kdf}
+    second_factor: OneFactor | None = None
+    checks = {"keyring": rules.is_base64, "kdf": _is_kdf, "second_factor": _is_one_factor}
     together = staticmethod(_with_proof)
 
 
 class DeleteAccount(Body, frozen=True):
-    """The password, as proof."""
+    """The password, as proof; where the account has a second factor, with it."""
 
     password: Text
+    second_factor: OneFactor | None = None
+    checks = {"second_factor": _is_one_factor}
+
+
+class ChangeSecondFactor(Body, frozen=True):
+    """The password, as proof of a change of second factors; where the account has one, with it."""
+
+    current_password: Text
+    second_factor: OneFactor | None = None
+    checks = {"second_factor": _is_one_factor}
+
+
+class ConfirmOneTimeCodes(Body, frozen=True):
+    """The first one-time code of an enrolment."""
+
+    code: Code
 
 
 def _blob_whole(given: dict[str, Any]) -> dict[str, str]:

@@ -42,6 +42,25 @@ class SignedIn(Struct, frozen=True, rename="camel"):
         return f"SignedIn(user={self.user!r})"
 
 
+class Enrolment(Struct, frozen=True):
+    """The secret of one-time codes that are being enrolled, in base32 and as a URI for a QR code. It is shown once."""
+
+    secret: str
+    uri: str
+
+    def __repr__(self) -> str:
+        return "Enrolment(...)"
+
+
+class RecoveryCodes(Struct, frozen=True, rename="camel"):
+    """New recovery codes, each good once. They are shown once."""
+
+    recovery_codes: list[str]
+
+    def __repr__(self) -> str:
+        return "RecoveryCodes(...)"
+
+
 class Derivation(Struct, frozen=True):
     """How the password of an email is to be derived."""
 

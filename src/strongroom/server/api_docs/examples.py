@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from strongroom import errors, wire
 from strongroom.errors import Refusal
-from strongroom.model import Document, VaultBlob
+from strongroom.model import Document, SecondFactors, VaultBlob
 
 _UID: Final = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 _VAULT_UID: Final = "0192f0c0-11aa-7bbb-8ccc-0123456789ab"
@@ -25,6 +25,7 @@ _KDF: Final = {
     "recovery": "L+V9o0fNYkTY...",
     "salt": "c2FsdC1zYWx0LXNhbHQtcw==",
 }
+_RECOVERY_CODE: Final = "7K3M-Q0ZD-V9XA-41TE"
 _KEYRING: Final = "AgQBkvDAEap7u4zM"
 _VAULT: Final = {
     "uid": _VAULT_UID,
@@ -65,6 +66,19 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     wire.responses.Keyring: {"keyring": _KEYRING, "version": 1, "updatedAt": _NOW, "kdf": _KDF},
     wire.responses.KeyringVersions: {"versions": [{**_KEPT, "bytes": 2_196}]},
     wire.requests.LogIn: {**_LOGIN, **_DEVICE},
+    wire.requests.FinishLogin: {"ticket": "srt_" + "x" * 43, "secondFactor": {"code": "492039"}},
+    wire.requests.ChangeSecondFactor: {
+        "currentPassword": _LOGIN["password"],
+        "secondFactor": {"recoveryCode": _RECOVERY_CODE},
+    },
+    wire.requests.ConfirmOneTimeCodes: {"code": "492039"},
+    wire.responses.Enrolment: {
+        "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+        "uri": "otpauth://totp/vault.example.com:ada@example.com?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+        "&issuer=vault.example.com&algorithm=SHA1&digits=6&period=30",
+    },
+    wire.responses.RecoveryCodes: {"recoveryCodes": [_RECOVERY_CODE]},
+    SecondFactors: {"totpSince": _NOW, "recoveryCodes": 9},
     wire.requests.Refresh: {"refreshToken": _REFRESH},
     wire.requests.LogOut: {"everywhere": False},
     wire.requests.ChangePassword: {"currentPassword": "correct horse battery staple", "newPassword": "a better one"},
@@ -95,7 +109,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         "usage": {"documents": 12, "bytes": 48_211},
         "limits": {"documents": None, "bytes": None},
     },
-    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 11},
+    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 12},
     wire.responses.ReadyReport: {
         "status": "ready",
         "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},
@@ -168,6 +182,8 @@ def refusal(kind: type[Refusal]) -> dict[str, Any]:
         error["details"] = {
             "operations": [{"index": 1, "op": "put", "uid": _UID, **why, "version": 3, "updatedAt": _NOW}]
         }
+    elif kind is errors.SecondFactorRequired:
+        error["details"] = {"ticket": "srt_" + "x" * 43, "expiresAt": _NOW + 300_000, "methods": ["totp"]}
     elif issubclass(kind, errors.Conflict):
         error["details"] = {"version": 3, "updatedAt": _NOW}
     return {"error": error}

@@ -17,6 +17,7 @@ from strongroom.server.routes import (
     keyrings,
     keys,
     metrics,
+    second_factors,
     sessions,
     system,
     transfer,
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 @lru_cache
 def router(variant: Variant) -> Router:
     """The router of a server with this variant."""
-    account_routes = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *keyrings.ENDPOINTS, *transfer.ENDPOINTS]
+    account_routes = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *second_factors.ENDPOINTS, *keyrings.ENDPOINTS]
+    account_routes += transfer.ENDPOINTS
     endpoints = [*account_routes, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]

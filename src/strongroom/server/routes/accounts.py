@@ -76,17 +76,17 @@ async def me(request: Request) -> Response:
 async def change_password(request: Request) -> Response:
     """Change the password, and the keyring wrapped under it; every other session ends."""
     wanted = await request.read_body(wire.requests.ChangePassword)
-    async with verify_password(request, wanted.current_password) as password_hash:
+    async with verify_password(request, wanted.current_password, wanted.second_factor) as proof:
         new_hash = await request.context.hash_password(wanted.new_password)
-        await request.write(accounts.change_password, request.actor, password_hash, new_hash, request.origin, wanted)
+        await request.write(accounts.change_password, request.actor, proof, new_hash, request.origin, wanted)
     return json_response(wire.responses.Done())
 
 
 async def delete(request: Request) -> Response:
     """Delete the account and all its data, at once and permanently."""
     given = await request.read_body(wire.requests.DeleteAccount)
-    async with verify_password(request, given.password) as password_hash:
-        await request.write_long(accounts.delete, request.actor, password_hash)
+    async with verify_password(request, given.password, given.second_factor) as proof:
+        await request.write_long(accounts.delete, request.actor, proof, request.origin)
     await request.truncate_log()
     return json_response(wire.responses.Done())
 
@@ -132,7 +132,12 @@ ENDPOINTS: Final = (
         access=Access.USER,
         request_type=wire.requests.DeleteAccount,
         response_type=wire.responses.Done,
-        refusals=(errors.InvalidCredentials, errors.RateLimited),
+        refusals=(
+            errors.InvalidCredentials,
+            errors.SecondFactorRequired,
+            errors.InvalidSecondFactor,
+            errors.RateLimited,
+        ),
     ),
     Endpoint(
         method="PUT",
@@ -142,7 +147,13 @@ ENDPOINTS: Final = (
         access=Access.USER,
         request_type=wire.requests.ChangePassword,
         response_type=wire.responses.Done,
-        refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
+        refusals=(
+            errors.InvalidCredentials,
+            errors.SecondFactorRequired,
+            errors.InvalidSecondFactor,
+            errors.RateLimited,
+            errors.KeyringConflict,
+        ),
     ),
     Endpoint(
         method="GET",

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from strongroom import wire
-from strongroom.actions import imports
+from strongroom.actions import imports, second_factors
 from strongroom.errors import (
     AccountNotEmpty,
     ImportUnfinished,
@@ -117,11 +117,14 @@ class ImportUpload:
 
     async def _is_password(self, raw: bytes) -> bool:
         """Whether this line is the password and not the file; a wrong one is refused, as a failed login."""
-        password = wire.export_lines.read_password(raw)
-        if password is None:
+        given = wire.export_lines.read_password(raw)
+        if given is None:
             return False
-        async with verify_password(self._request, password) as password_hash:
-            self._keys.password_hash = password_hash
+        request = self._request
+        async with verify_password(request, given.current_password, given.second_factor) as proof:
+            # The keys are stored with the last of many transactions, and only if this is still the stored hash.
+            used = request.write(second_factors.use, request.actor.user_id, proof, request.origin)
+            self._keys.password_hash = await used
         return True
 
     async def _begin(self, before: ImportProgress) -> None:

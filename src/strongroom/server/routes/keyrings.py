@@ -46,10 +46,11 @@ async def put(request: Request) -> Response:
     if expected is None:
         raise Invalid({"version": "is required: the version you last saw, 0 if there is none (or send If-Match)"})
     async with AsyncExitStack() as stack:
-        password_hash = None
+        proof = None
         if wanted.current_password is not None:
-            password_hash = await stack.enter_async_context(verify_password(request, wanted.current_password))
-        keyring = await request.write(keyrings.put, request.actor, wanted, expected, password_hash, request.origin)
+            verified = verify_password(request, wanted.current_password, wanted.second_factor)
+            proof = await stack.enter_async_context(verified)
+        keyring = await request.write(keyrings.put, request.actor, wanted, expected, proof, request.origin)
     return _response(request, keyring)
 
 
@@ -111,7 +112,13 @@ ENDPOINTS: Final = (
         access=Access.USER,
         request_type=wire.requests.PutKeyring,
         response_type=wire.responses.Keyring,
-        refusals=(errors.InvalidCredentials, errors.RateLimited, errors.KeyringConflict),
+        refusals=(
+            errors.InvalidCredentials,
+            errors.SecondFactorRequired,
+            errors.InvalidSecondFactor,
+            errors.RateLimited,
+            errors.KeyringConflict,
+        ),
         request_headers=("If-Match",),
     ),
 )

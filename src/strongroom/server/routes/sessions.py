@@ -6,15 +6,18 @@ from typing import Final
 
 from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, login_throttle, sessions
-from strongroom.errors import InvalidCredentials, InvalidRefreshToken, Refusal
-from strongroom.model import User
-from strongroom.server.authentication import finish_session_check, password_attempt
+from strongroom.errors import InvalidCredentials, InvalidRefreshToken, InvalidTicket, Refusal, SecondFactorRequired
+from strongroom.model import Login, User
+from strongroom.server.authentication import check_second_factor, finish_session_check, password_attempt
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
 
 async def log_in(request: Request) -> Response:
-    """Verify a password and create a session. An unknown email costs the same work and gets the same response."""
+    """Verify a password and create a session. An unknown email costs the same work and gets the same response.
+
+    Where the account has a second factor, the response to a right password is a refusal with a ticket.
+    """
     context, address = request.context, request.counted_address
     await request.read(login_throttle.check_address, address)
     given = await request.read_body(wire.requests.LogIn)
@@ -29,10 +32,39 @@ async def log_in(request: Request) -> Response:
             )
             raise InvalidCredentials
         rehashed = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
-        now = context.clock()
+        now, who = context.clock(), (address, account, given.device_name)
+        if credentials.needs_second_factor(phc):
+            expires_at = now + rules.TICKET_LIFETIME
+            ticket, ticket_hash = credentials.new_ticket()
+            methods = await request.write(sessions.issue_ticket, login, phc, rehashed, ticket_hash, expires_at, *who)
+            raise SecondFactorRequired(methods, ticket, expires_at)
         pair = context.token_issuer.pair(login.id, identifiers.new_uid(now), now)
-        who = address, account, given.device_name
         await request.write(sessions.log_in, login, phc, rehashed, pair, request.origin, *who)
+    return _signed_in(login, pair)
+
+
+async def finish_login(request: Request) -> Response:
+    """Create a session with the ticket of a login and a second factor."""
+    context = request.context
+    try:
+        given = await request.read_body(wire.requests.FinishLogin)
+    except Refusal:
+        # 429 comes before any fault of the body
+        await request.read(login_throttle.check_address, request.counted_address)
+        raise
+    ticket_hash = credentials.ticket_hash(given.ticket)
+    login = await request.read(sessions.ticket_holder, ticket_hash)
+    if login is None or ticket_hash is None:
+        await request.write(login_throttle.record_failed_secret, request.counted_address)
+        raise InvalidTicket
+    factor = await check_second_factor(request, login, given.second_factor)
+    now = context.clock()
+    pair = context.token_issuer.pair(login.id, identifiers.new_uid(now), now)
+    await request.write(sessions.finish_login, login, ticket_hash, factor, pair, request.origin)
+    return _signed_in(login, pair)
+
+
+def _signed_in(login: Login, pair: credentials.TokenPair) -> Response:
     user = User(login.id, login.email)
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token))
 
@@ -97,7 +129,22 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         request_type=wire.requests.LogIn,
         response_type=wire.responses.SignedIn,
-        refusals=(errors.InvalidCredentials, errors.AccountDisabled, errors.RateLimited),
+        refusals=(
+            errors.InvalidCredentials,
+            errors.SecondFactorRequired,
+            errors.AccountDisabled,
+            errors.RateLimited,
+        ),
+    ),
+    Endpoint(
+        method="POST",
+        path="/auth/email/login/second",
+        handler=finish_login,
+        summary="Finish a login with a second factor",
+        access=Access.PUBLIC,
+        request_type=wire.requests.FinishLogin,
+        response_type=wire.responses.SignedIn,
+        refusals=(errors.InvalidTicket, errors.InvalidSecondFactor, errors.AccountDisabled, errors.RateLimited),
     ),
     Endpoint(
         method="POST",

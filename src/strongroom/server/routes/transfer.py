@@ -124,6 +124,8 @@ ENDPOINTS: Final = (
         response_type=wire.responses.Imported,
         refusals=(
             errors.InvalidCredentials,
+            errors.SecondFactorRequired,
+            errors.InvalidSecondFactor,
             errors.RateLimited,
             errors.AccountNotEmpty,
             errors.ImportUnfinished,

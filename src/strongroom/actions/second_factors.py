@@ -1,0 +1,182 @@
+"""Second factors: one-time codes and recovery codes. Checked in one transaction, used up in that of what they allow.
+
+A check that fails must be counted, so it is a transaction of its own that is committed. It runs under the lock of the
+account's codes, so that no more wrong codes are checked than the throttle allows, on however many nodes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strongroom import credentials, one_time_codes, store
+from strongroom.actions import events, login_throttle
+from strongroom.errors import (
+    InvalidCredentials,
+    InvalidSecondFactor,
+    SecondFactorNotFound,
+    SecondFactorRequired,
+    Unavailable,
+)
+from strongroom.model import CodeProof, EventType, RecoveryCodeProof, SecondFactors
+from strongroom.one_time_codes import SealedSecret
+from strongroom.rules import ENROLMENT_LIFETIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from strongroom.model import Actor, FactorProof, Login, Origin, Proof
+    from strongroom.one_time_codes import SecretBox
+    from strongroom.store import Tx
+    from strongroom.wire.requests import SecondFactor
+
+_UNREADABLE = (
+    "One-time codes cannot be checked at the moment: the server lacks the secret under which yours is stored. Use a "
+    "recovery code or a passkey, or ask the operator of this server."
+)
+
+
+async def check(
+    tx: Tx, login: Login, given: SecondFactor, box: SecretBox, address: str, origin: Origin
+) -> FactorProof | None:
+    """The proof that a second factor is right; None if it is not, which counts towards the throttle.
+
+    Recovery codes are not throttled: 80 bits cannot be guessed, and the owner needs them while others guess.
+    """
+    if given.code is not None:
+        return await check_code(tx, login, given.code, box, address, origin, confirmed=True)
+    code_hash = credentials.recovery_code_hash(login.id, given.recovery_code or "")
+    if code_hash is not None and await store.second_factors.has_recovery_code(tx, login.id, code_hash):
+        return RecoveryCodeProof(code_hash)
+    await login_throttle.record_failed_secret(tx, address)
+    await events.record(tx, login.id, EventType.SECOND_FACTOR_FAILED, origin)
+    return None
+
+
+async def check_code(
+    tx: Tx, login: Login, code: str, box: SecretBox, address: str, origin: Origin, *, confirmed: bool
+) -> CodeProof | None:
+    """The proof that a one-time code is right, or None. If not `confirmed`, it is of an enrolment that has begun."""
+    await login_throttle.check_codes(tx, address, login.id)
+    stored = await store.second_factors.get(
+        tx, login.id, confirmed=confirmed, after=0 if confirmed else tx.now - ENROLMENT_LIFETIME
+    )
+    if stored is None:
+        if not confirmed:
+            raise SecondFactorNotFound
+    else:
+        secret = box.open(login.id, SealedSecret(stored.key_id, stored.sealed))
+        if secret is None:
+            raise Unavailable(60, _UNREADABLE)
+        step = one_time_codes.matching_step(secret, code, tx.now, stored.last_step)
+        if step is not None:
+            return CodeProof(step, stored.created_at)
+    await login_throttle.record_failed_code(tx, address, login.id)
+    await events.record(tx, login.id, EventType.SECOND_FACTOR_FAILED, origin)
+    return None
+
+
+async def use(tx: Tx, user_id: str, proof: Proof, origin: Origin) -> str:
+    """Use up the second factor of a proof, if the account has one; the password hash that was verified.
+
+    The caller must change something only where this is the stored hash: it changes when a factor is enrolled.
+    """
+    if credentials.needs_second_factor(proof.password_hash):
+        await use_factor(tx, user_id, proof.factor, origin)
+    return proof.password_hash
+
+
+async def use_factor(tx: Tx, user_id: str, factor: FactorProof | None, origin: Origin) -> None:
+    """Use up a second factor that was checked; refused if another request has used it meanwhile."""
+    if factor is None:
+        raise SecondFactorRequired(await methods(tx, user_id))
+    await store.accounts.lock(tx, user_id)  # first, whatever is changed then: one lock order prevents deadlocks
+    if isinstance(factor, CodeProof):
+        if not await store.second_factors.use_step(tx, user_id, factor.step, factor.created_at):
+            raise InvalidSecondFactor
+        await login_throttle.clear_failed_codes(tx, user_id)
+    else:
+        if not await store.second_factors.use_recovery_code(tx, user_id, factor.code_hash):
+            raise InvalidSecondFactor
+        await events.record(tx, user_id, EventType.RECOVERY_CODE_USED, origin)
+
+
+async def methods(tx: Tx, user_id: str) -> list[str]:
+    """The kinds of second factors that an account has."""
+    found = await of_account(tx, user_id)
+    return ["totp"] * (found.totp_since is not None) + ["recovery_code"] * (found.recovery_codes > 0)
+
+
+async def of_account(tx: Tx, user_id: str) -> SecondFactors:
+    """The second factors of an account."""
+    codes = await store.second_factors.get(tx, user_id, confirmed=True)
+    return SecondFactors(
+        None if codes is None else codes.created_at, await store.second_factors.count_recovery_codes(tx, user_id)
+    )
+
+
+async def get(tx: Tx, actor: Actor) -> SecondFactors:
+    """The second factors of the actor."""
+    return await of_account(tx, actor.user_id)
+
+
+async def begin(tx: Tx, actor: Actor, proof: Proof, sealed: SealedSecret, origin: Origin) -> None:
+    """Begin the enrolment of one-time codes; they count once they are confirmed, and replace the ones before."""
+    await _prove(tx, actor, proof, origin)
+    await store.second_factors.begin(tx, actor.user_id, *sealed)
+
+
+async def confirm(tx: Tx, actor: Actor, proof: CodeProof, hashes: Iterable[str], origin: Origin) -> None:
+    """Let the one-time codes count whose enrolment has begun, and replace the recovery codes."""
+    await store.accounts.lock(tx, actor.user_id)
+    if not await store.second_factors.confirm(tx, actor.user_id, proof.step, proof.created_at):
+        raise SecondFactorNotFound
+    await login_throttle.clear_failed_codes(tx, actor.user_id)
+    await store.second_factors.replace_recovery_codes(tx, actor.user_id, hashes)
+    await _mark(tx, actor.user_id)
+    await events.record(tx, actor.user_id, EventType.SECOND_FACTOR_ENABLED, origin)
+
+
+async def replace_recovery_codes(tx: Tx, actor: Actor, proof: Proof, hashes: Iterable[str], origin: Origin) -> None:
+    """Replace all recovery codes of an account that has a second factor."""
+    await _prove(tx, actor, proof, origin)
+    if not credentials.needs_second_factor(proof.password_hash):
+        raise SecondFactorNotFound
+    await store.second_factors.replace_recovery_codes(tx, actor.user_id, hashes)
+    await events.record(tx, actor.user_id, EventType.RECOVERY_CODES_REPLACED, origin)
+
+
+async def disable(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
+    """Delete the one-time codes, and an enrolment that has begun; with the last factor, the recovery codes too."""
+    await _prove(tx, actor, proof, origin)
+    await store.second_factors.delete(tx, actor.user_id, confirmed=False)
+    if not await store.second_factors.delete(tx, actor.user_id, confirmed=True):
+        raise SecondFactorNotFound
+    await _mark(tx, actor.user_id)
+    await events.record(tx, actor.user_id, EventType.SECOND_FACTOR_DISABLED, origin)
+
+
+async def _prove(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
+    """Lock the account, and refuse a proof that is not of its current password and second factors."""
+    await store.accounts.lock(tx, actor.user_id)
+    if not await store.accounts.is_current(tx, actor.user_id, await use(tx, actor.user_id, proof, origin)):
+        raise InvalidCredentials
+
+
+async def _mark(tx: Tx, user_id: str) -> None:
+    """Mark the password hash of an account that has a second factor. The account is locked."""
+    login = await store.accounts.with_hash(tx, user_id)
+    if login is None or login.password_hash is None:
+        return
+    has = await store.second_factors.get(tx, user_id, confirmed=True) is not None
+    stored = credentials.marked(login.password_hash, second_factor=has)
+    if stored != login.password_hash:
+        await store.accounts.change_hash(tx, user_id, login.password_hash, stored)
+    if not has:
+        await store.second_factors.replace_recovery_codes(tx, user_id, ())
+    await store.tickets.clear(tx, user_id)
+
+
+async def purge(tx: Tx) -> None:
+    """Delete tickets that have expired, and enrolments that were never confirmed."""
+    await store.tickets.purge(tx)
+    await store.second_factors.purge(tx, tx.now - ENROLMENT_LIFETIME)
