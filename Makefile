@@ -1,7 +1,7 @@
 # strongroom: `make` alone prints this menu.
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, start the server
-#   make test     the whole test suite, the contract on SQLite and on PostgreSQL
+#   make test     the test suite, the contract on SQLite and on PostgreSQL; of the slowest tests another share each day
 #   make coverage which lines and branches the tests run, server processes included, one table by folder;
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
@@ -65,7 +65,7 @@ serve: .venv/.serve
 	@touch $@
 
 test: .venv/.dev .venv/.compiled
-	$(IN_MEMORY) $(BIN)/python -m pytest --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
+	ROTATE=1 $(IN_MEMORY) $(BIN)/python -m pytest --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
 coverage: .venv/.dev .venv/.compiled

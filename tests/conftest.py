@@ -23,7 +23,7 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests.support import cheap_hashing, sampling
+from tests.support import cheap_hashing, rotation, sampling
 from tests.support.internals import context_of, purge
 from tests.support.postgres import postgres
 
@@ -61,7 +61,11 @@ SLOW = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the slow tests first, spread over the workers, which get equal shares of the list."""
+    """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares."""
+    if rotation.ON:
+        others = rotation.on_other_days(item.nodeid for item in items)
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
+        items[:] = [item for item in items if item.nodeid not in others]
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
     slow = [item for name in SLOW for item in items if item.nodeid.startswith(name)]
     rest = [item for item in items if not item.nodeid.startswith(SLOW)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import functools
 import itertools
 import json
 import keyword
@@ -505,10 +506,16 @@ def defined(body: Iterable[ast.AST], owner: str) -> Iterator[tuple[str, str]]:
             yield from ((owner, target.id) for target in targets if isinstance(target, ast.Name))
 
 
+@functools.cache
+def sources_and_names() -> tuple[dict[Path, str], set[tuple[str, str]]]:
+    """The code of every file, and every name that it defines, with its owner."""
+    sources = {path: path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
+    return sources, {pair for path, code in sources.items() for pair in defined(ast.parse(code).body, path.stem)}
+
+
 def unknown(text: str) -> list[str]:
     """The files and names between backticks of a text that the code does not have."""
-    sources = {path: path.read_text("utf-8") for path in SOURCE.rglob("*.py")}
-    found = {pair for path, code in sources.items() for pair in defined(ast.parse(code).body, path.stem)}
+    sources, found = sources_and_names()
     schema = "".join(path.read_text("utf-8") for path in (SOURCE / "store" / "migrations").glob("*.sql"))
     names = {name for _, name in found} | required() | set(re.findall(r"\w+", schema)) | set(keyword.kwlist)
     names |= {option.variable for option in TABLE}

@@ -1,0 +1,101 @@
+"""Tests that `make test` runs on some days only: the slowest, and one of two twins. Everything else runs them all.
+
+The turn of a test follows from its name and the day (`SAMPLE_DAY`), so that every day has its share, and every test has
+its day. A test that has changed, or whose subject has, is run by its name: `pytest tests/test_release.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable
+from typing import Final
+
+from tests.support.sampling import DAY
+
+ON: Final = bool(os.environ.get("ROTATE"))
+
+# Tests that take more than a second of processor time, and how many days pass from one turn to the next.
+SLOW: Final = {
+    "tests/cli/test_backup.py::test_memory_is_flat": 4,
+    "tests/client/hostile/test_attacks.py": 2,
+    "tests/client/test_batches.py::test_a_second_run_with_the_same_uids": 2,
+    "tests/client/test_convergence.py::test_a_planted_fault_is_caught": 4,
+    "tests/client/test_light_install.py::test_the_five_lines_run_on_a_light_install": 4,
+    "tests/client/test_move_kill.py": 4,
+    "tests/client/test_rotation.py::test_a_rotation_that_is_killed": 2,
+    "tests/client/test_vectors.py::test_a_second_implementation_agrees": 3,
+    "tests/export/test_export_page.py": 3,
+    "tests/faults/test_idle_streams.py": 4,
+    "tests/faults/test_operating_guide.py": 4,
+    "tests/faults/test_retention.py": 4,
+    "tests/operating/test_backup_folder.py::test_every_failed_attempt": 4,
+    "tests/operating/test_backup_stream.py": 3,
+    "tests/operating/test_destinations.py": 3,
+    "tests/operating/test_foreign_locks.py::test_nobody_waits_for_ever": 4,
+    "tests/operating/test_hardening.py": 3,
+    "tests/operating/test_impossible_backups.py": 3,
+    "tests/operating/test_killed_restore.py": 4,
+    "tests/operating/test_not_an_archive.py": 3,
+    "tests/operating/test_operating_guide_as_user.py": 3,
+    "tests/operating/test_point_in_time.py": 4,
+    "tests/operating/test_random_damage.py": 3,
+    "tests/operating/test_read_only_doctor.py": 3,
+    "tests/operating/test_restore_target.py": 3,
+    "tests/operating/test_salvage.py": 2,
+    "tests/operating/test_settings_file.py": 3,
+    "tests/operating/test_systemd_unit.py": 4,
+    "tests/operating/test_unfinished_backups.py::test_the_half_of_a_killed": 4,
+    "tests/security/test_buffers.py": 3,
+    "tests/security/test_decoding.py": 2,
+    "tests/security/test_event_loop.py": 2,
+    "tests/security/test_held_lists.py": 2,
+    "tests/security/test_leaks.py": 2,
+    "tests/security/test_memory_budget.py": 4,
+    "tests/security/test_timing.py::test_a_planted_delay": 4,
+    "tests/server/test_http_differential.py::test_a_planted_fault": 4,
+    "tests/store/test_copy.py": 2,
+    "tests/test_import_cycles.py::test_a_planted_circle_is_found": 4,
+    "tests/test_mutation.py": 4,
+    "tests/test_release.py": 4,
+    "tests/test_types.py": 3,
+    "tests/upgrade": 3,
+}
+# Folders whose tests are alike for both values of a parameter: one of the two has its turn each day.
+TWINS: Final = {
+    "tests/cli/": ("sqlite", "postgres"),
+    "tests/client/": ("blocking", "awaiting"),
+    "tests/export/": ("sqlite", "postgres"),
+    "tests/operating/": ("sqlite", "postgres"),
+    "tests/security/": ("sqlite", "postgres"),
+    "tests/server/": ("sqlite", "postgres"),
+}
+
+
+def on_other_days(names: Iterable[str], day: int = int(DAY)) -> set[str]:
+    """Those of these tests, by their node ids, that have their turn on another day."""
+    given = set(names)
+    return {name for name in given if not _is_slow_today(name, day) or not _is_twin_of_today(name, given, day)}
+
+
+def _is_slow_today(name: str, day: int) -> bool:
+    days = max((days for prefix, days in SLOW.items() if name.startswith(prefix)), default=1)
+    return (zlib.crc32(name.encode()) + day) % days == 0
+
+
+def _is_twin_of_today(name: str, given: set[str], day: int) -> bool:
+    for folder, (first, second) in TWINS.items():
+        if name.startswith(folder):
+            both = sorted(_twins(name, first, second) & given)
+            return len(both) < 2 or both[(zlib.crc32(both[0].encode()) // 7 + day) % 2] == name
+    return True
+
+
+def _twins(name: str, first: str, second: str) -> set[str]:
+    """A test with either value in the place of the one that it has."""
+    function, bracket, parameters = name.partition("[")
+    parts = parameters.removesuffix("]").split("-")
+    at = next((at for at, part in enumerate(parts) if part in {first, second}), None)
+    if not bracket or at is None:
+        return {name}
+    return {f"{function}[{'-'.join([*parts[:at], value, *parts[at + 1 :]])}]" for value in (first, second)}
