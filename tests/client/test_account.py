@@ -40,6 +40,7 @@ from strongroom.client.operations.device import Device
 from strongroom.client.replica import unlock
 from strongroom.client.replica.store.file import File
 from strongroom.errors import Invalid, Refusal, VaultAlreadyExists
+from tests.client.forged_keyrings import after
 
 EMAIL, PASSWORD, OTHER = "ada@example.com", "correct horse battery staple", "another password"
 VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
@@ -305,6 +306,8 @@ def test_the_oldest_deletions_are_forgotten_first() -> None:
     ring = MADE.keyring
     for at in range(1001):
         ring = ring.without_vault(f"{2000 - at}")
+        if at < 1000:
+            ring = msgspec.structs.replace(ring, digest=b"\1" * 32)  # as if it was sealed
     made = sealed_again(ring)
     assert len(made.gone) == 1000
     assert not made.is_gone("2000")
@@ -356,10 +359,9 @@ def test_a_device_knows_a_former_key_holder() -> None:
     then = sealed_again(MADE.keyring.with_vault(VAULT, "personal", sealed=True))
     now = account.rotate(then, MADE.password, MADE.descriptor).keyring
     seen = rollback.next_account(rollback.next_account(None, then, MADE.descriptor), now, MADE.descriptor)
-    follows = {"version": now.version + 1, "previous": now.digest, "digest": b""}
-    old_keys = msgspec.structs.replace(then, **follows)
-    made_up = msgspec.structs.replace(then.rotated(), **follows)
-    further = msgspec.structs.replace(made_up.rotated(), **follows)
+    old_keys = after(then, now)
+    made_up = after(then.rotated(), now)
+    further = after(made_up.rotated(), now)
     for forged in (old_keys, made_up, further):
         sealed, _ = keyring.seal(forged, password=MADE.password)  # with the password too: nothing but memory refuses it
         opened = keyring.open_with_password(sealed, MADE.password, MADE.descriptor)
@@ -378,9 +380,7 @@ def test_a_replica_knows_a_former_key_holder(tmp_path: Path) -> None:
         for sealed, ring in ((now.sealed, now.keyring), later):
             _keep(file, sealed, ring)
             assert file.fact("keyring") == sealed
-            forged = msgspec.structs.replace(
-                MADE.keyring.rotated(), version=ring.version + 1, previous=ring.digest, digest=b""
-            )
+            forged = after(MADE.keyring.rotated(), ring)
             with pytest.raises(Tampered, match="without the keys"):
                 _keep(file, *keyring.seal(forged, password=MADE.password))
             assert file.fact("keyring") == sealed

@@ -7,7 +7,7 @@ import pytest
 from strongroom.client import Client, Locked, RolledBack, WeakParameters, keep_both
 from strongroom.client.format import derive, seal
 from strongroom.client.format.derive import Floor
-from strongroom.store.queries.keyrings import RETAINED
+from strongroom.client.format.keyring_body import MOST_PAST
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.client.unreliable_network import URL, World
@@ -131,6 +131,46 @@ def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool
     assert sorted(vault.name for vault in fresh.vaults()) == ["v", "w", "x", "y"]
 
 
+def test_a_new_device_mends_a_second_restore(devices: Devices) -> None:
+    """The server keeps no keyring between the backup's and the newest: the newest one says which ones it follows on."""
+    devices.place.backup()
+    for name in ("w", "x", "y"):
+        devices.here.client.vault(name, create=True)
+    devices.sync()
+    devices.place.restore()
+    devices.here.replica.sync()  # puts the keyring again, at its own version
+    path = devices.home / "new"
+    with devices.login().open_replica(path) as replica:
+        replica.sync()
+    devices.place.restore()
+    again = devices.client()
+    again.unlock(path, PASSWORD)
+    with again.open_replica(path) as replica:
+        assert replica.sync().conflicts == []
+    assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w", "x", "y"]
+
+
+def test_a_new_device_replaces_no_keyring_of_another_branch(devices: Devices) -> None:
+    """After a second restore another device went on alone: the key of a vault is in its keyring, and nowhere else."""
+    devices.place.backup()
+    for name in ("w", "x", "y"):
+        devices.here.client.vault(name, create=True)
+    devices.sync()
+    devices.place.restore()
+    devices.here.replica.sync()
+    path = devices.home / "new"
+    with devices.login().open_replica(path) as replica:
+        replica.sync()
+    devices.place.restore()
+    devices.login().vault("of another branch", create=True)
+    before = devices.stored_keyring()
+    again = devices.client()
+    again.unlock(path, PASSWORD)
+    with again.open_replica(path) as replica, pytest.raises(RolledBack, match="went on"):
+        replica.sync()
+    assert devices.stored_keyring() == before
+
+
 def test_another_row_of_the_same_version_is_not_what_a_change_was_made_from(devices: Devices) -> None:
     """After a restore another device has made its own version 2. A change that waits, made from mine, is a conflict."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
@@ -175,11 +215,14 @@ def test_a_backup_of_before_figures_were_lifted_is_mended(devices: Devices, monk
 
 
 def test_a_gap_between_keyrings_is_told(devices: Devices) -> None:
-    """A device that was away for longer than keyrings are kept takes the newest one, and says so once."""
+    """A device that was away for longer than a keyring names others takes the newest one, and says so once."""
+    vault = devices.there.client.vault("v")
+    for number in range(MOST_PAST):
+        vault.rename(f"renamed {number}")
     assert devices.here.replica.sync().keyring_gaps == 0
-    for number in range(2 * RETAINED):
-        devices.there.client.vault(f"vault {number}", create=True)
+    for number in range(MOST_PAST + 1):
+        vault.rename(f"again {number}")
     assert devices.here.replica.sync().keyring_gaps == 1
     assert devices.here.client.keyring_gaps == 1
     assert devices.here.replica.sync().keyring_gaps == 0
-    assert len(devices.here.replica.vaults()) == 2 * RETAINED + 1
+    assert [vault.name for vault in devices.here.replica.vaults()] == [f"again {MOST_PAST}"]

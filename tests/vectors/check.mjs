@@ -313,9 +313,10 @@ const parts = (keyring) => {
 };
 const lists = (body, ...names) => names.every((name) => Array.isArray(body[name]) && body[name].every(isObject));
 const checkUid = (uid) => require(typeof uid === "string" && orElse(tampered, () => uidOf(uid)) === uid);
-const checkBody = (body, { account, version, generation }) => {
+const MOST_PAST = 100;
+const checkBody = (body, { account, version, generation, previous }) => {
   require(isObject(body) && Array.isArray(body.must) && body.must.every((name) => typeof name === "string"));
-  const known = ["account", "slots", "recovery", "identity", "vaults", "gone", "must"];
+  const known = ["account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"];
   require(body.must.every((name) => known.includes(name)), () => refuse("unsupported"));
   require(same(base64(body.account), account) && lists(body, "slots", "identity", "vaults", "gone"));
   for (const { slot, type, id, public: to, associated } of body.slots) {
@@ -356,6 +357,9 @@ const checkBody = (body, { account, version, generation }) => {
     require(isVersion(at) && at <= version);
   }
   require(ascends(body.gone.map(({ uid }) => uid)) && body.gone.length <= 1000);
+  require(Array.isArray(body.past) && body.past.length === Math.min(version - 1, MOST_PAST));
+  const past = body.past.map((one) => ofLength(base64(one), 16));
+  require(past.length === 0 || hex(past.at(-1)) === hex(previous.slice(0, 16)));
   require(!body.gone.some(({ uid }) => body.vaults.some((vault) => vault.uid === uid)));
 };
 const reopen = async (keyring, key) => {
@@ -426,7 +430,8 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
   const ring = await reopen(keyring, unhex(accountKey));
   const account = unhex(ring.account);
   const next = { ...ring, version: ring.version + 1, previous: ring.digest, slots: hex(parts(keyring).head.slice(62)) };
-  let { body } = ring;
+  const past = [...ring.body.past, toBase64(unhex(ring.digest).slice(0, 16))].slice(-MOST_PAST);
+  let body = { ...ring.body, past };
   const uid = change.uid === undefined ? undefined : uidOf(change.uid);
   const entry = (edit) => ({ ...body, vaults: body.vaults.map((vault) => (vault.uid === uid ? edit(vault) : vault)) });
   const setPassword = () =>
@@ -673,7 +678,7 @@ const rememberBlob = async ({ seen: [version, data], shown: [newVersion, newData
   return { digest: newData === null ? null : toUrl(await sha256(newData)) };
 };
 const rememberAccount = async ({ accountKey, keyring, descriptor, seen }) => {
-  const { account, version, digest, previous, body } = await reopen(keyring, unhex(accountKey));
+  const { account, version, digest, body } = await reopen(keyring, unhex(accountKey));
   const checks = await Promise.all(body.identity.map(async ({ generation, sign, agree }) =>
     toUrl(await sha256(items("identity-check", unhex(account), generation, base64(sign), base64(agree))))));
   const { memory, passes } = readDescriptor(descriptor);
@@ -682,7 +687,9 @@ const rememberAccount = async ({ accountKey, keyring, descriptor, seen }) => {
     require(url(account) === seen.account);
     require(version >= seen.version, rolledBack);
     require(version !== seen.version || url(digest) === seen.digest);
-    require(version !== seen.version + 1 || url(previous) === seen.digest);
+    const before = version - seen.version;
+    const then = toBase64(base64url(seen.digest).slice(0, 16));
+    require(before === 0 || before > body.past.length || body.past.at(-before) === then);
     require(checks.includes(seen.identity));
     require(memory >= seen.memory && passes >= seen.passes, weak);
   }

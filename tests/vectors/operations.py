@@ -253,13 +253,14 @@ def _ring(ring: Keyring) -> Given:
 def ring_of(given: Given) -> Keyring:
     """A keyring that is not sealed yet."""
     account, version, generation = hexed(given["account"]), given["version"], given["generation"]
+    previous = hexed(given["previous"])
     body = Content(padding.JSON, msgspec.json.encode(given["body"]))
     return Keyring(
-        **msgspec.structs.asdict(keyring_body.decode(body, account, version, generation)),
+        **msgspec.structs.asdict(keyring_body.decode(body, account, version, generation, previous)),
         key=hexed(given["accountKey"]),
         generation=generation,
         version=version,
-        previous=hexed(given["previous"]),
+        previous=previous,
         sealed_slots=hexed(given["slots"]),
         digest=b"",
     )
@@ -336,12 +337,10 @@ def _change_keyring(given: Given) -> Given:
         case "password":
             ring = ring.with_password(*_password(change), random)
         case "recovery":
-            version = ring.version + 1
             ring = ring.with_recovery(RecoveryKey(hexed(change["secret"])), random)
-            ring = ring.with_password(*_password(change), random).at(version)
+            ring = ring.with_password(*_password(change), random)
         case "no recovery":
-            version = ring.version + 1
-            ring = ring.without_recovery().with_password(*_password(change), random).at(version)
+            ring = ring.without_recovery().with_password(*_password(change), random)
         case "add passkey":
             ring = ring.with_passkey(_passkey(change), random)
         case "remove passkey":

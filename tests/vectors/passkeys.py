@@ -187,7 +187,7 @@ def _server(book: Book, scene: Scene) -> None:
     theirs = Keyring.new(scene.password, scene.descriptor, random)
     stranger, _ = keyring.seal(theirs, random, password=scene.password)
     scene.refuses("the keyring of another account", keyring=stranger)
-    added, _ = keyring.seal(theirs.with_passkey(one, random).at(1), random, password=scene.password)
+    added, _ = keyring.seal(theirs.with_passkey(one, random), random, password=scene.password)
     raw, their_raw = encoding.from_base64(scene.text), encoding.from_base64(added)
     book.good("the same passkey in another account", "unlock-keyring", {**_given(one), "keyring": added})
     for name, mixed in {

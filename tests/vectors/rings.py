@@ -177,6 +177,7 @@ def _unknown(book: Book, scene: Scene) -> None:
     body["gone"][0] = {"why": "\u0001", **body["gone"][0]}
     body = {"heads": {"a": [1, 2.5, -3, 9007199254740991]}, "__proto__": "kept", **body}
     body["must"] = ["vaults", "gone", "vaults"]
+    body["past"].append(encoding.to_base64(ring.digest[:16]))
     unsealed = _given(ring, body, scene.texts[-1], scene.new_password)
     text = book.write("a keyring with members of a later edition", "seal-keyring", unsealed)
     given = {"accountKey": ring.key.hex(), "keyring": text["keyring"]}
@@ -524,6 +525,17 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a vault gone twice": lambda body: body["gone"].insert(0, body["gone"][0]),
         "too many vaults gone": put("gone", to=[{"uid": f"{at:04}", "version": 1} for at in range(1001)]),
         "gone that is an object": put("gone", to={}),
+        "a past that is an object": put("past", to={}),
+        "a past that is null": put("past", to=None),
+        "no past": put("past", to=[]),
+        "a past with one too few": drop("past", 0),
+        "a past with one too many": lambda body: body["past"].insert(0, body["past"][0]),
+        "a past in another order": lambda body: body["past"].reverse(),
+        "a past that ends in another keyring": put("past", -1, to=encoding.to_base64(bytes(16))),
+        "a past with a number": put("past", 0, to=1),
+        "a past with a short digest": put("past", 0, to=encoding.to_base64(bytes(15))),
+        "a past with a whole digest": put("past", 0, to=encoding.to_base64(bytes(32))),
+        "a past that is no base64": put("past", 0, to="!"),
         "must that is null": put("must", to=None),
         "must that is a text": put("must", to="vaults"),
         "must with a number": put("must", to=[1]),
@@ -604,10 +616,20 @@ def _remembered(book: Book, scene: Scene) -> None:
     ring = scene.newest
     again, _ = keyring.seal(msgspec.structs.replace(ring, digest=b""), Stream("again"))
     book.bad("a device is shown another keyring of one version", ask, given(seen[last], last) | {"keyring": again})
-    forked, _ = keyring.seal(msgspec.structs.replace(ring, previous=b"\1" * 32, digest=b""), Stream("forked"))
+    past = (*ring.past[:-1], b"\1" * 16)
+    forked, _ = keyring.seal(
+        msgspec.structs.replace(ring, previous=b"\1" * 32, past=past, digest=b""), Stream("forked")
+    )
     book.bad(
         "a device is shown a keyring that follows on another", ask, given(seen[last - 1], last) | {"keyring": forked}
     )
+    for name, at in {"the first": 0, "the one before the last": last - 1}.items():
+        other = (*ring.past[:at], b"\2" * 16, *ring.past[at + 1 :])
+        changes = {"past": other, "previous": other[-1] + bytes(16), "digest": b""}
+        forked, _ = keyring.seal(msgspec.structs.replace(ring, **changes), Stream(f"forked at {at}"))
+        shown = {"keyring": forked}
+        book.bad(f"a device has seen {name}, which the newest does not name", ask, given(seen[at], last) | shown)
+    _long_past(book, scene, given(seen[0], last))
     other = seen[last] | {"account": encoding.to_url(bytes.fromhex(OTHER_ACCOUNT))}
     book.bad("a device has seen another account", ask, given(other, last))
     for name, change in {"more memory": {"memory": 131_072}, "more passes": {"passes": 4}}.items():
@@ -615,12 +637,30 @@ def _remembered(book: Book, scene: Scene) -> None:
     _former(book, scene, given(seen[last], last))
 
 
+def _long_past(book: Book, scene: Scene, given: Given) -> None:
+    """A keyring names the hundred before it. What a device has seen before that, it cannot compare."""
+    ring, random = scene.newest, Stream("long past")
+    for version in (101, 102):
+        past = tuple(random(16) for _ in range(100))
+        previous = past[-1] + random(16)
+        if version == 101:
+            past = (encoding.from_url(given["seen"]["digest"])[:16], *past[1:])
+        changes = {"version": version, "past": past, "previous": previous, "digest": b""}
+        text, sealed = keyring.seal(msgspec.structs.replace(ring, **changes), random)
+        which = "a hundred" if version == 101 else "more than a hundred"
+        book.good(f"a device sees a keyring {which} after the last", "remember-account", given | {"keyring": text})
+        change = {"accountKey": ring.key.hex(), "keyring": text, "change": {"do": "made", "uid": MAIL_VAULT}}
+        book.write("the oldest of a hundred is dropped", "change-keyring", change)
+        assert sealed.version == version
+
+
 def _former(book: Book, scene: Scene, given: Given) -> None:
     """Keyrings that a server makes together with somebody who has had the keys of an earlier generation."""
     then, now = keyring.reopen(scene.texts[9], scene.keys[9]), scene.newest
     assert then.generation < now.generation
     random = Stream("former")
-    follows = {"version": now.version + 1, "previous": now.digest, "digest": b""}
+    past = (*now.past, now.digest[:16])
+    follows = {"version": now.version + 1, "previous": now.digest, "past": past, "digest": b""}
     old, _ = keyring.seal(msgspec.structs.replace(then, **follows), random)
     book.bad(
         "a newer keyring under keys of before a rotation",

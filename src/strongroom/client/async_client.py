@@ -237,10 +237,10 @@ class AsyncClient(AsyncPart):
 
     @property
     def keyring_gaps(self) -> int:
-        """How many newer keyrings this client has taken over although the server no longer shows those between.
+        """How many newer keyrings this client has taken over although they do not name the one that it had seen.
 
-        Ten keyrings are kept, and one for each of 90 days. A device that was away for longer cannot tell whether the
-        newest one follows on the one that it had seen.
+        A keyring names the hundred before it. A device that was away for longer cannot tell whether the newest one
+        follows on the one that it had seen.
         """
         return self._core.keyring_gaps
 

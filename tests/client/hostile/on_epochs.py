@@ -18,6 +18,7 @@ from strongroom.client.format import derive, keyring, seal
 from strongroom.client.format.encoding import short
 from strongroom.client.format.primitives import random
 from tests.client.both_clients import PASSWORD
+from tests.client.forged_keyrings import earlier
 from tests.client.hostile.attack import CANARY, CONFLICT, HARMLESS, REPEATED, RolledBack, Tampered, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import KEYRING, PRELOGIN
@@ -271,13 +272,13 @@ def other_slots(stage: Stage) -> Row:
     descriptor = stage.core.descriptor
     assert descriptor is not None
     keys = derive.password_keys(stage.people.email, PASSWORD, descriptor)
-    then = msgspec.structs.replace(mine, version=mine.version - 1, sealed_slots=b"", digest=b"")
+    then = msgspec.structs.replace(earlier(mine), sealed_slots=b"")
     return {"keyring": keyring.seal(then, password=keys)[0], "version": then.version}
 
 
 def same_slots(stage: Stage) -> Row:
     mine = newest(stage)
-    then = msgspec.structs.replace(mine, version=mine.version - 1, digest=b"")
+    then = earlier(mine)
     return {"keyring": keyring.seal(then)[0], "version": then.version}
 
 
@@ -290,7 +291,7 @@ def other_descriptor(stage: Stage) -> Lie:
 def richer(stage: Stage) -> Row:
     """An older keyring by a device that has made a vault since the restore."""
     mine = newest(stage)
-    then = msgspec.structs.replace(mine, version=mine.version - 2).with_vault("another", f"{CANARY} x", sealed=True)
+    then = earlier(mine).with_vault("another", f"{CANARY} x", sealed=True)
     return {"keyring": keyring.seal(then)[0], "version": then.version}
 
 

@@ -14,6 +14,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.format.primitives import random, sha256
 from tests.client.both_clients import PASSWORD
+from tests.client.forged_keyrings import after
 from tests.client.hostile.attack import CANARY, CONFLICT, GAP, Locked, RolledBack, Tampered, attack, read
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import BODY, KEYRING, SLOTS, login, reload, shown
@@ -394,23 +395,15 @@ attack("a keyring of a higher generation, at login", shown(generation), client=T
 attack("a keyring of a higher generation", shown(generation), client=Locked, act=reload, replica=Locked)
 
 
-def next_ring(
-    change: Callable[[Keyring], Keyring], steps: int = 1, kept: Callable[[Stage, Talk], None] | None = None
-) -> Callable[[Stage], Lie]:
-    """A keyring that a key holder made without knowing of the newest; `kept` answers for those between."""
+def next_ring(change: Callable[[Keyring], Keyring], *since: str) -> Callable[[Stage], Lie]:
+    """A keyring of a key holder that says which ones came since the newest; it is one of them where it was known."""
 
     def prepare(stage: Stage) -> Lie:
         ring = newest(stage)
-        made = change(msgspec.structs.replace(ring, version=ring.version + steps, previous=sha256(b"another")))
-        row = {"keyring": keyring.seal(msgspec.structs.replace(made, digest=b""))[0], "version": made.version}
-
-        def lie(talk: Talk) -> None:
-            if (talk.method, talk.path) == KEYRING:
-                talk.say(talk.told | row)
-            elif talk.path.startswith("/auth/keyring/versions/"):
-                kept(stage, talk) if kept is not None else talk.refuse(404, "version_not_found")
-
-        return lie
+        digests = [ring.digest if one == KNOWN else sha256(one.encode()) for one in since]
+        made = after(change(ring), ring, digests)
+        row = {"keyring": keyring.seal(made)[0], "version": made.version}
+        return about(*KEYRING, lambda talk: talk.say(talk.told | row))
 
     return prepare
 
@@ -428,15 +421,14 @@ def with_other_keys(ring: Keyring) -> Keyring:
     return msgspec.structs.replace(ring, vaults=tuple(entries))
 
 
-def other_version(stage: Stage, talk: Talk) -> None:
-    talk.say(stage.before | {"version": int(talk.path.rpartition("/")[2])}, 200)
-
-
-attack("a newer keyring that follows on another", next_ring(same), act=reload, **both)
-attack("a newer keyring, and another in between", next_ring(same, 2, other_version), act=reload, **both)
+KNOWN = "the newest"
+attack("a newer keyring that follows on another", next_ring(same, "another"), act=reload, **both)
+attack("a newer keyring, and another in between", next_ring(same, "another", "its next"), act=reload, **both)
+attack("a newer keyring that names the newest in another place", next_ring(same, "another", KNOWN), act=reload, **both)
 gap: dict[str, Any] = {"client": RolledBack, "replica": RolledBack}
-attack("a directory that lacks a vault which nobody deleted", next_ring(without_vaults, 3), act=reload, **gap)
-attack("a directory with another key of a vault", next_ring(with_other_keys, 3), act=reload, **both)
+later = (KNOWN, "its next", "the one after")
+attack("a directory that lacks a vault which nobody deleted", next_ring(without_vaults, *later), act=reload, **gap)
+attack("a directory with another key of a vault", next_ring(with_other_keys, *later), act=reload, **both)
 
 
 def fresh_list(stage: Stage) -> Any:

@@ -288,7 +288,7 @@ GUARDS: dict[str, Guard] = {
         replica=("a blob that is withheld, and another branch", "a new epoch and a higher blob of another branch"),
     ),
     "what a keyring follows on": Guard(
-        replaced((keyrings, "require_descent", no_steps), (Device, "record_account", nothing)),
+        replaced((keyring.Keyring, "follows_on", yes)),
         client=("a newer keyring, and another in between", "a newer keyring that follows on another"),
         replica=("a newer keyring, and another in between", "a newer keyring that follows on another"),
     ),

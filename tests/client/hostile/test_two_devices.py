@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from strongroom.client import RolledBack, Tampered
@@ -13,7 +12,8 @@ from strongroom.client.format import keyring
 from strongroom.client.format.primitives import sha256
 from strongroom.errors import InvalidCredentials
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.hostile.lying_proxy import Liar, Talk
+from tests.client.forged_keyrings import after
+from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.on_accounts import KEYRING, LOGIN, PRELOGIN
 from tests.client.hostile.scenario import about, core_of, together
 
@@ -99,21 +99,13 @@ def test_a_replica_remembers_its_keyring_across_logins(hostile: Faces, liar: Lia
     with there.open_replica(path) as replica:
         replica.sync()
     ring = core_of(here).keyring()
-    other, _ = keyring.seal(msgspec.structs.replace(ring, version=ring.version + 1, previous=sha256(b"another")))
-    previous = sha256(other.encode())
-    newer, _ = keyring.seal(msgspec.structs.replace(ring, version=ring.version + 2, previous=previous))
-
-    def lie(talk: Talk) -> None:
-        if (talk.method, talk.path) == KEYRING:
-            talk.say(talk.told | {"keyring": newer, "version": ring.version + 2})
-        elif talk.path == f"/auth/keyring/versions/{ring.version + 1}":
-            talk.say({"keyring": other, "version": ring.version + 1, "updatedAt": 1, "kdf": None}, 200)
-
-    liar.lie = lie
+    newer, _ = keyring.seal(after(ring, ring, [sha256(b"another"), sha256(b"its next")]))
+    lie = {"keyring": newer, "version": ring.version + 2}
+    liar.lie = about(*KEYRING, lambda talk: talk.say(talk.told | lie))
     fresh = hostile.client(liar.url)
     fresh.login(email, PASSWORD)
-    with fresh.open_replica(path) as replica, pytest.raises(Tampered):
-        replica.sync()
+    with pytest.raises(Tampered):
+        fresh.open_replica(path)
     liar.lie = None
     again = hostile.client(liar.url)
     again.unlock(path, PASSWORD)

@@ -53,7 +53,7 @@ def set_recovery(
 ) -> tuple[RecoveryKey, Prepared]:
     """A new recovery key. The password is set anew with it: one that was there before must not log in any more."""
     key = RecoveryKey.new(random)
-    made = _set_password(ring.with_recovery(key, random), email, password, old, random, ring.version)
+    made = _set_password(ring.with_recovery(key, random), email, password, old, random)
     _require_open(keyring.open_with_recovery(made.sealed, key) == made.keyring)
     _require_open(primitives.equal(recovery.open_auth(key, email, made.descriptor), made.password.auth))
     return key, made
@@ -61,7 +61,7 @@ def set_recovery(
 
 def remove_recovery(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
     """No recovery key any more; the password is set anew, as for a new one."""
-    return _set_password(ring.without_recovery(), email, password, old, random, ring.version)
+    return _set_password(ring.without_recovery(), email, password, old, random)
 
 
 def add_passkey(
@@ -88,7 +88,7 @@ def rotate(ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Ra
 def renew(ring: Keyring, email: str, password: str, old: Descriptor, random: Random = system) -> Prepared:
     """New keys of the next generation, and another password, in one keyring."""
     derive.check_new_password(password)
-    return _set_password(ring.rotated(random), email, password, old, random, ring.version)
+    return _set_password(ring.rotated(random), email, password, old, random)
 
 
 def recovery_password(key: RecoveryKey, email: str, descriptor: Descriptor) -> str:
@@ -96,17 +96,12 @@ def recovery_password(key: RecoveryKey, email: str, descriptor: Descriptor) -> s
     return derive.spelled_auth(recovery.open_auth(key, email, descriptor))
 
 
-def _set_password(
-    ring: Keyring, email: str, password: str, old: Descriptor, random: Random, from_version: int | None = None
-) -> Prepared:
+def _set_password(ring: Keyring, email: str, password: str, old: Descriptor, random: Random) -> Prepared:
     descriptor = Descriptor.new(random, least=old.work)
     keys = derive.password_keys(email, password, descriptor)
     if ring.recovery is not None:
         descriptor = recovery.seal_auth(ring.recovery, email, descriptor, keys, random)
-    changed = ring.with_password(keys, descriptor, random)
-    if from_version is not None:
-        changed = changed.at(from_version + 1)
-    return _opened(_prepared(changed, keys, descriptor, random))
+    return _opened(_prepared(ring.with_password(keys, descriptor, random), keys, descriptor, random))
 
 
 def _opened(made: Prepared) -> Prepared:

@@ -18,6 +18,7 @@ from strongroom.client.format import box, keyring_body, padding, primitives, pub
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import (
     FORMAT,
+    PARENT,
     checked_name,
     checked_uid,
     checked_version,
@@ -33,6 +34,7 @@ from strongroom.client.format.encoding import (
 )
 from strongroom.client.format.keyring_body import (
     MOST_GONE,
+    MOST_PAST,
     PASSKEY,
     PASSWORD,
     RECOVERY,
@@ -89,8 +91,9 @@ class Keyring(Body, frozen=True, kw_only=True):
             identity=(Identity(generation=1, sign=random(KEY), agree=random(KEY)),),
             vaults=(),
             gone=(),
+            past=(),
         )
-        return ring._with_slot(PASSWORD, password.wrap, password_slot(account, descriptor), random, version=1)
+        return ring._with_slot(PASSWORD, password.wrap, password_slot(account, descriptor), random)
 
     # The directory
 
@@ -110,6 +113,13 @@ class Keyring(Body, frozen=True, kw_only=True):
         """What a device remembers an identity by, of each generation: a newer keyring must hold it still."""
         parts = [(number(one.generation), one.sign, one.agree) for one in self.identity]
         return [to_url(primitives.sha256(items(label("identity-check"), self.account, *each))) for each in parts]
+
+    def follows_on(self, version: int, digest: bytes) -> bool | None:
+        """Whether this keyring was made knowing of an earlier one, by its version and SHA-256; None: too long ago."""
+        before = self.version - version
+        if before > len(self.past):
+            return None
+        return before > 0 and self.past[-before] == digest[:PARENT]
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
@@ -143,7 +153,7 @@ class Keyring(Body, frozen=True, kw_only=True):
     def without_vault(self, uid: str) -> Keyring:
         """The next version, in which this vault is gone and its keys with it."""
         uid = checked_uid(uid)
-        gone = sorted([*self.gone, Gone(uid=uid, version=self.version + 1)], key=lambda one: one.version)[-MOST_GONE:]
+        gone = sorted([*self.gone, Gone(uid=uid, version=self._next_version)], key=lambda one: one.version)[-MOST_GONE:]
         return self._next(
             vaults=tuple(entry for entry in self.vaults if entry.uid != uid),
             gone=tuple(sorted(gone, key=lambda one: one.uid)),
@@ -186,9 +196,7 @@ class Keyring(Body, frozen=True, kw_only=True):
         associated = password_slot(self.account, descriptor)
         return any(slot.type == PASSWORD and slot.associated == associated for slot in self.slots)
 
-    def _with_slot(
-        self, kind: str, secret: bytes, associated: bytes, random: Random, version: int | None = None
-    ) -> Keyring:
+    def _with_slot(self, kind: str, secret: bytes, associated: bytes, random: Random) -> Keyring:
         many = kind == PASSKEY  # one for each credential; of the other types there is one
         others = [slot for slot in self.slots if slot.type != kind or (many and slot.associated != associated)]
         free = [place for place in range(SLOTS) if place not in {slot.slot for slot in others}]
@@ -198,8 +206,7 @@ class Keyring(Body, frozen=True, kw_only=True):
         public = None if kind == PASSWORD else KeyPair.of(secret).public
         made = Slot(slot=place, type=kind, id=random(SLOT_ID), public=public, associated=associated)
         slots = tuple(sorted([*others, made], key=lambda slot: slot.slot))
-        ring = self._next(slots=slots, sealed_slots=b"")
-        return ring if version is None else msgspec.structs.replace(ring, version=version, previous=self.previous)
+        return self._next(slots=slots, sealed_slots=b"")
 
     # Rotation
 
@@ -222,14 +229,16 @@ class Keyring(Body, frozen=True, kw_only=True):
             raise Invalid({"uid": "must be a vault of the directory"})
         return self.with_entry(uid, keys=_rotated(entry, random).keys)
 
-    def at(self, version: int) -> Keyring:
-        """The same changes, counted as one."""
-        return msgspec.structs.replace(self, version=version)
+    @property
+    def _next_version(self) -> int:
+        """The version after a change: changes of what is not sealed yet are one."""
+        return self.version + bool(self.digest)
 
     def _next(self, **changes: Any) -> Keyring:
-        return msgspec.structs.replace(
-            self, version=self.version + 1, previous=self.digest or self.previous, digest=b"", **changes
-        )
+        version, previous, past = self._next_version, self.previous, self.past
+        if self.digest:
+            previous, past = self.digest, (*past, self.digest[:PARENT])[-MOST_PAST:]
+        return msgspec.structs.replace(self, version=version, previous=previous, past=past, digest=b"", **changes)
 
     def __repr__(self) -> str:
         return f"Keyring(version={self.version}, ...)"
@@ -291,7 +300,7 @@ def reopen(sealed: str, key: bytes) -> Keyring:
     if not is_version(version) or not is_generation(generation) or is_first != (version == 1):
         raise Tampered(UNREADABLE)
     content = padding.unpad(box.open_(keyring_key(key), body, _whole(head)))
-    decoded = keyring_body.decode(content, head[2 : 2 + ACCOUNT], version, generation)
+    decoded = keyring_body.decode(content, head[2 : 2 + ACCOUNT], version, generation, head[_FIXED - KEY : _FIXED])
     return Keyring(
         **msgspec.structs.asdict(decoded),
         key=key,

@@ -13,6 +13,7 @@ from msgspec import Struct
 from strongroom.client.errors import Tampered, Unsupported
 from strongroom.client.format import padding, primitives
 from strongroom.client.format.encoding import (
+    PARENT,
     checked_name,
     checked_uid,
     from_base64,
@@ -29,11 +30,12 @@ from strongroom.errors import Invalid
 SLOTS: Final = 8
 SLOT_ID: Final = 16  # bytes
 MOST_GONE: Final = 1000
+MOST_PAST: Final = 100
 PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
 RECOVERY: Final = "recovery"
 PASSKEY: Final = "passkey"
 UNREADABLE: Final = "The server's keyring was not made with your keys."
-_UNDERSTOOD: Final = frozenset({"account", "slots", "recovery", "identity", "vaults", "gone", "must"})
+_UNDERSTOOD: Final = frozenset({"account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"})
 
 Extra = dict[str, Any]  # members that this client does not know; they are written again as they were read
 
@@ -97,6 +99,7 @@ class Body(Struct, frozen=True, kw_only=True):
     identity: tuple[Identity, ...]
     vaults: tuple[VaultEntry, ...]
     gone: tuple[Gone, ...]
+    past: tuple[bytes, ...]  # what the keyrings before this one are recognised by, the latest last
     must: tuple[str, ...] = ()
     extra: Extra = {}
 
@@ -143,6 +146,7 @@ class _BodyJson(Struct, frozen=True):
     identity: list[Extra]
     vaults: list[Extra]
     gone: list[Extra]
+    past: list[str]
     must: list[str]
 
 
@@ -182,6 +186,7 @@ def to_json(body: Body) -> Extra:
             for entry in body.vaults
         ],
         "gone": [{**one.extra, "uid": one.uid, "version": one.version} for one in body.gone],
+        "past": [to_base64(one) for one in body.past],
         "must": list(body.must),
     }
 
@@ -191,7 +196,7 @@ def encode(body: Body) -> Content:
     return Content(padding.JSON, msgspec.json.encode(to_json(body)))
 
 
-def decode(content: Content, account: bytes, version: int, generation: int) -> Body:
+def decode(content: Content, account: bytes, version: int, generation: int, previous: bytes) -> Body:
     """A body, checked against the head of its keyring; whatever is wrong with it is one refusal."""
     if content.kind != padding.JSON:
         raise Tampered(UNREADABLE)
@@ -207,6 +212,8 @@ def decode(content: Content, account: bytes, version: int, generation: int) -> B
         not primitives.equal(body.account, account)
         or body.identity[-1].generation != generation
         or any(one.version > version for one in body.gone)
+        or len(body.past) != min(version - 1, MOST_PAST)
+        or (body.past and body.past[-1] != previous[:PARENT])
     ):
         raise Tampered(UNREADABLE)
     return body
@@ -245,6 +252,7 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
         identity=identity,
         vaults=vaults,
         gone=gone,
+        past=tuple(_bytes(one, PARENT) for one in body.past),
         must=tuple(body.must),
         extra=extra,
     )

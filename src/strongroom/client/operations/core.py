@@ -62,9 +62,14 @@ class Core:
         self.descriptor: Descriptor | None = None
         self.sealed: str | None = None
         self.token: Token | None = None
-        self.keyring_gaps = 0  # keyrings taken over although the server's history no longer shows what lies between
+        self.gaps: set[int] = set()  # versions of keyrings that were taken over from too long after the last one seen
         self.on_lock: list[Callable[[], None]] = []
         self.on_keyring: list[Callable[[], None]] = []  # called when another keyring is in use
+
+    @property
+    def keyring_gaps(self) -> int:
+        """How many keyrings were taken over although they do not say whether they follow on the last one seen."""
+        return len(self.gaps)
 
     def keyring(self) -> Keyring:
         """The opened keyring, if somebody has logged in."""

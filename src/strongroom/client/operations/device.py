@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
-from strongroom.client.format.encoding import to_url
 from strongroom.client.format.parents import Link
 from strongroom.client.operations import rollback
 from strongroom.client.operations.rollback import SeenAccount, SeenRow
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
-EARLIER_KEYRINGS: Final = 50
 _WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
@@ -53,7 +51,6 @@ class Memory(Struct, frozen=True, kw_only=True):
     """What a device has seen of one account, to be saved."""
 
     account: SeenAccount
-    keyrings: list[str]
     vaults: dict[str, KnownVault]
     rows: dict[str, dict[str, KnownDocument]]
 
@@ -70,10 +67,8 @@ def merged(one: Memory, other: Memory) -> Memory:
         for uid, known in other.vaults.items()
         if uid not in one.vaults or (known.version, known.clock) >= (one.vaults[uid].version, one.vaults[uid].clock)
     ]
-    keyrings = [*one.keyrings, *(digest for digest in other.keyrings if digest not in one.keyrings)]
     return Memory(
         account=max(one.account, other.account, key=lambda account: account.version),
-        keyrings=keyrings[-EARLIER_KEYRINGS:],
         vaults=one.vaults | dict(vaults),
         rows=rows,
     )
@@ -88,7 +83,6 @@ class Device:
 
     def __init__(self) -> None:
         self._accounts: dict[str, SeenAccount] = {}
-        self._keyrings: dict[str, list[str]] = {}  # digests of those before the newest, by email
         self._vaults: dict[str, KnownVault] = {}
         self._rows: dict[str, dict[str, KnownDocument]] = {}
         self._order = 0
@@ -106,27 +100,15 @@ class Device:
     def record_account(self, email: str, ring: Keyring, descriptor: Descriptor) -> None:
         """Remember a keyring that was opened, or refuse it."""
         self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, descriptor)
-        self.record_past_keyrings(email, [to_url(ring.previous)])
-
-    def record_past_keyrings(self, email: str, digests: list[str]) -> None:
-        """Remember keyrings that the newest one follows on."""
-        known = self._keyrings.setdefault(email, [])
-        known[:] = [*known, *(one for one in digests if one not in known)][-EARLIER_KEYRINGS:]
-
-    def past_keyrings(self, email: str) -> list[str]:
-        """The digests of keyrings that the newest one follows on, as far as they are remembered."""
-        return self._keyrings.get(email, [])
 
     def forget_account(self, email: str) -> None:
         """Forget an account that was deleted or is registered again."""
         self._accounts.pop(email, None)
-        self._keyrings.pop(email, None)
 
     def memory(self, email: str, vaults: set[str]) -> Memory:
         """What was seen of an account, and of these vaults of it."""
         return Memory(
             account=self._accounts[email],
-            keyrings=list(self._keyrings.get(email, [])),
             vaults={uid: known for uid, known in self._vaults.items() if uid in vaults},
             rows={uid: dict(known) for uid, known in self._rows.items() if uid in vaults},
         )
@@ -134,7 +116,6 @@ class Device:
     def remember(self, email: str, memory: Memory) -> None:
         """Begin with what was seen earlier: every response from now on is held against it."""
         self._accounts[email] = memory.account
-        self._keyrings[email] = list(memory.keyrings)
         for uid, vault in memory.vaults.items():
             self._vaults[uid] = msgspec.structs.replace(vault, order=0)
         for uid, rows in memory.rows.items():

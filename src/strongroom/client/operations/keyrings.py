@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
 from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
-from strongroom.client.format.encoding import to_url
+from strongroom.client.format.encoding import from_url
 from strongroom.client.net import effects, requests
-from strongroom.client.operations import saved_sessions
-from strongroom.client.operations.device import EARLIER_KEYRINGS
+from strongroom.client.operations import rollback, saved_sessions
 from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
 from strongroom.errors import Conflict, InvalidCredentials, MethodNotAllowed, NotFound
 
@@ -97,7 +96,7 @@ def _open_stored(
         raise Tampered(_WRONG_VERSION)
     seen = core.device.account(email)
     if seen is not None:
-        yield from require_descent(core, email, ring, seen.version, seen.digest)
+        count_gap(core, ring, seen.version, from_url(seen.digest))
     if core.ring is not None:
         require_directory(core.ring, ring)
     if not ring.takes(descriptor):  # the password was changed on another device
@@ -119,48 +118,10 @@ def require_directory(seen: Keyring, ring: Keyring) -> None:
             raise Tampered(TWO_KEYRINGS)
 
 
-def require_descent(core: Core, email: str, ring: Keyring, seen: int, digest: str) -> Effects[None]:
-    """Refuse a newer keyring that was made without knowing of the one of version `seen`, by its digest.
-
-    Those between are read from the server, as far as it has kept them; beyond that there is nothing to compare, and the
-    gap is counted.
-    """
-    previous, passed = ring.previous, []
-    for version in range(ring.version - 1, seen, -1):
-        try:
-            kept = yield from core.session.send(requests.keyrings.get_version(version))
-        except NotFound:
-            core.keyring_gaps += 1
-            break
-        if primitives.sha256(kept.keyring.encode()) != previous:
-            raise Tampered(TWO_KEYRINGS)
-        passed.append(to_url(previous))
-        previous = keyring.previous_of(kept.keyring)
-    else:
-        if ring.version > seen and to_url(previous) != digest:
-            raise Tampered(TWO_KEYRINGS)
-    core.device.record_past_keyrings(email, [*reversed(passed), digest])
-
-
-def read_past(core: Core) -> Effects[None]:
-    """Remember the keyrings that the newest one follows on, as far as the server has kept them.
-
-    A device that is new needs them after a restore: it replaces no keyring that its own does not follow on.
-    """
-    ring, email = core.ring, core.email
-    if ring is None or email is None:
-        raise Locked
-    previous, passed = ring.previous, []
-    for version in range(ring.version - 1, 0, -1)[:EARLIER_KEYRINGS]:
-        passed.append(to_url(previous))
-        try:
-            kept = yield from core.session.send(requests.keyrings.get_version(version))
-        except NotFound:
-            break
-        if primitives.sha256(kept.keyring.encode()) != previous:
-            break
-        previous = keyring.previous_of(kept.keyring)
-    core.device.record_past_keyrings(email, passed[::-1])
+def count_gap(core: Core, ring: Keyring, seen: int, digest: bytes) -> None:
+    """Count a keyring that does not say whether it follows on the one of version `seen`; refuse one that does not."""
+    if ring.version > seen and rollback.is_gap(ring, seen, digest):
+        core.gaps.add(ring.version)
 
 
 def use(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> Effects[None]:
@@ -247,7 +208,7 @@ def _newest(core: Core) -> Effects[Stored]:
 
 def _require_past(core: Core, stored: Stored) -> None:
     """Refuse to replace a keyring that this device's does not follow on: a vault's key may be in that one alone."""
-    if to_url(primitives.sha256(stored.keyring.encode())) not in core.device.past_keyrings(core.email or ""):
+    if not core.keyring().follows_on(stored.version, primitives.sha256(stored.keyring.encode())):
         raise RolledBack(_WENT_ON)
 
 

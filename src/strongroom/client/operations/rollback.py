@@ -13,7 +13,7 @@ from msgspec import Struct
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import primitives
 from strongroom.client.format.derive import Descriptor, Floor
-from strongroom.client.format.encoding import to_url
+from strongroom.client.format.encoding import from_url, to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.model import Document
 
@@ -71,6 +71,17 @@ class SeenAccount(Struct, frozen=True, kw_only=True):
         return Floor(self.memory, self.passes)
 
 
+def is_gap(keyring: Keyring, version: int, digest: bytes) -> bool:
+    """Whether a keyring does not say if it follows on one that was seen, by its version and digest: too long ago.
+
+    One that says that it follows on another is refused.
+    """
+    follows = keyring.version == version or keyring.follows_on(version, digest)
+    if follows is False:
+        raise Tampered(TWO_KEYRINGS)
+    return follows is None
+
+
 def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descriptor) -> SeenAccount:
     """What to remember after a keyring that was opened. Another account's, or an older one, is refused."""
     now = SeenAccount(
@@ -89,8 +100,7 @@ def next_account(seen: SeenAccount | None, keyring: Keyring, descriptor: Descrip
         raise RolledBack(OLDER_KEYRING)
     if now.version == seen.version and now.digest != seen.digest:
         raise Tampered(TWO_KEYRINGS)
-    if now.version == seen.version + 1 and to_url(keyring.previous) != seen.digest:
-        raise Tampered(TWO_KEYRINGS)
+    is_gap(keyring, seen.version, from_url(seen.digest))
     if seen.identity not in keyring.identity_checks():
         raise Tampered(OLD_KEYS)
     descriptor.check(seen.floor)

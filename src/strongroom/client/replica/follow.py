@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import keyring
 from strongroom.client.format.derive import Descriptor
-from strongroom.client.format.encoding import to_url
 from strongroom.client.operations.rollback import TWO_KEYRINGS
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def follow_keys(core: Core, file: File) -> None:
         newer = keyring.reopen(sealed, ring.key)
     except Tampered:
         raise Locked("The account's keys were rotated; log in again.") from None
-    if to_url(ring.digest) not in (file.fact("past keyrings") or "").split():
+    if newer.follows_on(ring.version, ring.digest) is False:
         raise Tampered(TWO_KEYRINGS)
     descriptor = Descriptor.read(file.fact("descriptor"))
     core.device.record_account(core.email or "", newer, descriptor)

@@ -141,7 +141,7 @@ class Sync:
             opened = yield from vaults.list_with_rows(self.core)
         if (yield from self._make_vaults()):
             opened = yield from vaults.list_with_rows(self.core)
-        yield from unlock.update_keys(self.core, self.file)
+        unlock.store_keys(self.core, self.file)
         self._scopes = {vault.uid: documents.key_scope(vault.keys) for vault, _ in opened}
         found = {}
         for vault, row in opened:

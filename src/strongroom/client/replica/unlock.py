@@ -15,7 +15,6 @@ from strongroom.client.format.encoding import from_base64, items, label, short, 
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, keyrings
-from strongroom.client.operations.device import EARLIER_KEYRINGS
 from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.operations.vaults import OpenVault, open_entry
@@ -57,9 +56,7 @@ def open_replica(core: Core, path: str | os.PathLike[str], *, read_only: bool | 
 def _keep_keys(core: Core, file: File) -> None:
     """Keep a newer keyring at once: after a restore, the keys in it may be nowhere else. A reader keeps nothing."""
     if not file.is_closed and file.is_writer:
-        before = file.fact("keyring") or ""
-        digest = to_url(primitives.sha256(before.encode()))
-        store_keys(core, file, traced=digest in core.device.past_keyrings(core.email or ""))
+        store_keys(core, file)
 
 
 def _claim(file: File, owner: str) -> None:
@@ -90,29 +87,11 @@ def _owner(core: Core) -> str:
     return f"token {to_url(token.keys.account)} {token.vault} {scope}".strip()
 
 
-def update_keys(core: Core, file: File) -> Effects[None]:
-    """Keep the newest keyring, if it was made knowing of the one that is here."""
-    before, ring, email = file.fact("keyring"), core.ring, core.email
-    if before is not None and ring is not None and email is not None and not _follows(ring, before):
-        version, digest = int(file.fact("keyring version") or 0), to_url(primitives.sha256(before.encode()))
-        yield from keyrings.require_descent(core, email, ring, version, digest)
-    store_keys(core, file, traced=True)
-    if ring is not None and file.fact("past read") is None:
-        yield from keyrings.read_past(core)
-        with file.transaction():
-            _store_past(core, file)
-            file.set_fact("past read", "")
-
-
-def _follows(ring: Keyring, before: str) -> bool:
-    return primitives.sha256(before.encode()) in {ring.digest, ring.previous}
-
-
-def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
+def store_keys(core: Core, file: File) -> None:
     """Keep what opens the account without a server: its descriptor and its keyring, as the server has them.
 
-    The email is kept sealed. What the slow step needs of it is its salt. `traced`: the keyring is known to follow on
-    the one that is here.
+    The email is kept sealed. What the slow step needs of it is its salt. A keyring is kept only if it was made knowing
+    of the one that is here.
     """
     ring, sealed, descriptor, email = core.ring, core.sealed, core.descriptor, core.email
     if ring is None or sealed is None or descriptor is None or email is None or sealed == file.fact("keyring"):
@@ -125,8 +104,8 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         raise Tampered(TWO_KEYRINGS)
     if file.fact("identity") not in {None, *ring.identity_checks()}:
         raise Tampered(OLD_KEYS)
-    if before is not None and not (traced or _follows(ring, before)):
-        return  # the next sync reads what lies between
+    if before is not None:
+        keyrings.count_gap(core, ring, version, primitives.sha256(before.encode()))
     if before is not None and keyring.generation_of(before) == ring.generation:
         keyrings.require_directory(keyring.reopen(before, ring.key), ring)
     seen = file.fact("descriptor")
@@ -141,13 +120,6 @@ def store_keys(core: Core, file: File, *, traced: bool = False) -> None:
         file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
         file.vaults.set_generations({entry.uid: entry.keys[-1][0] for entry in ring.vaults})
-        _store_past(core, file)
-
-
-def _store_past(core: Core, file: File) -> None:
-    past = (file.fact("past keyrings") or "").split()
-    past += [one for one in core.device.past_keyrings(core.email or "") if one not in past]
-    file.set_fact("past keyrings", " ".join(past[-EARLIER_KEYRINGS:]))
 
 
 def _use_newer(core: Core, file: File) -> None:
@@ -160,11 +132,9 @@ def _use_newer(core: Core, file: File) -> None:
     if keyring.slots_of(sealed) != keyring.slots_of(core.sealed or "") or descriptor != core.descriptor:
         raise CredentialsRolledBack
     newer = keyring.reopen(sealed, ring.key)
-    past = (file.fact("past keyrings") or "").split()
-    if to_url(ring.digest) not in past:
+    if not newer.follows_on(ring.version, ring.digest):
         raise Tampered(TWO_KEYRINGS)
     core.device.record_account(email, newer, descriptor)
-    core.device.record_past_keyrings(email, past)
     core.ring, core.sealed = newer, sealed
 
 
@@ -185,7 +155,6 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
     file = File(path, read_only=True)
     try:
         salt, email, spelled, sealed = (file.fact(name) for name in ("salt", "email", "descriptor", "keyring"))
-        past = (file.fact("past keyrings") or "").split()
     finally:
         file.close()
     if salt is None or email is None or spelled is None or sealed is None:
@@ -196,7 +165,6 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
         ring = keyring.open_with_password(sealed, keys, descriptor)
         whose = _open_email(ring, from_base64(email))
         core.unlock(whose, ring, sealed, descriptor, keys)
-        core.device.record_past_keyrings(whose, past)
     except Tampered:
         raise InvalidCredentials("The password is wrong, or the replica was changed.") from None
 

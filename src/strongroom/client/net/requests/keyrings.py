@@ -28,13 +28,3 @@ def put(keyring: str, version: int, new_version: int, *, password: str | None = 
         refusals={401: errors.InvalidCredentials} if password is not None else {},
         secrets=() if password is None else (password,),
     )
-
-
-def get_version(version: int) -> Call[responses.Keyring]:
-    """A keyring that was replaced, if the server has kept it."""
-    return Call(
-        method="GET",
-        path=f"/auth/keyring/versions/{version}",
-        decode=decoders.keyring,
-        refusals={404: errors.VersionNotFound},
-    )
