@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from strongroom import rules
-from strongroom.client import Tampered
 from strongroom.client.operations import batches
 from strongroom.errors import (
     DocumentConflict,
@@ -227,40 +226,6 @@ def test_a_server_that_takes_less_gets_smaller_batches(faces: Faces, lone: Serve
         list(notes.create_many(range(11)))
     assert client.usage().documents == 20
     assert len(documents(notes.create_many(range(10)))) == 10
-
-
-LIES: dict[str, Callable[[Talk], None]] = {
-    "one result is missing": lambda talk: talk.say({"results": talk.told["results"][:-1]}),
-    "another order": lambda talk: talk.say({"results": talk.told["results"][::-1]}),
-    "another collection": lambda talk: talk.say(
-        {"results": [row | {"collection": "notes"} for row in talk.told["results"]]}
-    ),
-    "another version": lambda talk: talk.say({"results": [row | {"version": 7} for row in talk.told["results"]]}),
-    "other data": lambda talk: talk.say(
-        {"results": [row | {"data": row["data"][:-8] + "AAAAAAAA"} for row in talk.told["results"]]}
-    ),
-    "refused without a reason": lambda talk: talk.refuse(409, "batch_conflict", {"operations": []}),
-    "refused for an item of elsewhere": lambda talk: talk.refuse(409, "batch_conflict", {"operations": [{"index": 9}]}),
-    "refused although nothing has changed": lambda talk: talk.refuse(
-        409, "batch_conflict", {"operations": [{"index": 0, "code": "document_conflict"}]}
-    ),
-}
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_a_batch_that_is_answered_with_a_lie_is_refused(faces: Faces, server: Server, lie: str) -> None:
-    """The response must repeat exactly what was sent, and a refusal must be true."""
-    liar = Liar(server.port)
-    try:
-        client = faces.client(liar.url)
-        client.register(unique_email(), PASSWORD)
-        notes = notes_of(client)
-        pair = documents(notes.create_many(["one", "two"]))
-        liar.lie = lambda talk: LIES[lie](talk) if talk.path.endswith("/batch") else None
-        with pytest.raises(Tampered):
-            list(notes.replace_many((one, "changed") for one in pair))
-    finally:
-        liar.close()
 
 
 def test_whoever_forgets_to_iterate_is_told(faces: Faces) -> None:

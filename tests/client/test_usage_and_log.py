@@ -7,12 +7,9 @@ from typing import Any
 
 import pytest
 
-from strongroom.client import Tampered
 from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials
 from strongroom.model import EventType
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.hostile.lying_proxy import Liar, Talk
-from tests.contract.harness import Server
 
 
 def test_a_session_has_the_name_of_its_device(faces: Faces) -> None:
@@ -55,25 +52,6 @@ def test_the_log_is_read_to_its_end(faces: Faces) -> None:
     assert kinds[::121] == [EventType.LOGIN_FAILED, EventType.REGISTERED]
     assert [entry.created_at for entry in entries] == sorted((entry.created_at for entry in entries), reverse=True)
     assert {entry.address for entry in entries} == {"127.0.0.1"}
-
-
-@pytest.mark.parametrize("lie", ["the same page", "no rows"])
-def test_a_log_that_does_not_end_is_refused(faces: Faces, server: Server, lie: str) -> None:
-    """A server that says for ever that there is more, and shows nothing older."""
-
-    def told(talk: Talk) -> None:
-        if talk.path == "/auth/events":
-            talk.say({"events": talk.told["events"] if lie == "the same page" else [], "hasMore": True})
-
-    liar = Liar(server.port)
-    try:
-        client = faces.client(liar.url)
-        client.register(unique_email(), PASSWORD)
-        liar.lie = told
-        with pytest.raises(Tampered):
-            list(client.log())
-    finally:
-        liar.close()
 
 
 def test_usage_is_what_the_server_counts(faces: Faces) -> None:

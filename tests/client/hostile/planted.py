@@ -16,8 +16,18 @@ from strongroom.client.format.parents import Descent
 from strongroom.client.format.seal import Opened, Verified
 from strongroom.client.net import decoders, http, requests
 from strongroom.client.net.effects import Effects
-from strongroom.client.operations import documents, history, keyrings, listing, rollback, sessions_and_keys, vaults
+from strongroom.client.operations import (
+    collections,
+    documents,
+    history,
+    keyrings,
+    listing,
+    rollback,
+    sessions_and_keys,
+    vaults,
+)
 from strongroom.client.operations.device import Device
+from strongroom.client.operations.usage_and_log import LogPages
 from strongroom.client.replica import blobs, incoming, outgoing, unlock
 from strongroom.client.replica.conflicts import Conflict
 from strongroom.client.replica.pull import Pull
@@ -234,9 +244,10 @@ GUARDS: dict[str, Guard] = {
     ),
     "that what was written is what is answered": Guard(
         replaced((documents, "check_stored", nothing)),
-        client=("another of the owner's own contents is kept",),
+        client=("another of the owner's own contents is kept", "a batch with results out of order"),
         replica=(
             "another of the owner's own contents is kept",
+            "a batch with the result of another document",
             "a new epoch and what is sent again at another version",
             "a new epoch and other ciphertext for what is sent again",
         ),
@@ -273,6 +284,24 @@ GUARDS: dict[str, Guard] = {
         replaced((history, "_is_gap", no)),
         client=("an older version of another branch", "a history of another branch"),
     ),
+    "that a history shows each version once": Guard(
+        replaced((history, "_require_once", nothing)),
+        client=("a history with a version twice", "a blob's history with a version twice"),
+    ),
+    "the order of the account's log": Guard(
+        replaced((LogPages, "_check_order", nothing)), client=("an entry of the log twice", "a log out of order")
+    ),
+    "that the name of a collection is opened": Guard(
+        replaced((collections, "_name", lambda _vault, wire: wire)),
+        client=("a collection in the clear", "a collection of another vault"),
+    ),
+    "that a collection which was seen is missed": Guard(
+        replaced((collections, "_check_missing", no_steps)), client=("a collection that is hidden",)
+    ),
+    "that numbers are such as a server can store": Guard(
+        replaced((decoders, "_within", nothing)),
+        client=("a usage below nothing", "a blob's history with a version beyond all numbers"),
+    ),
     "what a row follows on": Guard(
         replaced((incoming, "trace", follows), (documents, "trace", follows)),
         client=("a write that is withheld, and another branch", "a write that is withheld, and a longer branch"),
@@ -284,7 +313,7 @@ GUARDS: dict[str, Guard] = {
     ),
     "what a blob follows on": Guard(
         replaced((vaults, "trace", follows)),
-        client=("a blob that is withheld, and another branch",),
+        client=("a blob that is withheld, and another branch", "an older blob of another branch"),
         replica=("a blob that is withheld, and another branch", "a new epoch and a higher blob of another branch"),
     ),
     "what a keyring follows on": Guard(

@@ -14,10 +14,12 @@ from strongroom.errors import Refusal
 from tests.client.both_clients import Faces
 from tests.client.hostile import (
     on_accounts,
+    on_batches,
     on_documents,
     on_epochs,
     on_forks,
     on_history,
+    on_lists,
     on_transport,
     on_vaults,
     on_writes,
@@ -27,7 +29,10 @@ from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
 from tests.support.sampling import DAY, LONG
 
-CHAPTERS = (on_accounts, on_documents, on_writes, on_vaults, on_transport, on_forks, on_epochs, on_history)
+CHAPTERS = (
+    *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),
+    on_lists,
+)
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 # An attack on both is played on one of them each day, and on the other the next; in `make soak` on both.
 _ON_REPLICA_TODAY = list(ATTACKS)[int(DAY) % 2 :: 2]

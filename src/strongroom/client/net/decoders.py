@@ -59,9 +59,12 @@ def _bearer(token: str) -> None:
         raise Tampered(_UNREADABLE)
 
 
+_decode_blob_versions = decoder(responses.BlobVersions)
 _decode_document = decoder(Document)
 _decode_documents = decoder(responses.Documents)
 _decode_history = decoder(responses.History)
+_decode_me = decoder(responses.Me)
+_decode_purged = decoder(responses.Purged)
 _decode_results = decoder(responses.Results)
 _decode_signed_in = decoder(responses.SignedIn)
 _decode_tokens = decoder(responses.Tokens)
@@ -129,7 +132,30 @@ def history(body: bytes) -> responses.History:
     return found
 
 
-blob_versions = decoder(responses.BlobVersions)
+def blob_versions(body: bytes) -> responses.BlobVersions:
+    """Versions of a vault's blob that were replaced."""
+    found = _decode_blob_versions(body)
+    _within(*(number for one in found.versions for number in (one.version, one.updated_at)))
+    return found
+
+
+def purged(body: bytes) -> responses.Purged:
+    """How many deleted documents were purged."""
+    found = _decode_purged(body)
+    _within(found.purged)
+    return found
+
+
+def me(body: bytes) -> responses.Me:
+    """The account, its usage and its limits."""
+    found = _decode_me(body)
+    if found.usage is not None:
+        _within(found.usage.documents, found.usage.bytes, found.usage.kept)
+    if found.limits is not None:
+        _within(found.limits.documents, found.limits.bytes)
+    return found
+
+
 blob_version = decoder(VaultBlob)
 derivation = decoder(responses.Derivation)
 keyring = decoder(responses.Keyring)
@@ -138,7 +164,5 @@ health = decoder(responses.Health)
 new_key = decoder(responses.NewApiKey)
 keys = decoder(responses.ApiKeys)
 collections = decoder(responses.Collections)
-purged = decoder(responses.Purged)
-me = decoder(responses.Me)
 events = decoder(responses.Events)
 sessions = decoder(responses.Sessions)

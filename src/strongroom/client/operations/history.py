@@ -93,8 +93,7 @@ def _history(
     if any(row.uid != now.uid for row in found):
         raise Tampered(WRONG_DOCUMENT)
     rows = sorted((row for row in found if row.version <= now.version), key=lambda row: -row.version)
-    if len({row.version for row in rows}) != len(rows):
-        raise Tampered(_TWICE)
+    _require_once([row.version for row in rows])
     if rows and rows[0].version == now.version:  # it was replaced after it was read
         if rows[0].hmac != now.proof:
             raise Tampered(_TWICE)
@@ -104,6 +103,12 @@ def _history(
         for version, hmac in [(now.version, now.proof), *((row.version, row.hmac) for row in rows)]
     )
     return rows, links, newest
+
+
+def _require_once(versions: list[int]) -> None:
+    """Refuse a history that shows a version twice."""
+    if len(set(versions)) != len(versions):
+        raise Tampered(_TWICE)
 
 
 def _notice(core: Core, scope: KeyScope, now: Document, version: int, hmac: str | None) -> int | None:
@@ -125,6 +130,7 @@ def of_blob(core: Core, vault: OpenVault) -> Effects[list[Version]]:
     """The versions of a vault whose blob was replaced and is kept, newest first: the server's word till one is read."""
     vault, row, _ = yield from vaults.current_row(core, vault)
     kept = yield from core.session.send(requests.vaults.blob_versions(vault.uid))
+    _require_once([one.version for one in kept.versions])
     found = [Version(version=one.version, updated_at=one.updated_at) for one in kept.versions]
     return sorted((one for one in found if 1 <= one.version < row.version), key=lambda one: -one.version)
 

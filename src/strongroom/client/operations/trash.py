@@ -55,6 +55,8 @@ def empty(core: Core, scope: KeyScope) -> Effects[int]:
             purged += done.purged
             if not done.has_more:
                 break
+            if not done.purged:
+                raise Tampered(_ENDLESS)
         else:
             raise Tampered(_ENDLESS)
     return purged
