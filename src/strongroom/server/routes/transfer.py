@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -80,8 +81,9 @@ async def _stream_export(request: Request) -> Chunks:
                 counts[kind] += len(page)
                 out += wire.encode_lines(page)
             if len(out) > CHUNK:
-                digest.update(out)
                 await snapshot.pause(len(out))
+                await asyncio.sleep(0)  # other requests: a row of some megabytes takes time to read, and to hash
+                digest.update(out)
                 yield out
                 await snapshot.resume()
                 out = bytearray()
