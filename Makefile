@@ -10,8 +10,8 @@
 #                 installed (needs apt); tests that run them are skipped without
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
 #                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
-#                 soak-client, soak-sync, soak-security, soak-server, soak-proxies, soak-operating, soak-upgrade,
-#                 soak-mutation
+#                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
+#                 soak-upgrade, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-client, bench-report and
 #                 bench-setup are explained in bench/README.md
@@ -94,19 +94,20 @@ unpack: .venv/.dev
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
 # client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1.
-SOAK_PARTS := sync faults client operating security server proxies upgrade
+SOAK_PARTS := sync faults client operating store security server proxies upgrade
 SOAK_faults := tests/faults
 SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
 SOAK_security := tests/security
 SOAK_server := tests/server
 SOAK_proxies := tests/proxies
-SOAK_operating := tests/operating tests/cli tests/store
+SOAK_operating := tests/operating tests/cli
+SOAK_store := tests/store
 SOAK_upgrade := tests/upgrade tests/test_release.py
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
-soak-client soak-sync soak-security soak-server soak-proxies: private PLACE = $(IN_MEMORY)
+soak-client soak-sync soak-store soak-security soak-server soak-proxies: private PLACE = $(IN_MEMORY)
 
 soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
