@@ -227,6 +227,7 @@ class Actor(Struct, frozen=True):
     last_used_at: int = 0
     key: ApiKey | None = None
     until: int | None = None  # when the token or the key expires
+    keyring_version: int | None = None  # of the keyring that the caller has seen; its writes need the newest
 
 
 class Vault(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from strongroom import rules, store
+from strongroom.actions import keyrings
 from strongroom.errors import ImportUnfinished, QuotaExceeded, VaultNotFound
 from strongroom.model import Usage
 from strongroom.store import RollbackWith
@@ -119,4 +120,6 @@ async def begin(
     ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size)
     if ledger is None:
         raise ImportUnfinished
+    if actor.keyring_version is not None:
+        await keyrings.require_newest(tx, actor, actor.keyring_version)
     return AccountWrite(tx, actor, limits, ledger, timestamps, (documents, size))

@@ -30,6 +30,13 @@ async def get(tx: Tx, actor: Actor) -> StoredKeyring:
     return keyring
 
 
+async def require_newest(tx: Tx, actor: Actor, version: int) -> None:
+    """Refuse a write that was sealed with an older keyring than the stored one, which stays until commit."""
+    stored = await store.keyrings.hold(tx, actor.user_id)
+    if stored is not None and stored.version > version:
+        raise KeyringConflict(stored.version, stored.updated_at)
+
+
 async def put(
     tx: Tx, actor: Actor, wanted: PutKeyring, expected: Expected, proof: Proof | None, origin: Origin
 ) -> StoredKeyring:

@@ -37,7 +37,8 @@ def from_cached_token(request: Request, now: int) -> Actor | None:
 def _with_session_check(request: Request, claims: credentials.Claims) -> Actor:
     """The actor of a valid token, with a deferred check of its session; see `finish_session_check`."""
     request.session_check = sessions.session_check(claims)
-    return Actor(claims.sub, claims.sid, until=math.ceil(claims.exp * 1000))
+    until = math.ceil(claims.exp * 1000)
+    return Actor(claims.sub, claims.sid, until=until, keyring_version=request.keyring_version)
 
 
 async def authenticate(request: Request) -> Actor:

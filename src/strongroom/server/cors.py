@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _EXPOSED: Final = b"ETag, Retry-After, X-Request-Id"
 _METHODS: Final = b"GET, HEAD, POST, PUT, DELETE, OPTIONS"
-_HEADERS: Final = b"Authorization, Content-Type, If-Match, If-None-Match, Last-Event-ID, X-Request-Id"
+_HEADERS: Final = b"Authorization, Content-Type, If-Match, If-None-Match, Keyring-Version, Last-Event-ID, X-Request-Id"
 _DAY: Final = b"86400"
 
 

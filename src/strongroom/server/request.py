@@ -267,6 +267,17 @@ class Request:
             raise Invalid({"version": "contradicts the If-Match header"})
         return Expected((version,), by_header=True)
 
+    @property
+    def keyring_version(self) -> int | None:
+        """The version of the keyring that the client sealed a write with, if it says so."""
+        given = self.header(b"keyring-version")
+        if given is None:
+            return None
+        version = parse_integer(given, 1)
+        if version is None:
+            raise Invalid({"Keyring-Version": "must be an integer from 1"})
+        return version
+
     def not_modified(self, etag: str) -> bool:
         """Whether If-None-Match names this ETag: the client has the current state already."""
         given = self.header(b"if-none-match")

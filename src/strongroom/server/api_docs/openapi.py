@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _REF: Final = "#/components/schemas/{name}"
 _HEADERS: Final = {
     "If-Match": "The ETag you last saw: the request fails with 412 if it is not the current one",
+    "Keyring-Version": "The version of the keyring that you sealed with: refused where the stored one is newer",
     "Last-Event-ID": "The id of the last event you received: later ones are sent first. Wins over since",
     "If-None-Match": "An ETag you have: the response is 304, without a body, while it is the current one",
 }

@@ -32,6 +32,7 @@ ENDPOINTS: Final = (
         summary="Create, replace and delete many documents, all or nothing",
         request_type=wire.requests.Batch,
         response_type=wire.responses.Results,
-        refusals=(errors.VaultNotFound, errors.BatchConflict, errors.QuotaExceeded),
+        refusals=(errors.VaultNotFound, errors.BatchConflict, errors.QuotaExceeded, errors.KeyringConflict),
+        request_headers=("Keyring-Version",),
     ),
 )

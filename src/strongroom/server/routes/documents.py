@@ -201,7 +201,8 @@ ENDPOINTS: Final = (
         request_type=wire.requests.CreateDocument,
         response_type=Document,
         status=201,
-        refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded),
+        refusals=(errors.VaultNotFound, errors.UidTaken, errors.QuotaExceeded, errors.KeyringConflict),
+        request_headers=("Keyring-Version",),
     ),
     Endpoint(
         method="GET",
@@ -231,8 +232,8 @@ ENDPOINTS: Final = (
         permission=Permission.WRITE,
         request_type=wire.requests.PutDocument,
         response_type=Document,
-        refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded),
-        request_headers=("If-Match",),
+        refusals=(*_MISSING, errors.DocumentConflict, errors.QuotaExceeded, errors.KeyringConflict),
+        request_headers=("If-Match", "Keyring-Version"),
     ),
     Endpoint(
         method="DELETE",
@@ -242,7 +243,7 @@ ENDPOINTS: Final = (
         permission=Permission.DELETE,
         request_type=wire.requests.DeleteDocument,
         response_type=wire.responses.Deleted,
-        refusals=(*_MISSING, errors.DocumentConflict),
-        request_headers=("If-Match",),
+        refusals=(*_MISSING, errors.DocumentConflict, errors.KeyringConflict),
+        request_headers=("If-Match", "Keyring-Version"),
     ),
 )

@@ -126,7 +126,8 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             request_type=_CREATE[variant],
             response_type=wire.responses.Vault,
             status=201,
-            refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded),
+            refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded, errors.KeyringConflict),
+            request_headers=("Keyring-Version",),
         ),
         Endpoint(
             method="GET",
@@ -156,8 +157,14 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.WRITE,
             request_type=_PUT[variant],
             response_type=wire.responses.Vault,
-            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.VaultAlreadyExists, errors.QuotaExceeded),
-            request_headers=("If-Match",),
+            refusals=(
+                errors.VaultNotFound,
+                errors.VaultConflict,
+                errors.VaultAlreadyExists,
+                errors.QuotaExceeded,
+                errors.KeyringConflict,
+            ),
+            request_headers=("If-Match", "Keyring-Version"),
         ),
         Endpoint(
             method="DELETE",
@@ -167,8 +174,8 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             permission=Permission.DELETE,
             whole_account=True,
             response_type=wire.responses.Done,
-            refusals=(errors.VaultNotFound, errors.VaultConflict),
-            request_headers=("If-Match",),
+            refusals=(errors.VaultNotFound, errors.VaultConflict, errors.KeyringConflict),
+            request_headers=("If-Match", "Keyring-Version"),
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 
 from strongroom.model import ExpiredRow, KeyringVersion, StoredKeyring
 from strongroom.store.statement import Sql
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
     from strongroom.store.database import Tx
 
+
+class HeldKeyring(Struct, frozen=True):
+    """The version of a keyring, and when it was stored."""
+
+    version: int
+    updated_at: int
+
+
 RETAINED: Final = 10  # replaced keyrings of an account, beside one for each day
 _DAY: Final = 24 * 60 * 60 * 1_000
 
@@ -21,6 +29,8 @@ _GET = Sql("""
     SELECT keyring, version, keyrings.updated_at, kdf
       FROM keyrings JOIN users ON users.id = keyrings.user_id WHERE user_id = :user_id
 """)
+_VERSION_OF = "SELECT version, updated_at FROM keyrings WHERE user_id = :user_id"
+_HOLD = Sql(sqlite=_VERSION_OF, postgres=f"{_VERSION_OF} FOR SHARE")
 _INSERT = Sql("""
     INSERT INTO keyrings (user_id, version, updated_at, keyring) VALUES (:user_id, :version, :updated_at, :keyring)
     ON CONFLICT DO NOTHING
@@ -67,6 +77,11 @@ _DROP = Sql("DELETE FROM keyring_versions WHERE user_id = :user_id AND version =
 async def get(tx: Tx, user_id: str) -> StoredKeyring | None:
     """The account's keyring."""
     return await tx.one(StoredKeyring, _GET, user_id=user_id)
+
+
+async def hold(tx: Tx, user_id: str) -> HeldKeyring | None:
+    """The version of the account's keyring, which nobody replaces until commit."""
+    return await tx.one(HeldKeyring, _HOLD, user_id=user_id)
 
 
 async def insert(tx: Tx, user_id: str, keyring: str, version: int, updated_at: int | None = None) -> bool:
