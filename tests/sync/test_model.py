@@ -38,7 +38,7 @@ def play(machine: type[Sync], where: str, how: settings) -> None:
 
 def test_every_device_converges(where: str) -> None:
     """Creates, puts, deletes, lost answers, retries, restarts, jumping clocks, syncs with any limits and filters."""
-    play(Sync, where, examples(6 if "://" in where else 17, 2_000))
+    play(Sync, where, examples(6, 500) if "://" in where else examples(17, 2_000))
 
 
 def test_a_restore_loses_nothing_that_a_device_holds(where: str) -> None:
