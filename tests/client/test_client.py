@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import AsyncClient, Client, Locked, Tampered, async_iterators, async_vaults, iterators, vaults
+from strongroom.client.format import box
 from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
@@ -247,7 +249,7 @@ def test_a_list_of_several_pages(faces: Faces, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_answered_to_a_write_is_what_was_written() -> None:
-    """Uid, version, deletion, ciphertext and proof, each by itself."""
+    """Vault, collection, uid, version, deletion, ciphertext and proof, each by itself."""
     sealed = Sealed("data", "proof")
     uid = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
     row = Document(
@@ -261,10 +263,40 @@ def test_what_is_answered_to_a_write_is_what_was_written() -> None:
         updated_at=2,
         deleted_at=None,
     )
-    documents.check_stored(row, sealed, uid, 2)
-    for change in ({"uid": "other"}, {"version": 3}, {"deleted_at": 2}, {"data": "other"}, {"hmac": "other"}):
+    documents.check_stored(row, sealed, uid, "c", uid, 2)
+    others = ("vault_uid", "collection", "uid", "data", "hmac")
+    changes: list[dict[str, Any]] = [{"version": 3}, {"deleted_at": 2}, *({name: "other"} for name in others)]
+    for change in changes:
         with pytest.raises(Tampered):
-            documents.check_stored(msgspec.structs.replace(row, **change), sealed, uid, 2)
+            documents.check_stored(msgspec.structs.replace(row, **change), sealed, uid, "c", uid, 2)
+
+
+def test_what_is_written_is_decrypted_once(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is sealed, to see that it opens; the response repeats it, and is compared as a text."""
+    notes = faces.person().vault("v", create=True).collection("notes")
+    opened: list[bytes] = []
+    real = box.open_
+
+    def counted(key: bytes, sealed: bytes, associated: bytes) -> bytes:
+        opened.append(sealed)
+        return real(key, sealed, associated)
+
+    monkeypatch.setattr(box, "open_", counted)
+
+    def count(act: Callable[[], Any]) -> tuple[Any, int]:
+        opened.clear()
+        return act(), len(opened)
+
+    made, once = count(lambda: notes.create({"title": "one"}))
+    assert (made.value, once) == ({"title": "one"}, 1)
+    changed, once = count(lambda: notes.replace(made, {"title": "two"}))
+    assert (changed.value, changed.version, once) == ({"title": "two"}, 2, 1)
+    gone, once = count(lambda: notes.delete(changed))
+    assert (gone.value, gone.deleted, once) == ({"title": "two"}, True, 1)
+    many, times = count(lambda: [result.document for result in notes.create_many(range(5))])
+    assert ([one.value for one in many], times) == ([0, 1, 2, 3, 4], 5)
+    assert notes.get(gone.uid, deleted=True) == gone
+    assert [notes.get(one.uid) for one in many] == many
 
 
 def test_who_registers_leaves_the_account_before(faces: Faces) -> None:

@@ -17,7 +17,7 @@ from strongroom import identifiers, model
 from strongroom.client.errors import Tampered
 from strongroom.client.format import seal
 from strongroom.client.format.content import to_content
-from strongroom.client.format.encoding import checked_uid, short
+from strongroom.client.format.encoding import NO_PARENT, checked_uid, short
 from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
@@ -33,6 +33,7 @@ from strongroom.errors import (
 )
 
 if TYPE_CHECKING:
+    from strongroom.client.format.padding import Content
     from strongroom.client.format.seal import Sealed
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
@@ -75,6 +76,7 @@ class Write(Struct, frozen=True):
     uid: str
     wire: str
     base: int
+    content: Content
     sealed: Sealed
     deletes: bool = False
 
@@ -111,8 +113,9 @@ def creations(core: Core, values: Iterable[Any], uids: Iterable[str] | None) -> 
 
 def _creation(uid: str, value: Any) -> tuple[str, Prepare]:
     def prepare(index: int, scope: KeyScope) -> Write:
-        keys, checked = scope.write_keys(), checked_uid(uid)
-        return Write(index, checked, keys.wire, 0, seal.seal_document(keys, checked, 1, scope.encode(value)))
+        keys, checked, content = scope.write_keys(), checked_uid(uid), to_content(scope.encode(value))
+        sealed = seal.seal_content(keys, seal.DOCUMENT, checked, 1, content, parent=NO_PARENT)
+        return Write(index, checked, keys.wire, 0, content, sealed)
 
     return uid, prepare
 
@@ -142,7 +145,7 @@ def _change(index: int, scope: KeyScope, document: Document, raw: Any, *, delete
     kind = seal.DELETION if deletes else seal.DOCUMENT
     content = to_content(raw)
     sealed = seal.seal_content(scope.key(wire), kind, document.uid, version, content, parent=parent, wire=wire)
-    return Write(index, document.uid, wire, document.version, sealed, deletes=deletes)
+    return Write(index, document.uid, wire, document.version, content, sealed, deletes=deletes)
 
 
 class BatchWrites:
@@ -219,18 +222,17 @@ class BatchWrites:
         """The results of a batch that was stored, if the server says exactly what was sent."""
         if len(rows) != sum(map(len, operations)):
             raise Tampered(_FEWER)
-        results, answered = [], iter(rows)
+        results, answered, vault = [], iter(rows), self._scope.vault
         for write in batch:
             row, version = next(answered), write.base + 1
-            documents.check_stored(row, write.sealed, write.uid, version)
+            documents.check_stored(row, write.sealed, vault, write.wire, write.uid, version)
             if write.deletes:
                 row = documents.with_ciphertext(next(answered), write.sealed)
-                documents.check_stored(row, write.sealed, write.uid, version + 1, deleted=True)
-            if row.vault_uid != self._scope.vault or row.collection != write.wire:
-                raise Tampered
-            results.append(
-                WriteResult(write.index, write.uid, documents.open_written(self._core, self._scope, row, mark))
+                documents.check_stored(row, write.sealed, vault, write.wire, write.uid, version + 1, deleted=True)
+            document = documents.record_written(
+                self._core, self._scope, row, write.content, mark, deleted=write.deletes
             )
+            results.append(WriteResult(write.index, write.uid, document))
         return results
 
     def _settle(self, write: Write) -> Effects[WriteResult]:

@@ -10,8 +10,8 @@ from msgspec import Struct
 from strongroom import identifiers, model
 from strongroom.client.errors import Locked, RolledBack, Tampered, TypeMismatch
 from strongroom.client.format import names, seal
-from strongroom.client.format.content import to_content
-from strongroom.client.format.encoding import checked_uid, short
+from strongroom.client.format.content import to_content, to_value
+from strongroom.client.format.encoding import NO_PARENT, checked_uid, short
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.format.padding import NOTHING
 from strongroom.client.format.parents import Descent, Link, follows, trace
@@ -21,6 +21,7 @@ from strongroom.client.operations.value_types import Misfit, T, T_co, ValueType,
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
 if TYPE_CHECKING:
+    from strongroom.client.format.padding import Content
     from strongroom.client.format.seal import Opened, Sealed
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
@@ -168,13 +169,14 @@ def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[
     scope = renewed(core, scope)
     keys = scope.write_keys()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
-    sealed = seal.seal_document(keys, uid, 1, scope.encode(value))
+    content = to_content(scope.encode(value))
+    sealed = seal.seal_content(keys, seal.DOCUMENT, uid, 1, content, parent=NO_PARENT)
     mark = core.device.mark()
     row = yield from core.session.send_or_done(requests.documents.create(scope.vault, uid, keys.wire, sealed))
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, scope, uid, deleted=True))
-    check_stored(row, sealed, uid, 1)
-    return open_written(core, scope, row, mark)
+    check_stored(row, sealed, scope.vault, keys.wire, uid, 1)
+    return record_written(core, scope, row, content, mark)
 
 
 def get(core: Core, scope: KeyScope, uid: str, *, deleted: bool = False) -> Effects[Document]:
@@ -210,20 +212,24 @@ def replace_raw(core: Core, scope: KeyScope, document: Document, raw: Any) -> Ef
     """The same for a value as it is stored."""
     scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
-    parent = short(document.proof)
-    sealed = seal.seal_document(keys, document.uid, document.version + 1, raw, parent=parent, wire=document.wire)
-    return (yield from put(core, scope, document, sealed))
+    content, parent, version = to_content(raw), short(document.proof), document.version + 1
+    sealed = seal.seal_content(keys, seal.DOCUMENT, document.uid, version, content, parent=parent, wire=document.wire)
+    mark = core.device.mark()
+    call = requests.documents.put(scope.vault, document.uid, sealed, document.version)
+    row = yield from core.session.send(call)
+    check_stored(row, sealed, scope.vault, document.wire, document.uid, version)
+    return record_written(core, scope, row, content, mark)
 
 
 def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
     scope = renewed(core, scope)
     keys = scope.key(wire_collection(scope, document))
-    last, parent = to_content(document.raw), short(document.proof)
-    sealed = seal.seal_deletion(keys, document.uid, document.version + 1, last, parent=parent, wire=document.wire)
+    last, parent, version = to_content(document.raw), short(document.proof), document.version + 1
+    sealed = seal.seal_deletion(keys, document.uid, version, last, parent=parent, wire=document.wire)
     operations = [
         requests.batches.put_operation(document.uid, sealed, document.version),
-        requests.batches.delete_operation(document.uid, document.version + 1),
+        requests.batches.delete_operation(document.uid, version),
     ]
     mark = core.device.mark()
     try:
@@ -232,10 +238,10 @@ def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]
         return (yield from _explain_conflict(core, scope, document, sealed, refused))
     if len(found.results) != 2:
         raise Tampered(_NOT_STORED)
-    check_stored(found.results[0], sealed, document.uid, document.version + 1)
     row = with_ciphertext(found.results[1], sealed)
-    check_stored(row, sealed, document.uid, document.version + 2, deleted=True)
-    return open_written(core, scope, row, mark)
+    check_stored(found.results[0], sealed, scope.vault, document.wire, document.uid, version)
+    check_stored(row, sealed, scope.vault, document.wire, document.uid, version + 1, deleted=True)
+    return record_written(core, scope, row, last, mark, deleted=True)
 
 
 def _explain_conflict(
@@ -249,14 +255,6 @@ def _explain_conflict(
     if now.version == document.version:
         raise refused
     raise DocumentConflict(now.version, now.updated_at) from None
-
-
-def put(core: Core, scope: KeyScope, document: Document, sealed: Sealed) -> Effects[Document]:
-    """Replace a document with ciphertext sealed for its next version."""
-    mark = core.device.mark()
-    row = yield from core.session.send(requests.documents.put(scope.vault, document.uid, sealed, document.version))
-    check_stored(row, sealed, document.uid, document.version + 1)
-    return open_written(core, scope, row, mark)
 
 
 def wire_collection(scope: KeyScope, document: Document) -> str:
@@ -285,11 +283,13 @@ def with_ciphertext(row: model.Document, sealed: Sealed) -> model.Document:
     )
 
 
-def check_stored(row: model.Document, sealed: Sealed, uid: str, version: int, *, deleted: bool = False) -> None:
-    """Refuse the response to a write unless it shows exactly what was written."""
-    if row.uid != uid or row.version != version or (row.deleted_at is not None) != deleted:
+def check_stored(
+    row: model.Document, sealed: Sealed, vault: str, wire: str, uid: str, version: int, *, deleted: bool = False
+) -> None:
+    """Refuse the response to a write unless it shows exactly what was written, and where."""
+    if (row.vault_uid, row.collection, row.uid, row.version) != (vault, wire, uid, version):
         raise Tampered(_NOT_STORED)
-    if row.data != sealed.data or row.hmac != sealed.hmac:
+    if (row.deleted_at is not None) != deleted or row.data != sealed.data or row.hmac != sealed.hmac:
         raise Tampered(_NOT_STORED)
 
 
@@ -304,7 +304,7 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
         gap = yield from _require_descent(core, row, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
-    return to_document(scope, row, made, keys.name, gap=gap)
+    return to_document(scope, row, made.content, keys.name, deleted=made.deleted, gap=gap)
 
 
 def verify_row(core: Core, scope: KeyScope, row: model.Document) -> Effects[tuple[CollectionKeys, Opened]]:
@@ -357,17 +357,22 @@ def history_rows(core: Core, vault: str, since: int, uid: str | None = None) -> 
     return found
 
 
-def open_written(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Document:
-    """What was just written, as a document."""
-    keys = scope.key(row.collection)
-    made = seal.open_document(keys, row)
-    core.device.record(row, mark, deleted=made.deleted)
-    return to_document(scope, row, made, keys.name)
+def record_written(
+    core: Core, scope: KeyScope, row: model.Document, content: Content, mark: int, *, deleted: bool = False
+) -> Document:
+    """What was just written, as a document. Sealing has opened it again, so it is not decrypted a second time.
+
+    The caller has compared the row with what was sealed.
+    """
+    core.device.record(row, mark, deleted=deleted)
+    return to_document(scope, row, content, scope.key(row.collection).name, deleted=deleted)
 
 
-def to_document(scope: KeyScope, row: model.Document, made: Opened, name: str, *, gap: bool = False) -> Document:
-    """The document of a row that was verified."""
-    raw, purged = made.value, made.content.kind == NOTHING
+def to_document(
+    scope: KeyScope, row: model.Document, content: Content, name: str, *, deleted: bool, gap: bool = False
+) -> Document:
+    """The document of a row that was verified. `name` is the plaintext name of its collection."""
+    raw, purged = to_value(content), content.kind == NOTHING
     return Document(
         uid=row.uid,
         vault=row.vault_uid,
@@ -377,7 +382,7 @@ def to_document(scope: KeyScope, row: model.Document, made: Opened, name: str, *
         version=row.version,
         created_at=row.created_at,
         updated_at=row.updated_at,
-        deleted=made.deleted,
+        deleted=deleted,
         proof=row.hmac or "",
         gap=gap,
         purged=purged,

@@ -73,7 +73,7 @@ def get_version(core: Core, scope: KeyScope, uid: str, version: int) -> Effects[
     keys, made = yield from documents.verify_row(core, scope, row)
     _, links, newest = yield from _history(core, scope, now)
     descent = trace(newest, seal.link(row), links, seal.lineage)
-    return documents.to_document(scope, row, made, keys.name, gap=_is_gap(descent))
+    return documents.to_document(scope, row, made.content, keys.name, deleted=made.deleted, gap=_is_gap(descent))
 
 
 def restore(core: Core, scope: KeyScope, document: Document, version: int) -> Effects[Document]:

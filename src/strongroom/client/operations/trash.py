@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from strongroom.client.errors import Tampered
+from strongroom.client.format import seal
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import WRONG_DOCUMENT
@@ -42,7 +43,7 @@ def purge(core: Core, scope: KeyScope, document: Document) -> Effects[None]:
         raise Tampered(WRONG_DOCUMENT)
     if row.data or row.deleted_at is None:
         raise Tampered(_NOT_PURGED)
-    documents.open_written(core, scope, row, mark)
+    core.device.record(row, mark, deleted=seal.verify_document(scope.key(row.collection), row).deleted)
 
 
 def empty(core: Core, scope: KeyScope) -> Effects[int]:

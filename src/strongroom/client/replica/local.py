@@ -65,7 +65,8 @@ class Local:
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
         """A row as a document. The disk is not believed either."""
         keys = scope.key(row.collection)
-        return documents.to_document(scope, row, seal.open_document(keys, row), keys.name)
+        made = seal.open_document(keys, row)
+        return documents.to_document(scope, row, made.content, keys.name, deleted=made.deleted)
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:
         """Decrypt an outbox entry."""
@@ -73,18 +74,8 @@ class Local:
 
     def _written(self, scope: KeyScope, entry: Entry, content: Content) -> Document:
         """What was sealed just now, and opened again to compare: it is not decrypted a second time."""
-        keys = scope.key(entry.collection)
-        generation, parent = seal.lineage(entry.hmac)
-        made = seal.Opened(
-            uid=entry.uid,
-            version=entry.version,
-            generation=generation,
-            parent=parent,
-            deleted=entry.kind == DELETE,
-            purged=False,
-            content=content,
-        )
-        return documents.to_document(scope, _entry_row(entry), made, keys.name)
+        name = scope.key(entry.collection).name
+        return documents.to_document(scope, _entry_row(entry), content, name, deleted=entry.kind == DELETE)
 
     # What a program does
 

@@ -363,9 +363,7 @@ def _checked(prepared: EntryOperations, results: list[model.Document]) -> model.
     for found, operation, version in zip(results, prepared.operations, prepared.versions, strict=True):
         is_delete = operation["op"] == "delete"
         row = documents.with_ciphertext(found, prepared.last) if is_delete else found
-        if row.vault_uid != entry.vault or row.collection != entry.collection:
-            raise Tampered
-        documents.check_stored(row, prepared.last, entry.uid, version, deleted=is_delete)
+        documents.check_stored(row, prepared.last, entry.vault, entry.collection, entry.uid, version, deleted=is_delete)
     return row
 
 
