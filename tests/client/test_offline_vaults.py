@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -87,6 +88,34 @@ def test_two_devices_make_vaults_of_one_name(pair: Pair) -> None:
     for device in (0, 1):
         assert values(pair, device, "trip") == ["of device 0"]
         assert values(pair, device, "trip (2)") == ["later", "of device 1"]
+
+
+def test_a_new_name_is_told_after_a_kill(pair: Pair, proxy: Proxy, tmp_path: Path) -> None:
+    """By the next program, whether the kill came before the report or after it; a program that closes has heard it."""
+
+    def opened_again() -> Any:
+        pair.replicas[1] = pair.clients[1].open_replica(tmp_path / "replica-1")
+        return pair.replicas[1]
+
+    def renamed(replica: Any) -> list[str]:
+        return [one.name for one in replica.sync().renamed_vaults]
+
+    for replica in pair.replicas:
+        replica.vault("trip", create=True).collection("notes").create("one")
+    pair.replicas[0].sync()
+    proxy.policy = lambda _, path: REFUSE if path.endswith("/batch") else PASS
+    with pytest.raises(errors.Unavailable):
+        pair.replicas[1].sync()  # the vault is made and pulled by now
+    pair.replicas[1].close()
+    proxy.policy = lambda *_: PASS
+    replica = opened_again()
+    assert renamed(replica) == ["trip (2)"]
+    getattr(replica, "_thing", replica)._local.file.close()  # as a kill leaves it
+    replica = opened_again()
+    assert renamed(replica) == ["trip (2)"]
+    assert renamed(replica) == []
+    replica.close()
+    assert renamed(opened_again()) == []
 
 
 def test_a_name_that_another_program_uses(pair: Pair, proxy: Proxy) -> None:

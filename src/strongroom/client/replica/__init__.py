@@ -30,7 +30,8 @@ from strongroom.client.replica.conflicts import (
 )
 from strongroom.client.replica.refused import Reason, RefusalKind, RefusedChange
 from strongroom.client.replica.replica import Replica
-from strongroom.client.replica.report import Progress, RenamedVault, Report
+from strongroom.client.replica.report import Progress, Report
+from strongroom.client.replica.store.records import RenamedVault
 from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
 
 __all__ = [

@@ -40,7 +40,7 @@ class AsyncReplica:
 
     def close(self) -> None:
         """Close the file. Queued changes stay in it."""
-        self._local.file.close()
+        self._local.close()
 
     async def sync(
         self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None

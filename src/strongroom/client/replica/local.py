@@ -35,7 +35,22 @@ class Local:
         self.limit = RequestLimit(file)
         self.keyring_gaps = core.keyring_gaps  # those that a report has told
         self.restored: set[str] = set()  # vaults that were compared with a restored server in a sync that has not ended
-        core.on_lock.append(file.close)  # without keys there is nothing to read or to write
+        self.reported = False  # whether the newest sync has returned its report
+        core.on_lock.append(self.close)  # without keys there is nothing to read or to write
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            if not self.file.is_closed:
+                self.forget_told()
+        finally:
+            self.file.close()
+
+    def forget_told(self) -> None:
+        """Forget what was kept for the report of a sync, if a program has had that report."""
+        if self.reported and self.file.is_writer and self.file.vaults.renamed():
+            self.file.vaults.forget_renamed()
+        self.reported = False
 
     def writable(self, scope: KeyScope) -> KeyScope:
         """The same place with the newest keys that the keyring in the file has.

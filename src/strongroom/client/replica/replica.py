@@ -41,7 +41,7 @@ class Replica:
 
     def close(self) -> None:
         """Close the file. Queued changes stay in it."""
-        self._local.file.close()
+        self._local.close()
 
     def sync(self, resolver: Resolver | None = None, *, progress: Callable[[Progress], None] | None = None) -> Report:
         """Pull new rows and push queued changes. Without a resolver, conflicts are left for you to decide."""

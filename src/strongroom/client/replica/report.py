@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from strongroom.client.replica.conflicts import BlobConflict, Conflict
 from strongroom.client.replica.refused import RefusedChange
+from strongroom.client.replica.store.records import RenamedVault
 
 
 class Progress(Struct, frozen=True):
@@ -19,20 +20,13 @@ class Progress(Struct, frozen=True):
     total: int | None
 
 
-class RenamedVault(Struct, frozen=True):
-    """A vault that was made on this device under a name that another device has taken meanwhile, and its new name."""
-
-    uid: str
-    wanted: str
-    name: str
-
-
 class Report(Struct, kw_only=True):
     """What a sync did. `conflicts` wait to be decided; `refused` are all changes that the server does not accept.
 
     `newly_refused` counts those that were not refused before this sync, or for another reason. `gaps` are
     documents that were taken over although the server's history no longer shows what lies between, `keyring_gaps`
-    keyrings of which the same is true; of these, all since the sync before are counted.
+    keyrings of which the same is true; of these, all since the sync before are counted. `renamed_vaults` are told
+    again after a program that ended before its replica was closed.
     """
 
     pulled: int = 0

@@ -18,8 +18,8 @@ from strongroom.client.replica.conflicts import Resolver, recreate_entry, undeci
 from strongroom.client.replica.outgoing import PushResult
 from strongroom.client.replica.pull import Pull
 from strongroom.client.replica.refused import TEMPORARY, refuse_deleted_vault, refused_changes
-from strongroom.client.replica.report import Progress, RenamedVault, Report, RunningReport
-from strongroom.client.replica.store.records import RefusalRecord
+from strongroom.client.replica.report import Progress, Report, RunningReport
+from strongroom.client.replica.store.records import RefusalRecord, RenamedVault
 from strongroom.errors import DocumentNotFound, MethodNotAllowed, NotFound, UidTaken, Unauthorized, VaultNotFound
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Sync:
             raise type(refused)(f"{sentence} {_WAITING.format(waiting)}" if waiting else sentence) from None
 
     def _run(self) -> Effects[Report]:
+        self.local.forget_told()
         refused_before = {(one.vault, one.uid, one.kind) for one in self.file.refusals.all()}
         self.file.refusals.offer_again(TEMPORARY)
         if not self.local.limit.asked:
@@ -90,12 +91,14 @@ class Sync:
         self.report.keyring_gaps = self.core.keyring_gaps - self.local.keyring_gaps
         self.local.keyring_gaps = self.core.keyring_gaps
         self._remember_epoch()
+        self.report.renamed_vaults = self.file.vaults.renamed()
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
         self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
         self.report.refused = refused_changes(self.local, unlock.places(self.local))
         self.report.newly_refused = sum(
             (one.vault, one.uid, one.reason.kind) not in refused_before for one in self.report.refused
         )
+        self.local.reported = True
         return self.report
 
     def _ask_limits(self) -> Effects[None]:
@@ -169,7 +172,7 @@ class Sync:
             if made is None:
                 refuse_deleted_vault(self.local, entry.uid)
             elif made.name != entry.name:
-                self.report.renamed_vaults.append(RenamedVault(made.uid, entry.name, made.name))
+                self.file.vaults.add_renamed(RenamedVault(made.uid, entry.name, made.name))
         return bool(new)
 
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:

@@ -65,3 +65,11 @@ class RefusalRecord(Struct, frozen=True, kw_only=True):
     kind: str
     max_bytes: int | None = None
     size: int | None = None
+
+
+class RenamedVault(Struct, frozen=True):
+    """A vault that was made on this device under a name that another device has taken meanwhile, and its new name."""
+
+    uid: str
+    wanted: str
+    name: str

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from strongroom.client.format.encoding import short, to_url
-from strongroom.client.replica.store.records import VaultRecord
+from strongroom.client.replica.store.records import RenamedVault, VaultRecord
 from strongroom.client.replica.store.schema import EARLIER_VERSIONS
 
 if TYPE_CHECKING:
     from strongroom.client.replica.store.database import Database
+_RENAMED: Final = "renamed vaults"
 
 
 class VaultTable:
@@ -103,6 +104,19 @@ class VaultTable:
     def drop_keys(self, uid: str) -> None:
         """Forget the keys of a vault."""
         self._db.run("DELETE FROM vault_keys WHERE vault = ?", uid)
+
+    def add_renamed(self, vault: RenamedVault) -> None:
+        """Record that a vault has got another name than was wanted, until that is told."""
+        others = [one for one in self.renamed() if one.uid != vault.uid]
+        self._db.set_fact(_RENAMED, msgspec.json.encode([*others, vault]).decode())
+
+    def renamed(self) -> list[RenamedVault]:
+        """The vaults that have got another name than was wanted, which may not be told yet."""
+        return msgspec.json.decode(self._db.fact(_RENAMED) or "[]", type=list[RenamedVault])
+
+    def forget_renamed(self) -> None:
+        """It is told."""
+        self._db.run("DELETE FROM facts WHERE name = ?", _RENAMED)
 
     def set_generations(self, newest: dict[str, int]) -> None:
         """Set the newest generation of each vault's key, by uid, that the keyring in this file has."""
