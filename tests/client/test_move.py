@@ -55,7 +55,11 @@ def test_an_account_moves_whole(faces: Faces, other_server: Server, tmp_path: Pa
     before = contents(old)
     old.export_account(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    new = faces.import_account(url, path, email, PASSWORD)
+    told: list[tuple[int, int]] = []
+    new = faces.import_account(url, path, email, PASSWORD, progress=lambda done, total: told.append((done, total)))
+    size = path.stat().st_size
+    assert told == sorted(told)
+    assert {(size, 3 * size), (2 * size, 3 * size), (3 * size, 3 * size)} <= set(told)
     assert contents(new) == before
     again = tmp_path / "again"
     new.export_account(again)

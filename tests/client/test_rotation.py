@@ -11,7 +11,7 @@ from strongroom.client import Client, Locked, Tampered
 from strongroom.client.format import keyring, seal
 from strongroom.client.format.derive import Descriptor, password_keys
 from strongroom.client.net.effects import Request
-from strongroom.client.operations import batches
+from strongroom.client.operations import batches, listing
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.client.unreliable_network import URL, Crash, World, world_of
@@ -47,8 +47,11 @@ def texts(client: Client) -> list[Any]:
     return sorted(note.value for note in client.vault("v"))
 
 
-def test_after_a_rotation_everything_is_of_the_new_generation(devices: Devices) -> None:
+def test_after_a_rotation_everything_is_of_the_new_generation(
+    devices: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Documents, names and the blob; every other value stays, and both devices go on."""
+    monkeypatch.setattr(listing, "FIRST_LIMIT", 2)  # so that there are several pages
     fill(devices)
     client, told = devices.here.client, list[tuple[int, int]]()
     before, account = texts(client), client._core.keyring()
@@ -60,6 +63,7 @@ def test_after_a_rotation_everything_is_of_the_new_generation(devices: Devices) 
     assert generations(client) == {2}
     assert texts(client) == before
     assert told[-1] == (len(before), len(before))
+    assert {total for _, total in told} == {len(before)}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     bearer = client._core.session._access
     row = devices.place.ask("GET", f"/vault/{ring.vaults[0].uid}", bearer).body

@@ -115,6 +115,7 @@ class Client(Part):
         invitation: str | None = None,
         allow_less_history: bool = False,
         restart: bool = False,
+        progress: Callable[[int, int], None] | None = None,
         insecure: bool = False,
         timeout: float = 30.0,
         retries: int = RETRIES,
@@ -133,7 +134,8 @@ class Client(Part):
 
         A server that is closed for sign-ups asks for an invitation. A server that keeps less history or trash than the
         file has raises HistoryLeftOut, unless `allow_less_history`. `restart` deletes what an unfinished import of
-        another file has left in the account.
+        another file has left in the account. `progress` is told how many bytes are done, of how many: each byte of the
+        file is verified, sent and compared, and counts three times.
         """
         from strongroom.client.operations import account_move
 
@@ -162,6 +164,7 @@ class Client(Part):
                     invitation,
                     allow_less_history=allow_less_history,
                     restart=restart,
+                    progress=progress,
                 )
             )
         except BaseException:

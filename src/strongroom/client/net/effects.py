@@ -28,11 +28,15 @@ T = TypeVar("T")
 
 
 class Upload(Struct, frozen=True):
-    """A body of JSON lines that is read from a file as it is sent: one line, then the file."""
+    """A body of JSON lines that is read from a file as it is sent: one line, then the file.
+
+    `progress` is told the number of bytes of the file that were sent.
+    """
 
     first: bytes
     path: str
     size: int
+    progress: Callable[[int], None]
 
     def __repr__(self) -> str:
         return "Upload(...)"

@@ -174,6 +174,7 @@ class HttpClient(_HttpBase):
         with Path(upload.path).open("rb") as file:
             while piece := file.read(_PIECE):
                 yield piece
+                upload.progress(file.tell())
 
     def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""
@@ -230,6 +231,7 @@ class AsyncHttpClient(_HttpBase):
         with await asyncio.to_thread(Path(upload.path).open, "rb") as file:
             while piece := await asyncio.to_thread(file.read, _PIECE):
                 yield piece
+                upload.progress(file.tell())
 
     async def send(self, wanted: Request) -> Response:
         """Send a request and read its response; raises NoResponse if there is none."""

@@ -31,6 +31,7 @@ from strongroom.wire.export_file import ExportFile
 from strongroom.wire.export_lines import Header, Trailer
 
 MAX_LINE: Final = 1 << 31  # bytes
+_SOME: Final = 1 << 20  # bytes that are read before progress is told
 _NO_KEYRING: Final = "The file has no keyring: it is not of an account of this client."
 _CUT_OFF: Final = "The file ends before its last line: it was cut off. Export the account again."
 _MISSING_VAULT: Final = "The file lacks a vault that the account's directory has, and that nobody deleted."
@@ -82,11 +83,15 @@ class AccountFile:
             raise Invalid({"file": _NO_KEYRING}, _NO_KEYRING)
         return line
 
-    def read_rest(self, source: BinaryIO) -> None:
-        """Read and verify everything after the keyring."""
+    def read_some(self, source: BinaryIO) -> bool:
+        """Read and verify the next lines; False at the end of the file, which must be whole."""
+        end = source.tell() + _SOME
         for raw in raw_lines(source):
             self.read(raw)
+            if source.tell() >= end:
+                return True
         self.require_whole()
+        return False
 
     def read(self, raw: bytes) -> Line:
         """Read and verify the next line."""

@@ -70,16 +70,16 @@ def export_account(core: Core, write: Callable[[bytes], object]) -> Effects[None
         yield from check.compare(line, file)
         write(raw)
 
-    yield from _read_export(core, take)
+    yield from _read_export(core, take, lambda _: None)
     file.require_whole()
     check.require_complete()
 
 
-def _read_export(core: Core, take: Callable[[bytes], Effects[None]]) -> Effects[None]:
-    """Read the server's export line by line."""
+def _read_export(core: Core, take: Callable[[bytes], Effects[None]], progress: Callable[[int], None]) -> Effects[None]:
+    """Read the server's export line by line; `progress` is told the number of bytes that have arrived."""
     stream = yield from _open_export(core)
     try:
-        yield from _read_lines(core, stream, take)
+        yield from _read_lines(core, stream, take, progress)
     finally:
         yield CloseStream(stream)
 
@@ -94,7 +94,9 @@ def _open_export(core: Core) -> Effects[Any]:
     return (yield from core.session.open_stream(requests.accounts.export()))
 
 
-def _read_lines(core: Core, stream: Any, take: Callable[[bytes], Effects[None]]) -> Effects[None]:
+def _read_lines(
+    core: Core, stream: Any, take: Callable[[bytes], Effects[None]], progress: Callable[[int], None]
+) -> Effects[None]:
     lines, began, received = LineSplitter(), core.clock(), 0
     while True:
         try:
@@ -108,6 +110,7 @@ def _read_lines(core: Core, stream: Any, take: Callable[[bytes], Effects[None]])
             raise Unavailable(message=_LOST)
         for raw in lines.add(piece):
             yield from take(raw)
+        progress(received)
     lines.require_end()
 
 
@@ -155,6 +158,30 @@ class _SeenCheck:
             raise RolledBack(documents.WITHHELD)
 
 
+class _Progress:
+    """Tells how much of an import is done. Each byte of the file counts three times: verified, sent and compared."""
+
+    def __init__(self, size: int, told: Callable[[int, int], None] | None) -> None:
+        self.size = size
+        self._told = told
+
+    def verified(self, done: int) -> None:
+        """The file is verified up to here."""
+        self._tell(0, done)
+
+    def sent(self, done: int) -> None:
+        """The file is sent up to here."""
+        self._tell(1, done)
+
+    def compared(self, done: int) -> None:
+        """So much of what the server has is compared; it may be less than the file, or a little more."""
+        self._tell(2, done)
+
+    def _tell(self, before: int, done: int) -> None:
+        if self._told is not None:
+            self._told(before * self.size + min(done, self.size), 3 * self.size)
+
+
 class _NewAccount(Struct, frozen=True, kw_only=True):
     """The account on the new server: the keys of the password there, and the keyring that is sealed for them."""
 
@@ -177,6 +204,7 @@ def import_account(
     *,
     allow_less_history: bool,
     restart: bool,
+    progress: Callable[[int, int], None] | None,
 ) -> Effects[User]:
     """Verify a file, register its account here, import it, and compare all that the server then has with the file.
 
@@ -185,14 +213,16 @@ def import_account(
     """
     email = derive.normal_email(email)
     core.lock()
-    file = AccountFile()
+    file, told = AccountFile(), _Progress(path.stat().st_size, progress)
     with path.open("rb") as source:
         descriptor = yield from _open_file(file, source, email, password)
-        yield from effects.compute(lambda: file.read_rest(source))
+        while (yield from effects.compute(lambda: file.read_some(source))):
+            told.verified(source.tell())
+    told.verified(told.size)
     try:
         new = yield from _enter(core, email, password, invitation, file.ring, descriptor)
-        yield from _upload(core, path, new, restart=restart)
-        left_out = yield from _compare(core, path, file, new)
+        yield from _upload(core, path, new, told, restart=restart)
+        left_out = yield from _compare(core, path, file, new, told)
         stored = yield from keyrings.get_descriptor(core, email)
         _require_kept(new, stored, 0 if allow_less_history else left_out)
     except BaseException:
@@ -276,11 +306,12 @@ def _stored_keyring(core: Core, ring: Keyring, keys: PasswordKeys, descriptor: D
     return account.Prepared(password=keys, descriptor=descriptor, keyring=opened, sealed=stored.keyring)
 
 
-def _upload(core: Core, path: Path, new: _NewAccount, *, restart: bool) -> Effects[None]:
+def _upload(core: Core, path: Path, new: _NewAccount, told: _Progress, *, restart: bool) -> Effects[None]:
     """Send the file. The server skips what it has of it already."""
+    call = requests.accounts.import_(new.keys.password, str(path), told.size, told.sent)
     for attempt in range(_ATTEMPTS):
         try:
-            yield from core.session.send(requests.accounts.import_(new.keys.password, str(path), path.stat().st_size))
+            yield from core.session.send(call)
         except ImportUnfinished:
             if attempt + 1 == _ATTEMPTS:
                 raise ImportUnfinished(_OTHER_IMPORT) from None
@@ -292,7 +323,7 @@ def _upload(core: Core, path: Path, new: _NewAccount, *, restart: bool) -> Effec
             return
 
 
-def _compare(core: Core, path: Path, file: AccountFile, new: _NewAccount) -> Effects[int]:
+def _compare(core: Core, path: Path, file: AccountFile, new: _NewAccount, told: _Progress) -> Effects[int]:
     """Compare what the server has with the file, row by row, and remember it; how much of the history is missing."""
     scopes = {entry.uid: documents.key_scope(file.ring.vault_keys(entry)) for entry in file.ring.vaults}
     with path.open("rb") as source:
@@ -306,5 +337,7 @@ def _compare(core: Core, path: Path, file: AccountFile, new: _NewAccount) -> Eff
                 core.device.record(row, core.device.mark(), deleted=made.deleted)
             yield from ()
 
-        yield from _read_export(core, take)
-        return comparison.finish()
+        yield from _read_export(core, take, told.compared)
+        left_out = comparison.finish()
+    told.compared(told.size)
+    return left_out

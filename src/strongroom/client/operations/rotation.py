@@ -84,9 +84,11 @@ class _Resealing:
         self._done = self._total = 0
 
     def run(self, opened: list[OpenVault]) -> Effects[None]:
-        """Vault by vault: its name and its blob, then its documents."""
+        """The names and the blobs of the vaults; then their documents, vault by vault."""
         for vault in opened:
-            yield from vaults.update_wire(self._core, vault)
+            row = yield from vaults.update_wire(self._core, vault)
+            self._total += row.documents or 0
+        for vault in opened:
             yield from self._documents(documents.key_scope(vault.keys), vault.keys.newest.generation)
 
     def _documents(self, scope: KeyScope, newest: int) -> Effects[None]:
@@ -94,7 +96,6 @@ class _Resealing:
         while listing.more:
             page = yield from listing.page()
             old = [one for one in page if seal.read_proof(one.proof).generation != newest]
-            self._total += len(page)
             self._report_progress(len(page) - len(old))
             writes = BatchWrites(self._core, scope, replacements((one, one.raw) for one in old))
             while writes.more:
@@ -118,4 +119,5 @@ class _Resealing:
     def _report_progress(self, more: int) -> None:
         self._done += more
         if self._progress is not None:
+            self._total = max(self._total, self._done)  # others may write meanwhile
             self._progress(self._done, self._total)

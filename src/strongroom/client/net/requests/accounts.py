@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from strongroom import errors
@@ -175,13 +176,13 @@ def export() -> Call[Any]:
     return Call(method="GET", path="/auth/export", decode=decoders.ignored, accept=MEDIA_TYPE)
 
 
-def import_(password: str, path: str, size: int) -> Call[responses.Imported]:
-    """Import the file of an account, with the password as the proof."""
+def import_(password: str, path: str, size: int, progress: Callable[[int], None]) -> Call[responses.Imported]:
+    """Import the file of an account, with the password as the proof; `progress` is told how much of it was sent."""
     line = encode({"kind": "password", "currentPassword": str(password)}) + b"\n"
     return Call(
         method="POST",
         path="/auth/import",
-        body=Upload(line, path, len(line) + size),
+        body=Upload(line, path, len(line) + size, progress),
         decode=decoders.imported,
         refusals={409: errors.ImportUnfinished},
         secrets=(password,),
