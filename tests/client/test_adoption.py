@@ -10,8 +10,9 @@ import httpx2
 import pytest
 
 from strongroom import errors
-from strongroom.client import Client, Locked
+from strongroom.client import Client, Locked, Tampered
 from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.operator import TYPED, add_account
 from tests.client.proxy import BUSY, LOSE, REFUSE, Once, Proxy
 from tests.client.test_secrets import assert_hidden
@@ -124,6 +125,30 @@ def test_where_the_line_stays_dead(faces: Faces, email: str, proxy: Proxy) -> No
         client.sessions()
     client.login(email, PASSWORD)
     assert client.vaults() == []
+
+
+@pytest.mark.parametrize("lie", ["another keyring", "another version", "none"])
+def test_a_keyring_that_is_not_kept(faces: Faces, server: Server, email: str, lie: str) -> None:
+    """The server must show the keyring that it was given; otherwise the client holds no key and no session."""
+    other = faces.person()._core.sealed
+    liar = Liar(server.port)
+
+    def lies(talk: Talk) -> None:
+        if (talk.method, talk.path) == ("GET", "/auth/keyring") and talk.status == 200:
+            if lie == "none":
+                talk.refuse(404, "keyring_not_found")
+            else:
+                talk.say(talk.told | ({"version": 7} if lie == "another version" else {"keyring": other}))
+
+    liar.lie = lies
+    try:
+        client = faces.client(liar.url)
+        with pytest.raises((Tampered, errors.KeyringNotFound)):
+            client.adopt_account(email, TYPED, PASSWORD)
+        with pytest.raises(Locked):
+            client.sessions()
+    finally:
+        liar.close()
 
 
 def test_a_password_of_ones_own(faces: Faces, server: Server, email: str) -> None:

@@ -489,6 +489,15 @@ def test_a_file_of_another_user_is_refused(faces: Faces, path: Path) -> None:
         faces.resume(path)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_is_refused(faces: Faces, path: Path) -> None:
+    """Its owner can replace the file at any time."""
+    faces.person().save_session(path)
+    os.chown(path.parent, 12345, 12345)
+    with pytest.raises(errors.Invalid, match="in a folder in which others can replace it"):
+        faces.resume(path)
+
+
 def test_the_session_of_another_account_is_refused(faces: Faces, path: Path) -> None:
     """It is not overwritten; and not resumed by a program that says whose it wants."""
     mallory, client = faces.person(), faces.person()

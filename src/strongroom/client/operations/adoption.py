@@ -73,9 +73,7 @@ def _set_first_keyring(core: Core, email: str, password: str, new_password: str)
     call = requests.accounts.change_password(
         password, made.password.password, made.descriptor.spelled(), made.sealed, 0, new_version=made.keyring.version
     )
-    done = yield from core.session.send_or_done(call)
+    yield from core.session.send_or_done(call)
     stored = yield from core.session.send(requests.keyrings.get())
-    if done is None and stored.keyring != made.sealed:
-        raise InvalidCredentials(_WRONG)  # somebody else has changed the password meanwhile
     keyrings.require_stored(stored, made.sealed, made.keyring.version)
     yield from keyrings.use(core, email, made.keyring, made.sealed, made.descriptor)
