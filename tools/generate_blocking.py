@@ -16,6 +16,7 @@ CLIENT: Final = ROOT / "src" / "strongroom" / "client"
 # Source, and the file that is generated from it.
 FILES: Final = {
     CLIENT / "async_client.py": CLIENT / "client.py",
+    CLIENT / "async_factors.py": CLIENT / "factors.py",
     CLIENT / "async_iterators.py": CLIENT / "iterators.py",
     CLIENT / "async_vaults.py": CLIENT / "vaults.py",
     CLIENT / "replica" / "async_replica.py": CLIENT / "replica" / "replica.py",
@@ -26,7 +27,7 @@ _REPLACEMENTS: Final = (
     (r"\b__a(enter|exit|iter)__", r"__\1__"),
     (r"\baiter\(", "iter("),
     (r"\bAsync(?=[A-Z])", ""),
-    (r"\basync_(?=client|iterators|vaults|replica|driver)", ""),
+    (r"\basync_(?=client|factors|iterators|vaults|replica|driver)", ""),
     (r"\bAn asynchronous\b", "A blocking"),
     (r"\basynchronous\b", "blocking"),
     (r"\bSeveral tasks\b", "Several threads"),

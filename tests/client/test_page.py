@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.support.one_time_codes import code
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text("utf-8")
 
@@ -32,3 +34,21 @@ def test_the_examples_run(server: Server, title: str) -> None:
         for program in blocks(title):
             exec(compile(program, f"{title} of docs/client.md", "exec"), names)  # noqa: S102 - our own page
         assert list(names["notes"]) == []
+
+
+def test_the_example_of_a_second_factor_runs(server: Server) -> None:
+    """An app gives the first code; the function of the page is asked at login, and gives a recovery code."""
+    email = unique_email()
+    names: dict[str, Any] = {"email": email, "password": PASSWORD}
+
+    def ask(_prompt: str) -> str:
+        if "recovery_codes" in names:
+            return str(names["recovery_codes"][0])
+        return code(names["enrolment"].secret, time.time_ns() // 1_000_000)
+
+    with Client(f"http://127.0.0.1:{server.port}") as client:
+        client.register(email, PASSWORD)
+        names |= {"client": client, "input": ask}
+        [program] = blocks("A second factor")
+        exec(compile(program, "docs/client.md", "exec"), names)  # noqa: S102 - our own page
+        assert client.second_factor.status().recovery_codes == 9

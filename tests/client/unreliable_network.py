@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from strongroom.client import Client
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import (
+    Ask,
     Compute,
     Effect,
     NoResponse,
@@ -68,7 +69,7 @@ class World(Driver):
                 return self._carry(step.request), result
             except NoResponse as none:
                 return none, result
-        assert isinstance(step, Compute), "a sync follows no events"
+        assert isinstance(step, Ask | Compute), "a sync follows no events"
         return step.run()
 
     def _carry(self, wanted: Request) -> Response:

@@ -13,6 +13,7 @@ from strongroom.client import (
     AsyncReplica,
     AsyncVault,
     Document,
+    Refusal,
     ReplicaCollection,
     keep_both,
 )
@@ -39,10 +40,16 @@ async def offline(replica: AsyncReplica) -> None:
         print(report.pulled)
 
 
+async def ask(refusal: Refusal) -> str:
+    """What a login calls for a second factor."""
+    return str(refusal)
+
+
 async def main(url: str) -> None:
     """An account and a vault."""
     async with AsyncClient(url) as client:
-        await client.login("ada@example.com", "correct horse battery staple")
+        await client.login("ada@example.com", "correct horse battery staple", code=ask)
+        assert_type(await client.second_factor.confirm("123456"), list[str])
         vault = await client.vault("personal", create=True)
         assert_type(vault, AsyncVault)
         notes = vault.collection("notes", type=Note)

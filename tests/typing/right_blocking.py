@@ -13,6 +13,7 @@ from strongroom.client import (
     Blob,
     Changes,
     Client,
+    Code,
     Collection,
     Conflict,
     Document,
@@ -117,6 +118,21 @@ def offline(replica: Replica) -> Report:
         print(each.value.title)
     how: Resolver = merge
     return replica.sync(how, progress=lambda progress: print(progress.done, progress.total))
+
+
+def ask(refusal: Refusal) -> str:
+    """What a login calls for a second factor."""
+    return input(str(refusal))
+
+
+def second_factors(client: Client) -> None:
+    """Codes, and functions that ask for them."""
+    assert_type(client.second_factor.status().totp_since, int | None)
+    assert_type(client.second_factor.enrol("correct horse").uri, str)
+    assert_type(client.second_factor.confirm("123456"), list[str])
+    code: Code = ask
+    client.login("ada@example.com", "correct horse", code=code)
+    client.change_password("correct horse", "another", code="123456")
 
 
 def main(url: str) -> None:

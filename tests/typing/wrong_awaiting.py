@@ -31,3 +31,10 @@ async def main(url: str) -> None:
     AsyncClient(url).vault("personal").collection("notes")  # wrong
     AsyncClient(url, timout=3.0)  # wrong
     AsyncClient.with_token(url, "srv_", timout=3.0)  # wrong
+
+
+async def second_factors(client: AsyncClient) -> None:
+    """Codes of the wrong kind."""
+    await client.login("ada@example.com", "correct horse", code=123456)  # wrong
+    await client.change_password("correct horse", "another", code=lambda: "123456")  # wrong
+    client.second_factor.confirm("123456")[0]  # wrong

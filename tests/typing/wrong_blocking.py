@@ -57,6 +57,10 @@ def accounts(client: Client) -> None:
     """Calls that lack something, or have too much."""
     client.register("ada@example.com")  # wrong
     client.login("ada@example.com", b"correct horse")  # wrong
+    client.login("ada@example.com", "correct horse", code=123456)  # wrong
+    client.login("ada@example.com", "correct horse", "123456")  # wrong
+    client.change_password("correct horse", "another", code=lambda: "123456")  # wrong
+    client.second_factor.confirm(123456)  # wrong
     client.rotate_keys("correct horse", progress=print, new_pasword="x")  # wrong
     client.logout(True)  # wrong
     print(client.sessions()[0].user_agnt)  # wrong

@@ -29,7 +29,7 @@ from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys, keyring_key
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Link
-from strongroom.client.format.passkey import Passkey, PasskeySecret
+from strongroom.client.format.passkey import PasskeyId, PasskeySecret
 from strongroom.client.format.primitives import Random
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
@@ -344,7 +344,7 @@ def _change_keyring(given: Given) -> Given:
         case "add passkey":
             ring = ring.with_passkey(_passkey(change), random)
         case "remove passkey":
-            ring = ring.without_passkey(Passkey.of(change["rpId"], hexed(change["credential"])))
+            ring = ring.without_passkey(PasskeyId.of(change["rpId"], hexed(change["credential"])))
     return {"keyring": keyring.seal(ring, random, password=_wrap(change))[0]}
 
 

@@ -27,9 +27,11 @@ from strongroom.client.errors import (
     WeakParameters,
     WrongServer,
 )
+from strongroom.client.factors import SecondFactor
 from strongroom.client.iterators import Changes, Log, Trash, Writes
 from strongroom.client.operations.batches import WriteResult
 from strongroom.client.operations.documents import Document
+from strongroom.client.operations.factors import Code
 from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
@@ -71,13 +73,15 @@ from strongroom.errors import (
     VaultNotFound,
     VersionNotFound,
 )
-from strongroom.model import ApiKey, Event, Permission, User
-from strongroom.wire.responses import ListedSession
+from strongroom.model import ApiKey, Event, Permission, SecondFactors, User
+from strongroom.wire.responses import Enrolment, ListedSession
 
 if TYPE_CHECKING:
     from strongroom.client.async_client import AsyncClient
+    from strongroom.client.async_factors import AsyncSecondFactor
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncTrash, AsyncWrites
     from strongroom.client.async_vaults import AsyncCollection, AsyncVault, AsyncVaultBlob
+    from strongroom.client.operations.factors import AsyncCode
     from strongroom.client.replica import (
         AsyncReplica,
         BlobConflict,
@@ -106,9 +110,11 @@ __all__ = [
     "ApiKeyNotFound",
     "AsyncChanges",
     "AsyncClient",
+    "AsyncCode",
     "AsyncCollection",
     "AsyncLog",
     "AsyncReplica",
+    "AsyncSecondFactor",
     "AsyncTrash",
     "AsyncVault",
     "AsyncVaultBlob",
@@ -118,6 +124,7 @@ __all__ = [
     "BlobConflict",
     "Changes",
     "Client",
+    "Code",
     "Collection",
     "Conflict",
     "CredentialsRolledBack",
@@ -125,6 +132,7 @@ __all__ = [
     "DocumentConflict",
     "DocumentNotFound",
     "EmailAlreadyExists",
+    "Enrolment",
     "Event",
     "HistoryLeftOut",
     "InsufficientScope",
@@ -159,8 +167,10 @@ __all__ = [
     "Resolution",
     "Resolver",
     "RolledBack",
+    "SecondFactor",
     "SecondFactorNotFound",
     "SecondFactorRequired",
+    "SecondFactors",
     "SessionNotFound",
     "SignupsClosed",
     "StorageFull",

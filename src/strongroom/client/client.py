@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from strongroom.client.factors import SecondFactor
 from strongroom.client.format.encoding import checked_secret
 from strongroom.client.iterators import Log, Part
 from strongroom.client.net.connection import Connection
@@ -25,6 +26,7 @@ from strongroom.client.operations import (
 )
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
+from strongroom.client.operations.factors import Code, FactorSource, checked_code
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
 from strongroom.client.vaults import Collection, Vault
@@ -265,34 +267,48 @@ class Client(Part):
         new_password = checked_secret(new_password, "new_password")
         return self._run(adoption.adopt(self._core, email, password, new_password))
 
-    def login(self, email: str, password: str) -> User:
-        """Log in. An earlier login of this client ends."""
-        password = checked_secret(password, "password")
-        return self._run(accounts.login(self._core, email, password))
+    @property
+    def second_factor(self) -> SecondFactor:
+        """One-time codes as the second factor of the account."""
+        return SecondFactor(self._core, self._driver)
+
+    def login(self, email: str, password: str, *, code: Code | None = None) -> User:
+        """Log in. An earlier login of this client ends.
+
+        `code` is the second factor, if the account has one: a one-time code of six digits, a recovery code, or a
+        function that is called when the server asks for one, with the error that says so, and returns it. It is asked
+        three times at the most. Without it, an account with a second factor raises SecondFactorRequired.
+        """
+        password, code = checked_secret(password, "password"), checked_code(code)
+        return self._run(accounts.login(self._core, email, password, FactorSource(code)))
 
     def logout(self, *, everywhere: bool = False) -> None:
         """End this session, or all of the account, and forget every key. A file that it is saved in is deleted."""
         self._run(accounts.logout(self._core, everywhere=everywhere))
 
-    def change_password(self, old: str, new: str, *, restored: bool = False) -> None:
+    def change_password(self, old: str, new: str, *, restored: bool = False, code: Code | None = None) -> None:
         """Set another password. Every other session of the account ends; no document is encrypted anew.
 
         Whoever has had the account's keys still has them: `rotate_keys` ends that. `old` is the password that the
         server knows; after a restore from a backup, that may be one of before. `restored=True` says that the server was
         restored, and accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
+        `code` is the second factor, as for `login`.
         """
-        old, new = checked_secret(old, "old"), checked_secret(new, "new")
-        self._run(accounts.change_password(self._core, old, new, restored=restored))
+        old, new, code = checked_secret(old, "old"), checked_secret(new, "new"), checked_code(code)
+        self._run(accounts.change_password(self._core, old, new, FactorSource(code), restored=restored))
 
-    def make_recovery_key(self, password: str) -> str:
-        """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more."""
-        password = checked_secret(password, "password")
-        return self._run(accounts.set_recovery(self._core, password))
+    def make_recovery_key(self, password: str, *, code: Code | None = None) -> str:
+        """A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more.
 
-    def remove_recovery_key(self, password: str) -> None:
-        """Remove the recovery key: from now on only the password opens the account."""
-        password = checked_secret(password, "password")
-        self._run(accounts.remove_recovery(self._core, password))
+        `code` is the second factor, as for `login`.
+        """
+        password, code = checked_secret(password, "password"), checked_code(code)
+        return self._run(accounts.set_recovery(self._core, password, FactorSource(code)))
+
+    def remove_recovery_key(self, password: str, *, code: Code | None = None) -> None:
+        """Remove the recovery key: from now on it does not open the account. `code` is the second factor."""
+        password, code = checked_secret(password, "password"), checked_code(code)
+        self._run(accounts.remove_recovery(self._core, password, FactorSource(code)))
 
     def rotate_keys(
         self,
@@ -300,6 +316,7 @@ class Client(Part):
         *,
         new_password: str | None = None,
         progress: Callable[[int, int], None] | None = None,
+        code: Code | None = None,
     ) -> str | None:
         """Make new keys for the account and every vault, and seal everything anew under them.
 
@@ -312,20 +329,27 @@ class Client(Part):
 
         If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more. It
         is made last: after an interruption the one of before still works, and `make_recovery_key` replaces it.
+
+        `code` is the second factor, as for `login`. Where there is a recovery key, two are needed, and each code counts
+        once: give a function.
         """
-        password = checked_secret(password, "password")
+        password, code = checked_secret(password, "password"), checked_code(code)
         new_password = None if new_password is None else checked_secret(new_password, "new_password")
-        return self._run(rotation.rotate_keys(self._core, password, new_password, progress))
+        return self._run(rotation.rotate_keys(self._core, password, new_password, progress, FactorSource(code)))
 
     def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
         """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
         self._run(rotation.reseal(self._core, progress))
 
-    def recover(self, email: str, recovery_key: str, new_password: str) -> User:
-        """Log in with the recovery key, and set another password."""
-        recovery_key = checked_secret(recovery_key, "recovery_key")
+    def recover(self, email: str, recovery_key: str, new_password: str, *, code: Code | None = None) -> User:
+        """Log in with the recovery key, and set another password.
+
+        `code` is the second factor, as for `login`: the recovery key replaces the password, not the second factor. Two
+        are needed, for the login and for the password, and each code counts once: give a function.
+        """
+        recovery_key, code = checked_secret(recovery_key, "recovery_key"), checked_code(code)
         new_password = checked_secret(new_password, "new_password")
-        return self._run(accounts.recover(self._core, email, recovery_key, new_password))
+        return self._run(accounts.recover(self._core, email, recovery_key, new_password, FactorSource(code)))
 
     def export_plaintext(self, path: str | os.PathLike[str]) -> int:
         """Write every vault and live document, decrypted, as lines of JSON; the number of documents.
@@ -351,10 +375,10 @@ class Client(Part):
         with new_file(path) as write:
             self._run(account_move.export_account(self._core, write))
 
-    def delete_account(self, password: str) -> None:
-        """Delete the account and everything in it, at once and for good."""
-        password = checked_secret(password, "password")
-        self._run(accounts.delete(self._core, password))
+    def delete_account(self, password: str, *, code: Code | None = None) -> None:
+        """Delete the account and everything in it, at once and for good. `code` is the second factor."""
+        password, code = checked_secret(password, "password"), checked_code(code)
+        self._run(accounts.delete(self._core, password, FactorSource(code)))
 
     def sessions(self) -> list[ListedSession]:
         """The open sessions, the one used last first."""
@@ -414,9 +438,12 @@ class Client(Part):
 
         return Replica(unlock.open_replica(self._core, path, read_only=read_only), self._driver)
 
-    def unlock(self, path: str | os.PathLike[str], password: str) -> None:
-        """Open the account from its replica, without the server; this client logs in by itself when it needs one."""
+    def unlock(self, path: str | os.PathLike[str], password: str, *, code: Code | None = None) -> None:
+        """Open the account from its replica, without the server; this client logs in by itself when it needs one.
+
+        `code` is the second factor of that login, as for `login`.
+        """
         from strongroom.client.replica import unlock
 
-        password = checked_secret(password, "password")
-        self._run(unlock.unlock(self._core, path, password))
+        password, code = checked_secret(password, "password"), checked_code(code)
+        self._run(unlock.unlock(self._core, path, password, FactorSource(code)))

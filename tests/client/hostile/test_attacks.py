@@ -20,6 +20,7 @@ from tests.client.hostile import (
     on_forks,
     on_history,
     on_lists,
+    on_second_factors,
     on_transport,
     on_vaults,
     on_writes,
@@ -31,6 +32,7 @@ from tests.support.sampling import DAY, LONG
 
 CHAPTERS = (
     *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),
+    on_second_factors,
     on_lists,
 )
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"

@@ -8,7 +8,7 @@ from strongroom.client.errors import Tampered
 from strongroom.client.format import derive, keyring, primitives, recovery
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
-from strongroom.client.format.passkey import Passkey, PasskeySecret
+from strongroom.client.format.passkey import PasskeyId, PasskeySecret
 from strongroom.client.format.primitives import Random
 from strongroom.client.format.primitives import random as system
 from strongroom.client.format.recovery import RecoveryKey
@@ -74,7 +74,7 @@ def add_passkey(
 
 
 def remove_passkey(
-    ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: Passkey, random: Random = system
+    ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: PasskeyId, random: Random = system
 ) -> Prepared:
     """A passkey opens the account no more; the password stays."""
     return _opened(_prepared(ring.without_passkey(passkey), keys, descriptor, random))

@@ -48,7 +48,7 @@ from strongroom.client.format.keyring_body import (
     VaultEntry,
 )
 from strongroom.client.format.keys import ACCOUNT, VaultKeys, keyring_key
-from strongroom.client.format.passkey import Passkey, PasskeySecret
+from strongroom.client.format.passkey import PasskeyId, PasskeySecret
 from strongroom.client.format.primitives import KEY, Random
 from strongroom.client.format.public_box import KeyPair
 from strongroom.client.format.recovery import RecoveryKey
@@ -177,15 +177,15 @@ class Keyring(Body, frozen=True, kw_only=True):
         others = tuple(slot for slot in self.slots if slot.type != RECOVERY)
         return self._next(slots=others, recovery=None, sealed_slots=b"")
 
-    def passkeys(self) -> tuple[Passkey, ...]:
+    def passkeys(self) -> tuple[PasskeyId, ...]:
         """The passkeys that open this keyring."""
-        return tuple(Passkey.of_slot(slot.associated, self.account) for slot in self.slots if slot.type == PASSKEY)
+        return tuple(PasskeyId.of_slot(slot.associated, self.account) for slot in self.slots if slot.type == PASSKEY)
 
     def with_passkey(self, secret: PasskeySecret, random: Random = primitives.random) -> Keyring:
         """The next version, which this passkey opens too."""
         return self._with_slot(PASSKEY, secret.wrap(self.account), secret.passkey.slot(self.account), random)
 
-    def without_passkey(self, passkey: Passkey) -> Keyring:
+    def without_passkey(self, passkey: PasskeyId) -> Keyring:
         """The next version, which this passkey does not open."""
         associated = passkey.slot(self.account)
         others = tuple(slot for slot in self.slots if slot.type != PASSKEY or slot.associated != associated)

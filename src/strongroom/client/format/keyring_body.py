@@ -23,7 +23,7 @@ from strongroom.client.format.encoding import (
     to_base64,
 )
 from strongroom.client.format.padding import Content
-from strongroom.client.format.passkey import Passkey
+from strongroom.client.format.passkey import PasskeyId
 from strongroom.client.format.primitives import KEY
 from strongroom.errors import Invalid
 
@@ -242,7 +242,7 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
     if types.count(PASSWORD) > 1 or types.count(RECOVERY) != (recovery is not None):
         raise Tampered(UNREADABLE)
     account = from_base64(body.account)
-    passkeys = [Passkey.of_slot(slot.associated, account) for slot in slots if slot.type == PASSKEY]
+    passkeys = [PasskeyId.of_slot(slot.associated, account) for slot in slots if slot.type == PASSKEY]
     if len(set(passkeys)) != len(passkeys):
         raise Tampered(UNREADABLE)
     return Body(

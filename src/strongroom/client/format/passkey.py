@@ -23,14 +23,14 @@ _SLOT: Final = label("slot-passkey")
 _RP_ID: Final = re.compile(r"[a-z0-9.-]{1,253}", re.ASCII)
 
 
-class Passkey(Struct, frozen=True):
+class PasskeyId(Struct, frozen=True):
     """A credential, by the rp id that it was made for and its id. Holds no secret."""
 
     rp_id: str
     credential: bytes
 
     @classmethod
-    def of(cls, rp_id: str, credential: bytes) -> Passkey:
+    def of(cls, rp_id: str, credential: bytes) -> PasskeyId:
         """A credential that a slot can be for; anything else is the caller's mistake."""
         if not _RP_ID.fullmatch(rp_id):
             raise Invalid({"rp_id": "must be a host name of 1 to 253 characters in lower case"})
@@ -39,7 +39,7 @@ class Passkey(Struct, frozen=True):
         return cls(rp_id, credential)
 
     @classmethod
-    def of_slot(cls, associated: bytes, account: bytes) -> Passkey:
+    def of_slot(cls, associated: bytes, account: bytes) -> PasskeyId:
         """The credential that a slot is for, by the slot's associated data; ValueError where that is none."""
         named, owner, rp_id, credential = split_items(associated)
         if named != _SLOT or owner != account:
@@ -54,7 +54,7 @@ class Passkey(Struct, frozen=True):
 class PasskeySecret(Struct, frozen=True):
     """What an authenticator gave for the constant input, and the credential that gave it."""
 
-    passkey: Passkey
+    passkey: PasskeyId
     output: bytes
 
     @classmethod
@@ -63,7 +63,7 @@ class PasskeySecret(Struct, frozen=True):
         output = primitives.SecretBytes(output)
         if len(output) != KEY:
             raise Invalid({"output": f"must have {KEY} bytes"})
-        return cls(Passkey.of(rp_id, credential), output)
+        return cls(PasskeyId.of(rp_id, credential), output)
 
     def wrap(self, account: bytes) -> bytes:
         """The secret whose key pair opens a slot of this account's keyring."""

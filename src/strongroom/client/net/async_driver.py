@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from strongroom.client.net.effects import (
+    Ask,
     CloseStream,
     Effect,
     Effects,
@@ -69,7 +71,8 @@ class AsyncDriver:
             return await effect.stream.read()
         if isinstance(effect, CloseStream):
             return await effect.stream.close()
-        return await asyncio.to_thread(effect.run)
+        result = await asyncio.to_thread(effect.run)
+        return await result if isinstance(effect, Ask) and inspect.isawaitable(result) else result
 
     async def _send_and_compute(self, effect: SendAndCompute) -> Any:
         computation = asyncio.create_task(asyncio.to_thread(effect.run))

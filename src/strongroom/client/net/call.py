@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -43,6 +43,34 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Call({self.method}, ...)"
+
+
+class Factor(Struct, frozen=True):
+    """A second factor as it is sent: a one-time code or a recovery code."""
+
+    sent: dict[str, Any]
+
+    def spelled(self) -> dict[str, Any]:
+        """As plain data for JSON."""
+        return {name: str(value) if isinstance(value, str) else value for name, value in self.sent.items()}
+
+    def __repr__(self) -> str:
+        return "Factor(...)"
+
+
+def with_factor(body: dict[str, Any], factor: Factor | None) -> dict[str, Any]:
+    """A body with the second factor beside the password, if there is one."""
+    return body if factor is None else body | {"secondFactor": factor.spelled()}
+
+
+def proof(password: str, factor: Factor | None) -> bytes:
+    """A body with nothing but the proof that the caller may change the account."""
+    return encode(with_factor({"currentPassword": str(password)}, factor))
+
+
+def factor_secrets(factor: Factor | None) -> tuple[str, ...]:
+    """What must not appear in an error of a request with this second factor."""
+    return () if factor is None else tuple(value for value in factor.sent.values() if isinstance(value, str))
 
 
 def path_part(text: str) -> str:

@@ -10,10 +10,13 @@ import msgspec
 
 from strongroom import rules
 from strongroom.client.errors import Tampered
-from strongroom.model import Document, VaultBlob
+from strongroom.model import Document, SecondFactors, VaultBlob
 from strongroom.wire import responses
 
 T = TypeVar("T")
+_ENROLMENT: Final = re.compile(r"otpauth://totp/[!-~]{1,2048}")
+_BASE32: Final = re.compile(r"[A-Z2-7]{16,128}")
+_RECOVERY_CODE: Final = re.compile(r"[0-9A-Z-]{16,40}")
 _TOKEN: Final = re.compile(r"[!-~]{1,16384}")
 _UNREADABLE: Final = "The server's answer cannot be read."
 
@@ -60,6 +63,8 @@ def _bearer(token: str) -> None:
 
 
 _decode_blob_versions = decoder(responses.BlobVersions)
+_decode_enrolment = decoder(responses.Enrolment)
+_decode_recovery_codes = decoder(responses.RecoveryCodes)
 _decode_document = decoder(Document)
 _decode_documents = decoder(responses.Documents)
 _decode_history = decoder(responses.History)
@@ -120,6 +125,25 @@ def tokens(body: bytes) -> responses.Tokens:
     return found
 
 
+def enrolment(body: bytes) -> responses.Enrolment:
+    """The secret of one-time codes. The URI is shown or opened, so it is one of one-time codes with this secret."""
+    found = _decode_enrolment(body)
+    if not _BASE32.fullmatch(found.secret) or not _ENROLMENT.fullmatch(found.uri) or found.secret not in found.uri:
+        raise Tampered(_UNREADABLE)
+    return found
+
+
+def recovery_codes(body: bytes) -> list[str]:
+    """Recovery codes."""
+    return _recovery_codes(_decode_recovery_codes(body).recovery_codes)
+
+
+def _recovery_codes(found: list[str]) -> list[str]:
+    if len(found) > 100 or not all(_RECOVERY_CODE.fullmatch(code) for code in found):
+        raise Tampered(_UNREADABLE)
+    return found
+
+
 def ignored(body: bytes) -> Any:
     """A response whose body is not used."""
     return body
@@ -166,3 +190,4 @@ keys = decoder(responses.ApiKeys)
 collections = decoder(responses.Collections)
 events = decoder(responses.Events)
 sessions = decoder(responses.Sessions)
+second_factors = decoder(SecondFactors)

@@ -6,6 +6,7 @@ result back:
     Request          an HTTP request                    → Response; NoResponse is raised if there is none
     Sleep            a delay                            → None
     Compute          a slow computation                 → its result
+    Ask              a question to a person             → the answer
     WithLock         effects under a lock               → their result
     SendAndCompute   a request, and a computation       → both
     OpenStream       a stream of events or lines        → the stream, or the Response that refuses it
@@ -92,6 +93,12 @@ class Compute(Struct, frozen=True):
     run: Callable[[], Any]
 
 
+class Ask(Struct, frozen=True):
+    """A function of the caller's that a person answers; on an event loop it may be a coroutine function."""
+
+    run: Callable[[], Any]
+
+
 class WithLock(Struct, frozen=True):
     """Effects under a named lock: one thread or task at a time."""
 
@@ -124,7 +131,7 @@ class CloseStream(Struct, frozen=True):
     stream: Any
 
 
-Effect: TypeAlias = Request | Sleep | Compute | WithLock | SendAndCompute | OpenStream | ReadStream | CloseStream
+Effect: TypeAlias = Request | Sleep | Compute | Ask | WithLock | SendAndCompute | OpenStream | ReadStream | CloseStream
 Effects: TypeAlias = Generator[Effect, Any, T]
 
 
@@ -132,6 +139,11 @@ def compute(run: Callable[[], T]) -> Effects[T]:
     """Run a slow computation."""
     result: T = yield Compute(run)
     return result
+
+
+def ask(run: Callable[[], Any]) -> Effects[Any]:
+    """Call a function that a person answers."""
+    return (yield Ask(run))
 
 
 def with_lock(lock: str, effects: Effects[T]) -> Effects[T]:

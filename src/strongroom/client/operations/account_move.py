@@ -18,6 +18,7 @@ from strongroom.client.net.http import MIN_BYTES_PER_SECOND
 from strongroom.client.operations import documents, keyrings, rollback
 from strongroom.client.operations.account_comparison import USED_SINCE, Comparison
 from strongroom.client.operations.account_file import AccountFile, LineSplitter, document_of
+from strongroom.client.operations.factors import FactorSource
 from strongroom.errors import (
     AccountNotEmpty,
     EmailAlreadyExists,
@@ -274,7 +275,7 @@ def _enter(
             raise Tampered(_SAME_SALT)
         keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
         try:
-            user = yield from core.open_session(email, keys.password)
+            user = yield from core.open_session(email, keys.password, FactorSource(None))
         except InvalidCredentials:
             if isinstance(refused, InvalidInvitation | SignupsClosed):
                 raise refused from None

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.client.errors import Locked, Tampered, WeakParameters
 from strongroom.client.format import account, derive, keyring
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import effects, requests
-from strongroom.client.operations import keyrings
-from strongroom.errors import InvalidCredentials, InvalidRefreshToken, MethodNotAllowed, NotFound, Unauthorized
+from strongroom.client.operations import factors, keyrings
+from strongroom.client.operations.factors import FactorSource
+from strongroom.errors import (
+    InvalidCredentials,
+    InvalidRefreshToken,
+    MethodNotAllowed,
+    NotFound,
+    SecondFactorRequired,
+    Unauthorized,
+)
 from strongroom.model import User
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.net.call import Call
+    from strongroom.client.net.call import Call, Factor
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire.responses import SignedIn
@@ -69,14 +78,14 @@ def _check_keyring_stored(core: Core, sealed: str, version: int) -> Effects[None
     keyrings.require_stored(stored, sealed, version)
 
 
-def login(core: Core, email: str, password: str) -> Effects[User]:
+def login(core: Core, email: str, password: str, source: FactorSource) -> Effects[User]:
     """Log in: open a session, and unlock the keyring."""
     email = derive.normal_email(email)
     core.lock()
     descriptor = yield from keyrings.get_descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     try:
-        user = yield from core.open_session(email, keys.password)
+        user = yield from core.open_session(email, keys.password, source)
     except InvalidCredentials:
         if core.device.account(email) is not None:
             raise
@@ -86,14 +95,15 @@ def login(core: Core, email: str, password: str) -> Effects[User]:
             core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor)
         )
         if descriptor.is_below_default:  # more work for whoever guesses, while the password is at hand
-            yield from _set_password(core, email, keys.password, password)
+            with suppress(SecondFactorRequired):  # nobody is asked for another code for this
+                yield from _set_password(core, email, keys.password, password, FactorSource(None))
     except BaseException:
         core.lock()
         raise
     return user
 
 
-def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[User]:
+def recover(core: Core, email: str, printed: str, new_password: str, source: FactorSource) -> Effects[User]:
     """Log in with the recovery key, and set a new password."""
     email = derive.normal_email(email)
     derive.check_new_password(new_password)
@@ -104,17 +114,17 @@ def recover(core: Core, email: str, printed: str, new_password: str) -> Effects[
         secret = account.recovery_password(key, email, descriptor)
     except Tampered:
         raise InvalidCredentials("This recovery key does not open this account, or not any more.") from None
-    user = yield from core.open_session(email, secret)
+    user = yield from core.open_session(email, secret, source)
     try:
         yield from keyrings.unlock(core, email, descriptor, lambda sealed: keyring.open_with_recovery(sealed, key))
-        yield from _set_password(core, email, secret, new_password)
+        yield from _set_password(core, email, secret, new_password, source)
     except BaseException:
         core.lock()
         raise
     return user
 
 
-def change_password(core: Core, old: str, new: str, *, restored: bool) -> Effects[None]:
+def change_password(core: Core, old: str, new: str, source: FactorSource, *, restored: bool) -> Effects[None]:
     """Another password. Nothing but the keyring is encrypted anew; every other session of the account ends.
 
     Whoever has had the account's keys still has them; `rotate_keys` ends that. `old` is the password that the server
@@ -131,18 +141,18 @@ def change_password(core: Core, old: str, new: str, *, restored: bool) -> Effect
         descriptor = stored
     keys = yield from effects.compute(lambda: derive.password_keys(email, old, descriptor))
     if not core.session.is_open:  # unlocked with another password than the one that the server knows, perhaps
-        yield from core.open_session(email, keys.password)
-    yield from _set_password(core, email, keys.password, new)
+        yield from core.open_session(email, keys.password, source)
+    yield from _set_password(core, email, keys.password, new, source)
 
 
-def _set_password(core: Core, email: str, secret: str, new: str) -> Effects[None]:
+def _set_password(core: Core, email: str, secret: str, new: str, source: FactorSource) -> Effects[None]:
     def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
         return account.change_password(ring, email, new, descriptor)
 
-    yield from keyrings.rewrap(core, email, secret, prepare)
+    yield from keyrings.rewrap(core, email, secret, prepare, source)
 
 
-def set_recovery(core: Core, password: str) -> Effects[str]:
+def set_recovery(core: Core, password: str, source: FactorSource) -> Effects[str]:
     """A new recovery key, to be printed. One from before opens nothing any more."""
     email, descriptor = keyrings.unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
@@ -154,11 +164,11 @@ def set_recovery(core: Core, password: str) -> Effects[str]:
         made[:] = [key]
         return prepared
 
-    yield from keyrings.rewrap(core, email, keys.password, prepare)
+    yield from keyrings.rewrap(core, email, keys.password, prepare, source)
     return made[0].printed()
 
 
-def remove_recovery(core: Core, password: str) -> Effects[None]:
+def remove_recovery(core: Core, password: str, source: FactorSource) -> Effects[None]:
     """No recovery key any more."""
     email, descriptor = keyrings.unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
@@ -167,7 +177,7 @@ def remove_recovery(core: Core, password: str) -> Effects[None]:
     def prepare(ring: Keyring, descriptor: Descriptor) -> account.Prepared:
         return account.remove_recovery(ring, email, password, descriptor)
 
-    yield from keyrings.rewrap(core, email, keys.password, prepare)
+    yield from keyrings.rewrap(core, email, keys.password, prepare, source)
 
 
 def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
@@ -183,11 +193,15 @@ def logout(core: Core, *, everywhere: bool = False) -> Effects[None]:
             yield from saved.delete()
 
 
-def delete(core: Core, password: str) -> Effects[None]:
+def delete(core: Core, password: str, source: FactorSource) -> Effects[None]:
     """Delete the account and everything in it."""
     email, descriptor = keyrings.unlocked(core)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    yield from core.session.send_or_done(requests.accounts.delete(keys.password))
+
+    def send(factor: Factor | None) -> Effects[Any]:
+        return core.session.send_or_done(requests.accounts.delete(keys.password, factor))
+
+    yield from factors.prove(source, send)
     saved = core.session.saved
     core.device.forget_account(email)
     core.lock()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom.client.format import account, derive
 from strongroom.client.net import effects, requests
 from strongroom.client.operations import keyrings, sessions_and_keys
+from strongroom.client.operations.factors import FactorSource
 from strongroom.errors import AccountNotEmpty, Invalid, InvalidCredentials, KeyringNotFound, NotFound
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def adopt(core: Core, email: str, password: str, new_password: str) -> Effects[U
         raise Invalid({"email": "is of an account that has keys; log in. The password was not sent"})
     core.lock()
     try:
-        user = yield from core.open_session(email, password)
+        user = yield from core.open_session(email, password, FactorSource(None))
     except InvalidCredentials:
         raise InvalidCredentials(_WRONG) from None
     try:

@@ -10,8 +10,10 @@ from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format.derive import normal_email
 from strongroom.client.net import requests
 from strongroom.client.net.session import Session
+from strongroom.client.operations import factors
 from strongroom.client.operations.device import Device
-from strongroom.errors import Invalid
+from strongroom.client.operations.factors import FactorSource
+from strongroom.errors import Invalid, SecondFactorRequired
 from strongroom.rules import MAX_DEVICE_NAME, has_control
 
 if TYPE_CHECKING:
@@ -77,20 +79,34 @@ class Core:
             raise Locked
         return self.ring
 
-    def unlock(self, email: str, ring: Keyring, sealed: str, descriptor: Descriptor, keys: PasswordKeys) -> None:
+    def unlock(
+        self,
+        email: str,
+        ring: Keyring,
+        sealed: str,
+        descriptor: Descriptor,
+        keys: PasswordKeys,
+        source: FactorSource,
+    ) -> None:
         """Use keys that were unlocked without a server; the first request logs in."""
         self.lock()
         self.email, self.ring, self.sealed, self.descriptor = email, ring, sealed, descriptor
         self.device.record_account(email, ring, descriptor)
 
         def log_in() -> Effects[None]:
-            yield from self.open_session(email, keys.password)
+            yield from self.open_session(email, keys.password, source)
 
         self.session.log_in = log_in
 
-    def open_session(self, email: str, password: str) -> Effects[User]:
-        """Log in with the auth key of a password."""
-        opened = yield from self.session.send(requests.accounts.login(email, password, self.device_name))
+    def open_session(self, email: str, password: str, source: FactorSource) -> Effects[User]:
+        """Log in with the auth key of a password, and the second factor if the account has one."""
+        required = None
+        try:
+            opened = yield from self.session.send(requests.accounts.login(email, password, self.device_name))
+        except SecondFactorRequired as refusal:
+            required = refusal
+        if required is not None:
+            opened = yield from factors.finish_login(self.session, required, source)
         return self.begin(email, opened)
 
     def begin(self, email: str, opened: SignedIn) -> User:

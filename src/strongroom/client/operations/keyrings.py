@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
 from strongroom.client.format import account, derive, keyring, primitives
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import from_url
 from strongroom.client.net import effects, requests
-from strongroom.client.operations import rollback, saved_sessions
+from strongroom.client.operations import factors, rollback, saved_sessions
 from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
-from strongroom.errors import Conflict, InvalidCredentials, MethodNotAllowed, NotFound
+from strongroom.errors import Conflict, InvalidCredentials, InvalidSecondFactor, MethodNotAllowed, NotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
+    from strongroom.client.net.call import Factor
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
+    from strongroom.client.operations.factors import FactorSource
     from strongroom.wire.responses import Keyring as Stored
 
 Prepare: TypeAlias = "Callable[[Keyring, Descriptor], account.Prepared]"
@@ -57,6 +59,15 @@ def require_password(core: Core, keys: PasswordKeys) -> None:
         keyring.open_with_password(core.sealed or "", keys, unlocked(core)[1])
     except Tampered:
         raise InvalidCredentials("The password is wrong.") from None
+
+
+def checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
+    """The keys of the password, if it opens the newest keyring. A wrong one is not sent."""
+    email, descriptor = unlocked(core)
+    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
+    yield from reload(core)
+    require_password(core, keys)
+    return keys
 
 
 def unlock(core: Core, email: str, descriptor: Descriptor, open_: Callable[[str], Keyring]) -> Effects[None]:
@@ -166,29 +177,35 @@ def _update(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[
     raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
 
 
-def rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[None]:
+def rewrap(core: Core, email: str, secret: str, prepare: Prepare, source: FactorSource) -> Effects[None]:
     """Store another password's keyring, descriptor and auth key in one request.
 
     The keyring follows on the newest that this device has seen, also where a restored server has an older one.
     """
-    yield from effects.with_lock("keyring", _rewrap(core, email, secret, prepare))
+    yield from effects.with_lock("keyring", _rewrap(core, email, secret, prepare, source))
 
 
-def _rewrap(core: Core, email: str, secret: str, prepare: Prepare) -> Effects[None]:
+def _rewrap(core: Core, email: str, secret: str, prepare: Prepare, source: FactorSource) -> Effects[None]:
     stored = yield from _newest(core)
     ring, descriptor = core.ring, core.descriptor
     if ring is None or descriptor is None:
         raise Locked
     made = yield from effects.compute(lambda: prepare(ring, descriptor))
-    call = requests.accounts.change_password(
-        secret,
-        made.password.password,
-        made.descriptor.spelled(),
-        made.sealed,
-        stored.version,
-        new_version=made.keyring.version,
-    )
-    done = yield from core.session.send_or_done(call)
+    replaced = stored.version
+
+    def send(factor: Factor | None) -> Effects[Any]:
+        call = requests.accounts.change_password(
+            secret,
+            made.password.password,
+            made.descriptor.spelled(),
+            made.sealed,
+            replaced,
+            new_version=made.keyring.version,
+            factor=factor,
+        )
+        return core.session.send_or_done(call)
+
+    done = yield from factors.prove(source, send)
     stored = yield from core.session.send(requests.keyrings.get())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
@@ -212,26 +229,39 @@ def _require_past(core: Core, stored: Stored) -> None:
         raise RolledBack(_WENT_ON)
 
 
-def rotate(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
+def rotate(core: Core, keys: PasswordKeys, new: str | None, source: FactorSource) -> Effects[None]:
     """New keys of the next generation for the account and every vault. What is stored is not sealed anew here."""
-    yield from effects.with_lock("keyring", _rotate(core, keys, new))
+    yield from effects.with_lock("keyring", _rotate(core, keys, new, source))
 
 
-def _rotate(core: Core, keys: PasswordKeys, new: str | None) -> Effects[None]:
+def _rotate(core: Core, keys: PasswordKeys, new: str | None, source: FactorSource) -> Effects[None]:
     yield from _reload(core)
     ring, descriptor, email = core.ring, core.descriptor, core.email
     if ring is None or descriptor is None or email is None:
         raise Locked
     require_password(core, keys)
     if new is not None:  # in one keyring: the keys of before are never sealed for the new password
-        yield from _rewrap(core, email, keys.password, lambda ring, old: account.renew(ring, email, new, old))
+        yield from _rewrap(core, email, keys.password, lambda ring, old: account.renew(ring, email, new, old), source)
         return
     made = yield from effects.compute(lambda: account.rotate(ring, keys, descriptor))
-    stored = yield from core.session.send(
-        requests.keyrings.put(made.sealed, ring.version, made.keyring.version, password=keys.password)
-    )
-    require_stored(stored, made.sealed, made.keyring.version)
-    yield from use(core, email, made.keyring, made.sealed, descriptor)
+    yield from _put_slots(core, made, ring.version, source)
+
+
+def _put_slots(core: Core, made: account.Prepared, replaced: int, source: FactorSource) -> Effects[None]:
+    """Store a keyring with other slots for the same password."""
+    version, password = made.keyring.version, made.password.password
+
+    def send(factor: Factor | None) -> Effects[Stored | None]:
+        call = requests.keyrings.put(made.sealed, replaced, version, password=password, factor=factor)
+        return core.session.send_or_done(call)
+
+    stored = yield from factors.prove(source, send)
+    if stored is None:  # an earlier attempt, whose response was lost, has used the second factor up
+        stored = yield from core.session.send(requests.keyrings.get())
+        if stored.keyring != made.sealed:
+            raise InvalidSecondFactor
+    require_stored(stored, made.sealed, version)
+    yield from use(core, core.email or "", made.keyring, made.sealed, made.descriptor)
 
 
 def restore(core: Core) -> Effects[None]:

@@ -9,46 +9,38 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from strongroom.client.format import derive, seal
-from strongroom.client.net import effects
 from strongroom.client.operations import accounts, documents, keyrings, sessions_and_keys, vaults
 from strongroom.client.operations.batches import BatchWrites, WriteResult, replacements
 from strongroom.client.operations.listing import Listing
 from strongroom.errors import DocumentConflict, DocumentNotFound, VaultNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.format.derive import PasswordKeys
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
+    from strongroom.client.operations.factors import FactorSource
     from strongroom.client.operations.vaults import OpenVault
 
 Progress = Callable[[int, int], None]
 
 
-def rotate_keys(core: Core, password: str, new_password: str | None, progress: Progress | None) -> Effects[str | None]:
+def rotate_keys(
+    core: Core, password: str, new_password: str | None, progress: Progress | None, source: FactorSource
+) -> Effects[str | None]:
     """New keys for the account and every vault; then everything is sealed anew under them.
 
     A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys.
     """
     if new_password is not None:
         derive.check_new_password(new_password)
-    keys = yield from _checked_password(core, password)
+    keys = yield from keyrings.checked_password(core, password)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
-    yield from keyrings.rotate(core, keys, new_password)
+    yield from keyrings.rotate(core, keys, new_password, source)
     yield from reseal(core, progress)
     if core.keyring().recovery is None:
         return None
     # Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
-    return (yield from accounts.set_recovery(core, new_password or password))
-
-
-def _checked_password(core: Core, password: str) -> Effects[PasswordKeys]:
-    """The keys of the password, if it opens the newest keyring."""
-    email, descriptor = keyrings.unlocked(core)
-    keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
-    yield from keyrings.reload(core)
-    keyrings.require_password(core, keys)
-    return keys
+    return (yield from accounts.set_recovery(core, new_password or password, source))
 
 
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[OpenVault]:

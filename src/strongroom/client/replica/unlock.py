@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.documents import KeyScope
+    from strongroom.client.operations.factors import FactorSource
 
 _OTHERS: Final = {"path": "is the replica of another account, or of another token"}
 
@@ -150,7 +151,7 @@ def _email_label(ring: Keyring) -> bytes:
     return items(label("replica-email"), ring.account)
 
 
-def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[None]:
+def unlock(core: Core, path: str | os.PathLike[str], password: str, source: FactorSource) -> Effects[None]:
     """Unlock the account from its replica, without a server. The first request logs in."""
     file = File(path, read_only=True)
     try:
@@ -164,7 +165,7 @@ def unlock(core: Core, path: str | os.PathLike[str], password: str) -> Effects[N
     try:
         ring = keyring.open_with_password(sealed, keys, descriptor)
         whose = _open_email(ring, from_base64(email))
-        core.unlock(whose, ring, sealed, descriptor, keys)
+        core.unlock(whose, ring, sealed, descriptor, keys, source)
     except Tampered:
         raise InvalidCredentials("The password is wrong, or the replica was changed.") from None
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from strongroom import errors
 from strongroom.client.net import decoders
-from strongroom.client.net.call import LARGE, Call, encode, path_part
+from strongroom.client.net.call import LARGE, Call, Factor, encode, factor_secrets, path_part, with_factor
 from strongroom.client.net.effects import Upload
 from strongroom.wire import responses
 from strongroom.wire.export_lines import MEDIA_TYPE
@@ -108,7 +108,14 @@ def log(before: str | None) -> Call[responses.Events]:
 
 
 def change_password(
-    current: str, new: str, kdf: dict[str, Any], keyring: str, keyring_version: int, *, new_version: int
+    current: str,
+    new: str,
+    kdf: dict[str, Any],
+    keyring: str,
+    keyring_version: int,
+    *,
+    new_version: int,
+    factor: Factor | None = None,
 ) -> Call[Any]:
     """Another password, with the keyring that is sealed for it."""
     body = {
@@ -122,23 +129,23 @@ def change_password(
     return Call(
         method="PUT",
         path="/auth/password",
-        body=encode(body),
+        body=encode(with_factor(body, factor)),
         decode=decoders.ignored,
         refusals={401: errors.InvalidCredentials},
-        already_done=(errors.InvalidCredentials,),
-        secrets=(current, new),
+        already_done=(errors.InvalidCredentials, errors.InvalidSecondFactor),
+        secrets=(current, new, *factor_secrets(factor)),
     )
 
 
-def delete(password: str) -> Call[Any]:
+def delete(password: str, factor: Factor | None) -> Call[Any]:
     """Delete the account."""
     return Call(
         method="DELETE",
         path="/auth/me",
-        body=encode({"password": str(password)}),
+        body=encode(with_factor({"password": str(password)}, factor)),
         decode=decoders.ignored,
         already_done=(errors.Unauthorized,),
-        secrets=(password,),
+        secrets=(password, *factor_secrets(factor)),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from strongroom import errors
 from strongroom.client.net import decoders
-from strongroom.client.net.call import Call, encode
+from strongroom.client.net.call import Call, Factor, encode, factor_secrets, with_factor
 from strongroom.wire import responses
 
 
@@ -15,7 +15,9 @@ def get() -> Call[responses.Keyring]:
     return Call(method="GET", path="/auth/keyring", decode=decoders.keyring)
 
 
-def put(keyring: str, version: int, new_version: int, *, password: str | None = None) -> Call[responses.Keyring]:
+def put(
+    keyring: str, version: int, new_version: int, *, password: str | None = None, factor: Factor | None = None
+) -> Call[responses.Keyring]:
     """Another keyring in the place of the one of this version. Where its slots change, the password is the proof."""
     body: dict[str, Any] = {"keyring": keyring, "version": version, "newVersion": new_version}
     if password is not None:
@@ -23,8 +25,9 @@ def put(keyring: str, version: int, new_version: int, *, password: str | None = 
     return Call(
         method="PUT",
         path="/auth/keyring",
-        body=encode(body),
+        body=encode(with_factor(body, factor)),
         decode=decoders.keyring,
         refusals={401: errors.InvalidCredentials} if password is not None else {},
-        secrets=() if password is None else (password,),
+        already_done=() if factor is None else (errors.InvalidSecondFactor,),
+        secrets=() if password is None else (password, *factor_secrets(factor)),
     )
