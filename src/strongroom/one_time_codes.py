@@ -77,6 +77,10 @@ class SecretBox:
     def __repr__(self) -> str:
         return "SecretBox(...)"
 
+    def knows(self, key_id: str) -> bool:
+        """Whether it has the key of this id."""
+        return key_id in self._keys
+
     def seal(self, user_id: str, secret: bytes) -> SealedSecret:
         """A secret of this account, sealed under the current key."""
         nonce = os.urandom(_NONCE_BYTES)

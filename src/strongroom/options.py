@@ -62,6 +62,19 @@ TABLE: Final = (
         "The previous secret: tokens that it signed stay valid. The option names a file with it",
     ),
     Option(
+        "SECOND_FACTOR_SECRET",
+        "--second-factor-secret-file",
+        "",
+        "Secret that encrypts the secrets of one-time codes; default: JWT_SECRET. The option names a file with it",
+    ),
+    Option(
+        "SECOND_FACTOR_SECRET_PREVIOUS",
+        "--second-factor-secret-previous-file",
+        "",
+        "The previous one of these, or a JWT_SECRET of before: what it encrypted is encrypted anew. The option names a "
+        "file with it",
+    ),
+    Option(
         "JWT_ISSUER", "--jwt-issuer", "strongroom", "Issuer named in the tokens; strongbox where the variant is blob"
     ),
     Option(

@@ -16,7 +16,8 @@ from tests.support.ports import free_port
 
 COMMANDS = (
     "serve", "init", "backup", "restore", "doctor", "salvage", "db copy", "db migrate", "db new-epoch", "users list",
-    "users add", "users enable", "users disable", "users delete", "users sign-out", "users reset-throttle", "keys list",
+    "users add", "users enable", "users disable", "users delete", "users sign-out", "users reset-throttle",
+    "users reset-second-factor", "keys list",
     "keys revoke", "invite create", "invite list", "invite revoke", "stats", "vacuum", "config", "ready", "systemd",
 )  # fmt: skip
 

@@ -76,6 +76,7 @@ CHANGES = (
     ("users", "enable", "ada@example.com"),
     ("users", "sign-out", "ada@example.com", "--yes"),
     ("users", "reset-throttle", "ada@example.com"),
+    ("users", "reset-second-factor", "ada@example.com", "--yes"),
     ("vacuum", "--yes"),
     ("db", "migrate"),
     ("users", "delete", "ada@example.com", "--yes"),
@@ -287,7 +288,8 @@ GOOD = {"DATABASE_URL": "postgresql://u:hunter2@h/d", "JWT_SECRET": SECRET}
 def test_there_are_secrets() -> None:
     """The ones that this file speaks about."""
     assert {option.variable for option in SECRETS} == {
-        "JWT_SECRET", "JWT_SECRET_PREVIOUS", "DATABASE_URL", "BACKUP_PASSPHRASE", "METRICS_TOKEN"
+        "JWT_SECRET", "JWT_SECRET_PREVIOUS", "SECOND_FACTOR_SECRET", "SECOND_FACTOR_SECRET_PREVIOUS",
+        "DATABASE_URL", "BACKUP_PASSPHRASE", "METRICS_TOKEN"
     }  # fmt: skip
 
 

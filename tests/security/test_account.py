@@ -18,6 +18,7 @@ from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.support.internals import context_of, database_of
 from tests.support.invitations import invite
+from tests.support.one_time_codes import code, wrong_code
 
 # tests/security/test_second_factor.py has these.
 OF_SECOND_FACTORS = {kind for kind in EventType if kind.startswith(("second_factor_", "recovery_code"))}
@@ -157,6 +158,18 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         assert 0 < len((await log())["events"]) < len(told)
 
 
+async def enrol(stage: Stage, account: Account) -> tuple[str, dict[str, str]]:
+    """One-time codes for an account: their secret, and a wrong code later, the next one that counts."""
+    begun = await stage.send("POST", "/auth/second-factor/totp", account.access, {"currentPassword": PASSWORD})
+    secret = str(begun.json()["secret"])
+    first = {"code": code(secret, stage.clock.now)}
+    assert (await stage.send("POST", "/auth/second-factor/totp/confirm", account.access, first)).status == 201
+    stage.clock.pass_(MINUTE)
+    body = {"password": PASSWORD, "secondFactor": {"code": wrong_code(secret, stage.clock.now)}}
+    assert (await stage.send("DELETE", "/auth/me", account.access, body)).code == "invalid_second_factor"
+    return secret, {"code": code(secret, stage.clock.now)}
+
+
 async def contents(where: str) -> dict[str, str]:
     """Every table, with all its rows as text."""
     if "://" not in where:
@@ -205,6 +218,8 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         await stage.key(ann)
         await stage.log_in(ann)
         await stage.send("POST", "/auth/email/login", None, {"email": ann.email, "password": "wrong horse"})
+        secret, factor = await enrol(stage, ann)
+        await stage.send("POST", "/auth/email/login", None, {"email": ann.email, "password": PASSWORD})
         kept = f"canarykept{uuid.uuid4().hex}"
         await stage.document(bob, await stage.vault(bob), "c", kept)
 
@@ -224,13 +239,16 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             "versions",
             "blob_versions",
             "invitations",
+            "one_time_codes",
+            "recovery_codes",
+            "login_tickets",
         }
         assert {name for name, rows in before.items() if ann.id in rows} == ours
         assert "://" in where or marks["dead"].encode() in raw_bytes(where)
-        answer = await stage.send("DELETE", "/auth/me", ann.access, {"password": PASSWORD})
+        answer = await stage.send("DELETE", "/auth/me", ann.access, {"password": PASSWORD, "secondFactor": factor})
         assert (answer.status, answer.json()) == (200, {"success": True})
         after = await contents(where)
-        traces = [ann.id, ann.email, ann.agent, body["name"], *marks.values()]
+        traces = [ann.id, ann.email, ann.agent, body["name"], secret, *marks.values()]
         assert [(name, trace) for name, rows in after.items() for trace in traces if trace in rows] == []
         assert kept in after["documents"]
         if "://" not in where:

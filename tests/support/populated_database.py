@@ -16,7 +16,7 @@ from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.pool import connect
 from tests.conftest import SECRET, House
-from tests.support import processes
+from tests.support import one_time_codes, processes
 from tests.support.internals import database_of
 from tests.support.invitations import invite
 from tests.support.postgres import postgres
@@ -127,6 +127,10 @@ async def _use(where: str, clock: Callable[[], int]) -> Belongings:
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())
+        begun = await other("POST", "/auth/second-factor/totp", {"currentPassword": "correct horse"})
+        first = {"code": one_time_codes.code(begun.json()["secret"], clock())}
+        assert (await other("POST", "/auth/second-factor/totp/confirm", first)).status_code == 201
+        assert (await house.login(other.email)).json()["error"]["code"] == "second_factor_required"
         await invite(database_of(house.server), "later@example.com")
         moved = await house.person(invitation=await invite(database_of(house.server)))
         lines = {"content-type": "application/x-ndjson"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import identifiers, rules, store
-from strongroom.actions import events, login_throttle
+from strongroom.actions import events, login_throttle, second_factors
 from strongroom.model import EventType, Origin
 
 if TYPE_CHECKING:
@@ -55,9 +55,16 @@ async def reset_throttle(tx: Tx, email: str | None, address: str | None) -> int:
     deleted = 0
     if email is not None:
         deleted += await store.failures.clear_account(tx, login_throttle.account_label(email))
+        login = await store.accounts.by_email(tx, email)
+        deleted += 0 if login is None else await login_throttle.clear_failed_codes(tx, login.id)
     if address is not None:
         deleted += await store.failures.clear_address(tx, address)
     return deleted
+
+
+async def reset_second_factor(tx: Tx, user_id: str) -> bool:
+    """Delete the second factors of an account: its password is enough again. False if it has none."""
+    return await second_factors.reset(tx, user_id, OPERATOR)
 
 
 async def revoke(tx: Tx, user_id: str, uid: str) -> bool:

@@ -89,8 +89,8 @@ async def record_failed_code(tx: Tx, address: str, user_id: str) -> None:
 
 
 async def clear_failed_codes(tx: Tx, user_id: str) -> int:
-    """Delete the recorded wrong codes of an account, after a right one; the number deleted."""
-    return await store.failures.clear_account(tx, code_label(user_id))
+    """Delete the recorded wrong codes of an account, after a right one; how many codes there were."""
+    return await store.failures.clear_account(tx, code_label(user_id)) // 2
 
 
 async def record_failed_secret(tx: Tx, address: str) -> None:

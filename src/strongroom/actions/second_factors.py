@@ -6,7 +6,7 @@ account's codes, so that no more wrong codes are checked than the throttle allow
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials, one_time_codes, store
 from strongroom.actions import events, login_throttle
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
     from strongroom.wire.requests import SecondFactor
 
-_UNREADABLE = (
+RESEALED_AT_ONCE: Final = 64  # secrets in one transaction
+_UNREADABLE: Final = (
     "One-time codes cannot be checked at the moment: the server lacks the secret under which yours is stored. Use a "
     "recovery code or a passkey, or ask the operator of this server."
 )
@@ -174,6 +175,34 @@ async def _mark(tx: Tx, user_id: str) -> None:
     if not has:
         await store.second_factors.replace_recovery_codes(tx, user_id, ())
     await store.tickets.clear(tx, user_id)
+
+
+async def older_keys(tx: Tx, box: SecretBox) -> dict[str, int]:
+    """How many secrets of one-time codes are sealed under other keys than the current one."""
+    older = [key_id for key_id in await store.second_factors.keys(tx) if key_id != box.key_id]
+    return {key_id: await store.second_factors.count_under(tx, key_id) for key_id in older}
+
+
+async def reseal_some(tx: Tx, box: SecretBox, key_id: str, after: tuple[str, int]) -> tuple[str, int] | None:
+    """Seal some secrets anew that are sealed under another key than the current one; where to go on, or None."""
+    found = await store.second_factors.sealed_under(tx, key_id, after, RESEALED_AT_ONCE)
+    for one in found:
+        secret = box.open(one.user_id, SealedSecret(key_id, one.sealed))
+        if secret is not None:
+            await store.second_factors.reseal(tx, one, *box.seal(one.user_id, secret))
+    return (found[-1].user_id, found[-1].confirmed) if found else None
+
+
+async def reset(tx: Tx, user_id: str, origin: Origin) -> bool:
+    """Delete all second factors of an account, without a proof: for its operator. False if it has none."""
+    await store.accounts.lock(tx, user_id)
+    had = await store.second_factors.delete(tx, user_id, confirmed=True)
+    await store.second_factors.delete(tx, user_id, confirmed=False)
+    await login_throttle.clear_failed_codes(tx, user_id)
+    await _mark(tx, user_id)
+    if had:
+        await events.record(tx, user_id, EventType.SECOND_FACTOR_RESET, origin)
+    return had
 
 
 async def purge(tx: Tx) -> None:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 ENV_FILE: Final = ".env"
 SYSTEM_FILE: Final = "/etc/strongroom/settings"
-NO_TOKENS: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # needed by a server only
+NO_TOKENS: Final = (  # needed by a server only
+    "JWT_SECRET",
+    "JWT_SECRET_PREVIOUS",
+    "SECOND_FACTOR_SECRET",
+    "SECOND_FACTOR_SECRET_PREVIOUS",
+    "METRICS_TOKEN",
+)
 _UNIX: Final = "unix:"
 _KNOWN: Final = {name for option in TABLE for name in (option.variable, option.file_variable) if name}
 _PREFIX: Final = "STRONGROOM_"

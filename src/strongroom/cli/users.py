@@ -46,6 +46,12 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             "At once and permanently.",
         ),
         ("sign-out", sign_out, "end every session of an account", "API keys stay valid; see 'strongroom keys'."),
+        (
+            "reset-second-factor",
+            reset_second_factor,
+            "delete the second factors of an account",
+            "The password alone is enough then. Make sure that it is the owner who asks; the owner's log shows it.",
+        ),
     ):
         command(name, run, summary, more, asks=True).add_argument("who", metavar="ACCOUNT", help=_WHO)
     reset = command(
@@ -158,6 +164,21 @@ def sign_out(options: argparse.Namespace) -> int:
     return show_change(
         options, settings, {"id": account.id, "ended": ended}, f"Ended {plural(ended, 'session')} of {account.email}."
     )
+
+
+def reset_second_factor(options: argparse.Namespace) -> int:
+    """Delete the second factors of an account."""
+    from strongroom.server.admin import operations
+
+    with settings_of(options) as settings:
+        account = operations.find_user(settings, options.who)
+        terminal.confirm(
+            f"Delete the second factors of {account.email} ({account.id})? Its password alone opens it then.",
+            yes=options.yes,
+        )
+        done = operations.reset_second_factor(settings, account)
+    state = "has no second factor any more; its password is enough" if done else "had no second factor"
+    return show_change(options, settings, {"id": account.id, "changed": done}, f"{account.email} {state}.")
 
 
 def reset_throttle(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from strongroom import rules
-from strongroom.actions import retention, sessions
+from strongroom.actions import retention, second_factors, sessions
 from strongroom.errors import (
     InsufficientScope,
     InternalError,
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 _PURGE_SECONDS: Final = 600
 _PURGE_PAUSE: Final = 4  # times the duration of a purge step, before the next
 _PUBLISH_SECONDS: Final = 1.0
+_RESEAL_SECONDS: Final = 60  # after a failure
 _DISK_FULL_LOG_SECONDS: Final = 60.0  # between two log lines about a full disk
+
+
+_LOST_SECRETS: Final = (
+    "{} secrets of one-time codes cannot be opened: they were encrypted under a secret that is not set. Their owners "
+    "need a recovery code or a passkey to log in. Set SECOND_FACTOR_SECRET_PREVIOUS to the JWT_SECRET or "
+    "SECOND_FACTOR_SECRET of before, and reload; if that is lost, 'strongroom users reset-second-factor'."
+)
 
 
 class App:
@@ -57,7 +65,8 @@ class App:
         await self.context.db.begin_serving(self.context.epoch)
         self._traces = tracing.begin(self.context.log)
         trimming = memory.return_free_memory(self.context.db.release_memory)
-        self._tasks = [asyncio.create_task(self._purge_periodically()), asyncio.create_task(trimming)]
+        work = self._purge_periodically(), self._reseal_after_renewals(), trimming
+        self._tasks = [asyncio.create_task(one) for one in work]
         if self.context.metrics_slot is not None:
             self._tasks.append(asyncio.create_task(self._publish_metrics(self.context.metrics_slot)))
         if self.context.settings.backup_dir:
@@ -95,6 +104,35 @@ class App:
             if not await self.context.db.write_long(retention.purge_some, self.context.retention):
                 return
             await asyncio.sleep(_PURGE_PAUSE * (time.monotonic() - began))
+
+    async def _reseal_after_renewals(self) -> None:
+        """Background task: seal the secrets of one-time codes under the current key, at start and after a reload."""
+        renewed = self.context.secrets_renewed
+        while True:
+            renewed.clear()
+            try:
+                await self.reseal()
+                await renewed.wait()
+            except Refusal:
+                await asyncio.sleep(_RESEAL_SECONDS)  # the disk is full, or the database is away
+            except Exception as error:  # noqa: BLE001 - one failure must not end the task
+                self.context.log.fault(error, "reseal")
+                await asyncio.sleep(_RESEAL_SECONDS)
+
+    async def reseal(self) -> None:
+        """Seal what is sealed under an older key anew, in small steps; log what no key opens."""
+        db, box, log = self.context.db, self.context.secret_box, self.context.log
+        lost = 0
+        for key_id, count in (await db.read(second_factors.older_keys, box)).items():
+            after: tuple[str, int] | None = ("", 0)
+            if not box.knows(key_id):
+                lost += count
+                continue
+            while after is not None:
+                after = await db.write_long(second_factors.reseal_some, box, key_id, after)
+            log.say("info", f"{count} secrets of one-time codes were encrypted anew, under the current secret.")
+        if lost:
+            log.say("error", _LOST_SECRETS.format(lost))
 
     async def _publish_metrics(self, metrics_slot: MetricsSlot) -> None:
         """Background task: share this process's metrics with the other workers of this server."""

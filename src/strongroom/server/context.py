@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -58,6 +59,7 @@ class AppContext:
         self.decoys = decoys
         db.commit_metrics.on_lost, db.commit_metrics.on_found = self._log_lost, self._log_found
         self._create_tokens()
+        self.secrets_renewed = asyncio.Event()
         self.limits = AccountLimits(
             settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions
         )
@@ -108,12 +110,12 @@ class AppContext:
         """Apply the secrets of reloaded settings."""
         self.settings = reloading.renewed(self.settings, settings)
         self._create_tokens()
+        self.secrets_renewed.set()
         self.live.check_tokens()
 
     def _create_tokens(self) -> None:
         settings = self.settings
-        previous = (settings.jwt_secret_previous,) if settings.jwt_secret_previous else ()
-        self.secret_box = SecretBox(settings.jwt_secret, *previous)
+        self.secret_box = SecretBox(*settings.sealing_secrets)
         self.token_signer = TokenSigner(settings.jwt_secret, settings.jwt_issuer, settings.jwt_secret_previous)
         self.token_issuer = TokenIssuer(
             self.token_signer, settings.jwt_issuer, settings.jwt_access_expiry, settings.jwt_refresh_expiry

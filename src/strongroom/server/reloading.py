@@ -12,7 +12,13 @@ from strongroom.server.settings import WEAK_SECRET_BYTES
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
 
-RELOADABLE: Final = ("JWT_SECRET", "JWT_SECRET_PREVIOUS", "METRICS_TOKEN")  # all others need a restart
+RELOADABLE: Final = (  # all others need a restart
+    "JWT_SECRET",
+    "JWT_SECRET_PREVIOUS",
+    "SECOND_FACTOR_SECRET",
+    "SECOND_FACTOR_SECRET_PREVIOUS",
+    "METRICS_TOKEN",
+)
 
 
 def renewed(running: Settings, read: Settings) -> Settings:
@@ -32,10 +38,11 @@ def warnings(running: Settings, read: Settings) -> list[str]:
     changed = _changed(running, read)
     left = [name for name in changed if name not in RELOADABLE]
     found = []
-    if "JWT_SECRET" in changed and len(read.jwt_secret) < WEAK_SECRET_BYTES:
-        found.append(
-            f"The new JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
-        )
+    found += [
+        f"The new {name} is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' makes a good one."
+        for name in ("JWT_SECRET", "SECOND_FACTOR_SECRET")
+        if name in changed and 0 < len(getattr(read, name.lower())) < WEAK_SECRET_BYTES
+    ]
     if left:
         found.append(f"Changed in the settings, and not taken before a restart: {', '.join(left)}.")
     return found

@@ -176,6 +176,8 @@ def _backup_to(text: str) -> str:
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_SECRET": _text,
     "JWT_SECRET_PREVIOUS": str.strip,
+    "SECOND_FACTOR_SECRET": str.strip,
+    "SECOND_FACTOR_SECRET_PREVIOUS": str.strip,
     "JWT_ISSUER": _text,
     "JWT_ACCESS_EXPIRY": parse_duration,
     "JWT_REFRESH_EXPIRY": parse_duration,
@@ -227,6 +229,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     jwt_secret: bytes
     jwt_secret_previous: bytes
+    second_factor_secret: bytes
+    second_factor_secret_previous: bytes
     jwt_issuer: str
     jwt_access_expiry: Lifetime
     jwt_refresh_expiry: Lifetime
@@ -270,6 +274,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     metrics_port: int | None
     tls_cert_file: str
     tls_key_file: str
+
+    @property
+    def sealing_secrets(self) -> list[bytes]:
+        """The secrets that open the sealed secrets of one-time codes; the first one seals them."""
+        own, previous = self.second_factor_secret, self.second_factor_secret_previous
+        return [one for one in (own, self.jwt_secret, previous, self.jwt_secret_previous) if one]
 
     @property
     def database(self) -> str:
@@ -324,7 +334,7 @@ def resolve(
         )
     if values["tls_key_file"] and not values["tls_cert_file"]:
         raise BadSetting("TLS_KEY_FILE is set and TLS_CERT_FILE is not. TLS needs both: set TLS_CERT_FILE too.")
-    for name in ("jwt_secret", "jwt_secret_previous"):
+    for name in ("jwt_secret", "jwt_secret_previous", "second_factor_secret", "second_factor_secret_previous"):
         values[name] = values[name].encode()
     return Settings(**values)
 
@@ -350,7 +360,7 @@ def _secret_file(setting: Option, named_by: str, path: str) -> str:
     advice = ""
     try:
         text = Path(path).read_text("utf-8-sig").strip()
-        if text or setting.variable == "JWT_SECRET_PREVIOUS":  # it is emptied after a change of secrets
+        if text or setting.variable.endswith("_PREVIOUS"):  # it is emptied after a change of secrets
             return text
         reason = "it is empty"
     except PermissionError as error:

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom.one_time_codes import SecretBox
 from strongroom.server import destinations
 from strongroom.server.admin import doctor_files
 from strongroom.server.settings import UNIX, WEAK_SECRET_BYTES, BadSetting
@@ -60,6 +61,7 @@ def examine(settings: Settings, origin: SettingsSource = SettingsSource()) -> li
         *doctor_files.permissions(settings, origin.file, origin.personal_files, origin.shared_files),
         *doctor_files.open_files(settings),
         _secret(settings),
+        *_second_factor(settings),
         *doctor_files.backups(settings, now),
         *_sent_backups(settings, now),
         _proxies(settings),
@@ -95,6 +97,36 @@ def _secret(settings: Settings) -> Finding:
             "remove it when JWT_REFRESH_EXPIRY has passed since the change",
         )
     return ok("secret", f"JWT_SECRET has {len(secret)} bytes.")
+
+
+def _second_factor(settings: Settings) -> Iterator[Finding]:
+    """Whether the secrets of all one-time codes can be opened with the secrets that are set."""
+    own = settings.second_factor_secret
+    if own and len(own) < WEAK_SECRET_BYTES:
+        yield warning(
+            "second factor",
+            f"SECOND_FACTOR_SECRET is shorter than {WEAK_SECRET_BYTES} bytes.",
+            "set another, and this one as SECOND_FACTOR_SECRET_PREVIOUS; docs/operating.md says how to change it",
+        )
+    keys = asyncio.run(health.sealing_keys(settings.database)) if settings.jwt_secret else {}
+    if not keys:
+        return
+    box = SecretBox(*settings.sealing_secrets)
+    lost = sum(count for key_id, count in keys.items() if not box.knows(key_id))
+    if lost:
+        yield fault(
+            "second factor",
+            f"{lost} of {sum(keys.values())} secrets of one-time codes are sealed under a secret that is not set.",
+            "set SECOND_FACTOR_SECRET_PREVIOUS to the JWT_SECRET or SECOND_FACTOR_SECRET of before, and reload",
+        )
+    elif keys.keys() == {box.key_id} and settings.second_factor_secret_previous:
+        yield warning(
+            "second factor",
+            "SECOND_FACTOR_SECRET_PREVIOUS is still set, and nothing is sealed under it any more.",
+            "remove it once all nodes have the new one",
+        )
+    else:
+        yield ok("second factor", f"{sum(keys.values())} secrets of one-time codes can be opened.")
 
 
 def _sent_backups(settings: Settings, now: int) -> Iterator[Finding]:

@@ -118,6 +118,11 @@ def reset_throttle(settings: Settings, email: str | None, address: str | None) -
     return _with_database(_require_existing(settings), lambda db: db.write(admin.reset_throttle, normal, counted))
 
 
+def reset_second_factor(settings: Settings, account: Account) -> bool:
+    """Delete the second factors of an account; False if it has none."""
+    return _with_database(settings, lambda db: db.write(admin.reset_second_factor, account.id))
+
+
 def list_keys(settings: Settings, account: Account | None) -> list[AccountApiKey]:
     """The API keys of one account, or of all."""
 

@@ -53,6 +53,18 @@ async def examine(where: str, now: int) -> list[Finding]:
     return findings
 
 
+async def sealing_keys(where: str) -> dict[str, int]:
+    """How many secrets of one-time codes are sealed under which key; none where that cannot be read."""
+    with suppress(CannotCopy, CannotOpen, apsw.Error):
+        database = endpoint("database", where)
+        if database.engine == "sqlite" and not database.exists:
+            return {}
+        async with opened(database, even_damaged=True):
+            if "one_time_codes" in await database.tables():
+                return dict(await database.query("SELECT key_id, count(*) FROM one_time_codes GROUP BY key_id"))
+    return {}
+
+
 async def _findings(database: CopyEndpoint, now: int) -> list[Finding]:
     async with opened(database, even_damaged=True):
         return [finding async for finding in _run_checks(database, now)]

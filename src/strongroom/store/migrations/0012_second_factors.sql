@@ -13,7 +13,8 @@ CREATE TABLE one_time_codes (
     created_at {bigint} NOT NULL,
     PRIMARY KEY (user_id, confirmed)
 ){strict};
-CREATE INDEX one_time_codes_by_key ON one_time_codes (key_id, user_id);
+CREATE INDEX one_time_codes_by_key ON one_time_codes (key_id, user_id, confirmed);
+CREATE INDEX one_time_codes_by_age ON one_time_codes (confirmed, created_at);
 
 -- Recovery codes that were not used yet; only their hashes.
 CREATE TABLE recovery_codes (

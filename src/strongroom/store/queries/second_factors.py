@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from strongroom.model import OneTimeCode
 from strongroom.store.statement import Sql, columns
 
@@ -11,6 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from strongroom.store.database import Tx
+
+
+class SealedCode(Struct, frozen=True):
+    """A sealed secret with its owner."""
+
+    user_id: str
+    confirmed: int
+    sealed: str
+
+    def __repr__(self) -> str:
+        return f"SealedCode(user_id={self.user_id!r})"
+
 
 _GET = Sql(f"""
     SELECT {columns(OneTimeCode)} FROM one_time_codes
@@ -30,6 +44,16 @@ _CONFIRM = Sql("""
 _USE_STEP = Sql("""
     UPDATE one_time_codes SET last_step = :step
      WHERE user_id = :user_id AND confirmed = 1 AND created_at = :created_at AND last_step < :step
+""")
+_NEXT_KEY = Sql("SELECT min(key_id) FROM one_time_codes WHERE key_id > :after")
+_COUNT_UNDER = Sql("SELECT count(*) FROM one_time_codes WHERE key_id = :key_id")
+_SEALED_UNDER = Sql(f"""
+    SELECT {columns(SealedCode)} FROM one_time_codes
+     WHERE key_id = :key_id AND (user_id, confirmed) > (:user_id, :confirmed) ORDER BY user_id, confirmed LIMIT :limit
+""")
+_RESEAL = Sql("""
+    UPDATE one_time_codes SET key_id = :key_id, sealed = :sealed
+     WHERE user_id = :user_id AND confirmed = :confirmed AND sealed = :before
 """)
 _DELETE = Sql("DELETE FROM one_time_codes WHERE user_id = :user_id AND confirmed = :confirmed")
 _PURGE = Sql("DELETE FROM one_time_codes WHERE confirmed = 0 AND created_at <= :before")
@@ -59,6 +83,33 @@ async def confirm(tx: Tx, user_id: str, step: int, created_at: int) -> bool:
 async def use_step(tx: Tx, user_id: str, step: int, created_at: int) -> bool:
     """Use up a step; False if it, or a later one, was used before."""
     return await tx.run(_USE_STEP, user_id=user_id, step=step, created_at=created_at) > 0
+
+
+async def keys(tx: Tx) -> list[str]:
+    """The ids of the keys under which secrets are sealed, each found by one search."""
+    found: list[str] = []
+    while (key_id := await tx.value(_NEXT_KEY, after=found[-1] if found else "")) is not None:
+        found.append(key_id)
+    return found
+
+
+async def count_under(tx: Tx, key_id: str) -> int:
+    """How many secrets are sealed under this key."""
+    count: int = await tx.value(_COUNT_UNDER, key_id=key_id)
+    return count
+
+
+async def sealed_under(tx: Tx, key_id: str, after: tuple[str, int], limit: int) -> list[SealedCode]:
+    """Some of the secrets that are sealed under this key, after this account and this state."""
+    user_id, confirmed = after
+    return await tx.all(SealedCode, _SEALED_UNDER, key_id=key_id, user_id=user_id, confirmed=confirmed, limit=limit)
+
+
+async def reseal(tx: Tx, code: SealedCode, key_id: str, sealed: str) -> None:
+    """Replace a sealed secret, unless it has changed meanwhile."""
+    await tx.run(
+        _RESEAL, user_id=code.user_id, confirmed=code.confirmed, before=code.sealed, key_id=key_id, sealed=sealed
+    )
 
 
 async def delete(tx: Tx, user_id: str, *, confirmed: bool) -> bool:
