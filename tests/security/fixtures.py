@@ -8,14 +8,26 @@ import uuid
 from typing import Any, NamedTuple
 
 from strongroom.rules import MINUTE
+from strongroom.store import Tx
+from strongroom.store.statement import Sql
 from tests.conftest import Clock
 from tests.contract.jwt import claims
 from tests.security.asgi_request import Answer, ask
 from tests.security.table import HOMES, PRINCIPALS, VAULTS, Principal
+from tests.support.internals import database_of
 from tests.support.keyrings import keyring
+from tests.support.one_time_codes import code
 
 PASSWORD = "correct horse"
 _numbers = itertools.count(1)
+
+
+_EXPIRE = Sql("UPDATE login_tickets SET expires_at = :now WHERE user_id = :user_id")
+
+
+async def _expire(tx: Tx, user_id: str) -> None:
+    """Let the tickets of an account expire now."""
+    await tx.run(_EXPIRE, user_id=user_id, now=tx.now)
 
 
 class Thing(NamedTuple):
@@ -41,6 +53,9 @@ class Account:
         self.documents: dict[str, Thing] = {}
         self.key_uid = ""
         self.keyring: str = ""
+        self.ticket: str = ""  # of somebody with a second factor, and of a login that lacks it
+        self.factor: dict[str, str] = {}  # one that was not used yet
+        self.spent: dict[str, str] = {}  # and one that was
 
     def canaries(self) -> set[str]:
         """All by which anything of this account would be recognised."""
@@ -63,6 +78,7 @@ class Stage:
         self.bearers: dict[str, str | None] = {}
         self.dead_refresh: dict[str, str] = {}
         self.lent: str = ""
+        self.other_node: Any = None  # another server over the same database
 
     async def set_up(self) -> None:
         """Make everybody and everything."""
@@ -98,6 +114,7 @@ class Stage:
             "expired token": old.access,
             "ended session": ended.access,
             "deleted account": gone.access,
+            "ticket": (await self.enrolled()).ticket,
         }
         self.bearers |= dict.fromkeys(name for name in PRINCIPALS if name.startswith("token "))
         self.dead_refresh = {
@@ -156,6 +173,32 @@ class Stage:
         answer = await self.send("POST", "/auth/email/login", None, body, agent=account.agent)
         assert answer.status == 200, answer
         return Account(account.name, account.email, account.agent, answer.json())
+
+    async def enrolled(self, ticket: str = "good") -> Account:
+        """A new account with a second factor, and a ticket of it in this state."""
+        account = await self.register("passing")
+        proof = {"currentPassword": PASSWORD}
+        secret = (await self._good("POST", "/auth/second-factor/totp", account, proof))["secret"]
+        account.spent = {"code": code(secret, self.clock.now)}
+        confirmed = await self._good("POST", "/auth/second-factor/totp/confirm", account, account.spent)
+        account.factor = {"code": code(secret, self.clock.now, 1)}
+        body: dict[str, Any] = {"email": account.email, "password": PASSWORD}
+        app = self.other_node if ticket == "of another node" else self.app
+        answer = await ask(app, "POST", "/auth/email/login", None, body)
+        account.ticket = str(answer.json()["error"].get("details", {}).get("ticket")) if answer.status == 401 else ""
+        recovery = {"recoveryCode": confirmed["recoveryCodes"][0]}
+        if ticket == "used":
+            body = {"ticket": account.ticket, "secondFactor": recovery}
+            await self.send("POST", "/auth/email/login/second", None, body)
+            account.spent = recovery
+        elif ticket == "before a change of password":
+            body = {**proof, "newPassword": PASSWORD, "secondFactor": recovery}
+            await self._good("PUT", "/auth/password", account, body)
+        elif ticket == "expired":
+            await database_of(self.app).write(_expire, account.id)
+        elif ticket == "of another account":
+            account.ticket = (await self.enrolled()).ticket
+        return account
 
     async def vault(self, account: Account) -> str:
         """A new vault's uid."""

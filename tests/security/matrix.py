@@ -84,9 +84,10 @@ def targets(row: Row, bad: tuple[str, ...], *, brief: bool) -> Iterator[Target]:
 @asynccontextmanager
 async def staged(place: dict[str, Any], clock: Clock, variant: str = "both") -> AsyncIterator[Stage]:
     """A stage on a new database; another variant is a second server over the same one."""
-    server = create_server(jwt_secret=SECRET, clock=clock, **place)
+    server, other = (create_server(jwt_secret=SECRET, clock=clock, **place) for _ in range(2))
     try:
         stage = Stage(server, clock)
+        stage.other_node = other
         await stage.set_up()
         if variant == "both":
             yield stage
@@ -98,6 +99,7 @@ async def staged(place: dict[str, Any], clock: Clock, variant: str = "both") -> 
         finally:
             await narrowed.release()
     finally:
+        await other.release()
         await server.release()
 
 
@@ -222,6 +224,10 @@ class Matrix:
         if row.bearer and principal.column == "user":
             fresh = await (self.stage.log_in(own) if row.bearer == "session" else self.stage.register("passing"))
             bearer = fresh.access
+        spot = Spot(self.stage, own, target.own_vault)
+        if row.enrolled and (row.may == EVERYBODY or principal.column == "user"):
+            spot = spot._replace(account=await self.stage.enrolled(row.enrolled))
+            bearer = spot.account.access if principal.column == "user" else bearer
         if row.how == "foreign uid" and good:
             await self.stage.lend()
         vault, thing = self._spelled(own, row, target)
@@ -242,7 +248,7 @@ class Matrix:
         elif principal.carried == "basic":
             pair = base64.b64encode(f"{own.email}:correct horse".encode()).decode()
             headers += (("authorization", f"Basic {pair}"), ("x-api-key", own.access), ("x-access-token", own.access))
-        body = None if row.body is None else row.body(Spot(self.stage, own, target.own_vault))
+        body = None if row.body is None else row.body(spot)
         return await ask(self.stage.app, way.method, path, bearer, body, headers=headers, agent=own.agent)
 
     def _spelled(self, own: Account, row: Row, target: Target) -> tuple[str, str]:

@@ -68,6 +68,7 @@ PRINCIPALS = {
     "expired token": Principal(),
     "ended session": Principal(),
     "deleted account": Principal(),
+    "ticket": Principal(),  # the password is proven, and the second factor is not
     "token in the query": Principal(carried="query"),
     "token in a cookie": Principal(carried="cookie"),
     "token as a password": Principal(carried="basic"),
@@ -88,6 +89,7 @@ class Row(NamedTuple):
     version: str = "1"  # where the path names one
     destroys: bool = False  # the target is made for each call anew
     content_type: str = ""  # of a request without a body
+    enrolled: str = ""  # somebody with a second factor is made for this call, with a ticket in this state
     bearer: str = ""  # "session" or "account": a user calls with one that is made for this call
     shows: str = ""  # what a good answer must hold: vaults, documents, all of both, itself, agent, keys
     only: str = "both document blob"
@@ -143,6 +145,119 @@ _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
 _ONE, _EVENTS = _DOCUMENTS + "/{uid}", "/vaults/{vaultUid}/events"
 _KEYS = "both document"
 _SOME = "01890000-0000-7000-8000-00000000dead"
+
+_PROVEN = {"currentPassword": "correct horse"}
+_SECOND = "POST /auth/email/login/second"
+
+
+def _with_ticket(factor: str = "factor") -> Body:
+    return lambda at: {"ticket": at.account.ticket, "secondFactor": getattr(at.account, factor)}
+
+
+def _wrong_code(at: Spot) -> Any:
+    known = {at.account.factor["code"], at.account.spent["code"]}
+    return {"ticket": at.account.ticket, "secondFactor": {"code": min({"000000", "000001", "000002"} - known)}}
+
+
+def _other_slots(at: Spot) -> Any:
+    return {**_PROVEN, "keyring": keyring(at.account.id), "version": 0}
+
+
+# What somebody with a second factor may do with it, and nobody without it.
+_GUARDED: tuple[tuple[str, str, tuple[int, str], Body], ...] = (
+    ("PUT /auth/password", "password", (200, ""), lambda _: {**_PROVEN, "newPassword": "another horse"}),
+    (
+        "PUT /auth/password",
+        "recovery",
+        (200, ""),
+        lambda at: {
+            **_PROVEN,
+            "newPassword": "another horse",
+            "kdf": {"salt": "x"},
+            "keyring": keyring(at.account.id),
+            "keyringVersion": 0,
+        },
+    ),
+    ("PUT /auth/keyring", "keyring", (200, ""), _other_slots),
+    ("PUT /auth/keyring", "kdf", (200, ""), lambda at: {**_other_slots(at), "kdf": {"salt": "x"}}),
+    ("POST /auth/second-factor/totp", "other codes", (201, ""), lambda _: _PROVEN),
+    ("DELETE /auth/second-factor/totp", "no codes", (200, ""), lambda _: _PROVEN),
+    ("POST /auth/second-factor/recovery-codes", "recovery codes", (201, ""), lambda _: _PROVEN),
+    ("DELETE /auth/me", "account", (200, ""), lambda _: {"password": "correct horse"}),
+)
+_WITHOUT = (401, "second_factor_required")
+_WRONG = (401, "invalid_second_factor")
+_DEAD = (401, "invalid_ticket")
+_SECOND_FACTOR = (
+    Row(
+        "POST /auth/email/login",
+        EVERYBODY,
+        _WITHOUT,
+        body=lambda at: {"email": at.account.email, "password": "correct horse"},
+        enrolled="good",
+        how="second factor missing",
+    ),
+    Row(
+        "POST /auth/email/login",
+        EVERYBODY,
+        (401, "invalid_credentials"),
+        body=lambda at: {"email": at.account.email, "password": "wrong horse"},
+        enrolled="good",
+        how="second factor and wrong password",
+    ),
+    Row(
+        "POST /auth/refresh",
+        EVERYBODY,
+        (401, "invalid_refresh_token"),
+        body=lambda at: {"refreshToken": at.account.ticket},
+        enrolled="good",
+        how="a ticket",
+    ),
+    *(Row(_SECOND, EVERYBODY, body=_with_ticket(), enrolled=state, how=state) for state in ("good", "of another node")),
+    *(
+        Row(_SECOND, EVERYBODY, _DEAD, body=_with_ticket(), enrolled=state, how=f"a ticket that is {state}")
+        for state in ("expired", "used", "before a change of password")
+    ),
+    Row(
+        _SECOND, EVERYBODY, _WRONG, body=_with_ticket(), enrolled="of another account", how="ticket of another account"
+    ),
+    Row(_SECOND, EVERYBODY, _WRONG, body=_with_ticket("spent"), enrolled="good", how="a code that was used"),
+    Row(_SECOND, EVERYBODY, _WRONG, body=_wrong_code, enrolled="good", how="wrong code"),
+    Row(
+        _SECOND,
+        EVERYBODY,
+        (400, "validation_error"),
+        body=lambda at: {"ticket": at.account.ticket},
+        enrolled="good",
+        how="only a ticket",
+    ),
+    *(
+        Row(route, OF_USER, _WITHOUT, body=body, enrolled="good", how=f"{how} without the second factor")
+        for route, how, _, body in _GUARDED
+    ),
+    *(
+        Row(
+            route,
+            OF_USER,
+            _WRONG,
+            body=lambda at, body=body: {**body(at), "secondFactor": at.account.spent},  # type: ignore[misc]
+            enrolled="used",
+            how=f"{how} with a recovery code that was used",
+        )
+        for route, how, _, body in _GUARDED
+    ),
+    *(
+        Row(
+            route,
+            OF_USER,
+            good,
+            body=lambda at, body=body: {**body(at), "secondFactor": at.account.factor},  # type: ignore[misc]
+            enrolled="good",
+            how=f"{how} with the second factor",
+        )
+        for route, how, good, body in _GUARDED
+    ),
+)
 
 ROWS = (
     Row("GET /", EVERYBODY, (302, "")),
@@ -383,6 +498,7 @@ ROWS = (
         body=lambda at: {"email": at.account.email, "password": "wrong horse"},
         how="wrong password",
     ),
+    *_SECOND_FACTOR,
     Row(
         "POST /auth/email/login/second",
         EVERYBODY,
