@@ -310,3 +310,45 @@ def test_a_change_during_a_rotation_wins(devices: Devices) -> None:
     assert done == [True]
     assert client.vault("v").collection("notes").get(first.uid).value == "quicker"
     assert generations(client) == {2}
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_client_with_an_older_keyring_writes_nothing_under_old_keys(devices: Devices, *, many: bool) -> None:
+    """It has not read anything since another device rotated the key: what it writes is sealed anew."""
+    fill(devices)
+    there = devices.there.client.vault("v")
+    notes = there.collection("notes")
+    devices.here.client.vault("v").rotate()
+    assert there._opened.keys.newest.generation == 1
+    if many:
+        [made] = notes.create_many(["made"])
+        assert made.document.value == "made"
+    else:
+        assert notes.create("made").value == "made"
+    assert devices.there.client._core.keyring().vaults[0].keys[-1][0] == 2
+    assert generations(devices.login()) == {2}
+    devices.here.client.vault("v").rotate()
+    there.blob.put("another blob")
+    row = devices.place.ask("GET", f"/vault/{there.uid}", devices.here.client._core.session._access).body
+    assert seal.blob_generation(row["data"]) == 3
+
+
+def test_a_batch_that_arrives_after_a_rotation_is_sealed_anew(devices: Devices) -> None:
+    """The keyring was read before the rotation, the batch arrives after it."""
+    [first, *_] = fill(devices)
+    local, world, done = devices.notes(devices.there), devices.there.world, [False]
+    made = local.create("made offline")
+    local.replace(local.get(first.uid), "changed offline")
+
+    def carry(wanted: Request) -> Any:
+        if wanted.path.endswith("/batch") and not done[0]:
+            done[0] = True
+            devices.here.client.vault("v").rotate()
+        return World._carry(world, wanted)
+
+    world._carry = carry  # type: ignore[method-assign]
+    assert devices.there.replica.sync().conflicts == []
+    assert done == [True]
+    assert generations(devices.login()) == {2}
+    stored = devices.login().vault("v").collection("notes")
+    assert (stored.get(made.uid).value, stored.get(first.uid).value) == ("made offline", "changed offline")

@@ -93,7 +93,9 @@ class World(Driver):
     def _deliver(self, wanted: Request) -> Response:
         self.sent.append(wanted)
         target = wanted.path + (f"?{urlencode(wanted.query)}" if wanted.query else "")
-        asked = ask(self._place.server, wanted.method, target, wanted.bearer, wanted.body)
+        version = wanted.keyring_version
+        headers = () if version is None else (("keyring-version", str(version)),)
+        asked = ask(self._place.server, wanted.method, target, wanted.bearer, wanted.body, headers=headers)
         answer = self._place.runner.run(asked)
         assert len(answer.body) <= wanted.max_bytes
         after = answer.header("retry-after")

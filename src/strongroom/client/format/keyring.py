@@ -123,7 +123,7 @@ class Keyring(Body, frozen=True, kw_only=True):
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
-        return VaultKeys.build(self.account, entry.uid, list(entry.keys))
+        return VaultKeys.build(self.account, entry.uid, list(entry.keys), keyring=self.version)
 
     def with_vault(self, uid: str, name: str, *, sealed: bool, random: Random = primitives.random) -> Keyring:
         """The next version, with a new vault that is not made on the server yet."""

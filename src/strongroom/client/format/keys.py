@@ -44,13 +44,17 @@ class CollectionKey(Struct, frozen=True, kw_only=True):
 
 
 class CollectionKeys(Struct, frozen=True, kw_only=True):
-    """The keys of a collection, of every generation. `wires` are its names on the wire, the newest first."""
+    """The keys of a collection, of every generation. `wires` are its names on the wire, the newest first.
+
+    `keyring` is the version of the keyring that they are from; None for those of a token.
+    """
 
     account: bytes
     vault: str
     name: str
     wires: tuple[str, ...]
     keys: tuple[CollectionKey, ...]
+    keyring: int | None = None
 
     @property
     def newest(self) -> CollectionKey:
@@ -98,17 +102,23 @@ class VaultKey(Struct, frozen=True, kw_only=True):
 
 
 class VaultKeys(Struct, frozen=True, kw_only=True):
-    """The keys of one vault, of every generation in ascending order."""
+    """The keys of one vault, of every generation in ascending order.
+
+    `keyring` is the version of the keyring that they are from; None for those of a token.
+    """
 
     account: bytes
     vault: str
     keys: tuple[VaultKey, ...]
+    keyring: int | None = None
 
     @classmethod
-    def build(cls, account: bytes, vault: str, keys: list[tuple[int, bytes]]) -> VaultKeys:
+    def build(
+        cls, account: bytes, vault: str, keys: list[tuple[int, bytes]], *, keyring: int | None = None
+    ) -> VaultKeys:
         """From pairs of generation and key."""
         made = tuple(VaultKey(account=account, vault=vault, generation=number, key=key) for number, key in keys)
-        return cls(account=account, vault=vault, keys=made)
+        return cls(account=account, vault=vault, keys=made, keyring=keyring)
 
     @property
     def newest(self) -> VaultKey:

@@ -83,6 +83,7 @@ def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKe
         name=name,
         wires=tuple(wires),
         keys=tuple(key.collection(name) for key in keys.keys),
+        keyring=keys.keyring,
     )
 
 

@@ -25,6 +25,7 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
 
     `idempotent`: a retry is safe. `already_done`: the errors of a retry whose first attempt succeeded without a
     response. `authenticated`: a token or an API key is sent. `secrets`: what must not appear in an error.
+    `keyring_version`: of the keyring whose keys the body is sealed with; a server with a newer one refuses it.
     """
 
     method: str
@@ -40,6 +41,7 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
     already_done: tuple[type[Refusal], ...] = ()
     max_bytes: int = SMALL
     wait: float = 0.0
+    keyring_version: int | None = None
 
     def __repr__(self) -> str:
         return f"Call({self.method}, ...)"

@@ -44,7 +44,10 @@ class Upload(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """An HTTP request. `max_bytes` limits the response; `wait` is added to the read timeout, in seconds."""
+    """An HTTP request. `max_bytes` limits the response; `wait` is added to the read timeout, in seconds.
+
+    `keyring_version`: of the keyring whose keys the body is sealed with.
+    """
 
     method: str
     path: str
@@ -54,6 +57,7 @@ class Request(Struct, frozen=True, kw_only=True):
     bearer: str | None = None
     max_bytes: int
     wait: float = 0.0
+    keyring_version: int | None = None
 
     def __repr__(self) -> str:
         return f"Request({self.method}, ...)"

@@ -78,6 +78,8 @@ class _HttpBase:
         }
         if wanted.bearer is not None:
             headers["authorization"] = f"Bearer {wanted.bearer}"
+        if wanted.keyring_version is not None:
+            headers["keyring-version"] = str(wanted.keyring_version)
         if wanted.body is not None:
             headers["content-type"] = MEDIA_TYPE if isinstance(wanted.body, Upload) else "application/json"
         read_timeout = self._timeout + wanted.wait

@@ -265,6 +265,7 @@ def _request(call: Call[T], bearer: str | None) -> Request:
         bearer=bearer,
         max_bytes=call.max_bytes,
         wait=call.wait,
+        keyring_version=call.keyring_version,
     )
 
 

@@ -20,13 +20,14 @@ from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import NO_PARENT, checked_uid, short
 from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
-from strongroom.client.operations import documents
+from strongroom.client.operations import documents, keyrings
 from strongroom.client.operations.value_types import T
 from strongroom.errors import (
     BatchConflict,
     DocumentConflict,
     DocumentNotFound,
     Invalid,
+    KeyringConflict,
     PayloadTooLarge,
     Refusal,
     UidTaken,
@@ -78,7 +79,8 @@ class Write(Struct, frozen=True):
     base: int
     content: Content
     sealed: Sealed
-    deletes: bool = False
+    deletes: bool
+    prepare: Prepare
 
     def operations(self) -> list[dict[str, Any]]:
         """What is sent."""
@@ -115,7 +117,7 @@ def _creation(uid: str, value: Any) -> tuple[str, Prepare]:
     def prepare(index: int, scope: KeyScope) -> Write:
         keys, checked, content = scope.write_keys(), checked_uid(uid), to_content(scope.encode(value))
         sealed = seal.seal_content(keys, seal.DOCUMENT, checked, 1, content, parent=NO_PARENT)
-        return Write(index, checked, keys.wire, 0, content, sealed)
+        return Write(index, checked, keys.wire, 0, content, sealed, deletes=False, prepare=prepare)
 
     return uid, prepare
 
@@ -127,7 +129,14 @@ def replacements(changes: Iterable[tuple[Document, Any]]) -> Iterator[tuple[str,
 
 
 def _replacement(document: Document, value: Any) -> Prepare:
-    return lambda index, scope: _change(index, scope, document, scope.encode(value), deletes=False)
+    def prepare(index: int, scope: KeyScope) -> Write:
+        content = to_content(scope.encode(value))
+        sealed = _sealed(scope, document, content, seal.DOCUMENT)
+        return Write(
+            index, document.uid, document.wire, document.version, content, sealed, deletes=False, prepare=prepare
+        )
+
+    return prepare
 
 
 def deletions(wanted: Iterable[Document]) -> Iterator[tuple[str, Prepare]]:
@@ -137,15 +146,19 @@ def deletions(wanted: Iterable[Document]) -> Iterator[tuple[str, Prepare]]:
 
 
 def _deletion(document: Document) -> Prepare:
-    return lambda index, scope: _change(index, scope, document, document.raw, deletes=True)
+    def prepare(index: int, scope: KeyScope) -> Write:
+        content = to_content(document.raw)
+        sealed = _sealed(scope, document, content, seal.DELETION)
+        return Write(
+            index, document.uid, document.wire, document.version, content, sealed, deletes=True, prepare=prepare
+        )
+
+    return prepare
 
 
-def _change(index: int, scope: KeyScope, document: Document, raw: Any, *, deletes: bool) -> Write:
+def _sealed(scope: KeyScope, document: Document, content: Content, kind: int) -> Sealed:
     wire, version, parent = documents.wire_collection(scope, document), document.version + 1, short(document.proof)
-    kind = seal.DELETION if deletes else seal.DOCUMENT
-    content = to_content(raw)
-    sealed = seal.seal_content(scope.key(wire), kind, document.uid, version, content, parent=parent, wire=wire)
-    return Write(index, document.uid, wire, document.version, content, sealed, deletes=deletes)
+    return seal.seal_content(scope.key(wire), kind, document.uid, version, content, parent=parent, wire=wire)
 
 
 class BatchWrites:
@@ -198,8 +211,17 @@ class BatchWrites:
             operations = [write.operations() for write in batch]
             mark = self._core.device.mark()
             try:
-                call = requests.batches.run(self._scope.vault, list(chain.from_iterable(operations)))
+                wanted = list(chain.from_iterable(operations))
+                call = requests.batches.run(self._scope.vault, wanted, self._scope.keyring)
                 found = yield from self._core.session.send(call)
+            except KeyringConflict:  # a key may have been rotated
+                yield from keyrings.reload(self._core)
+                was, self._scope = self._scope, documents.renewed(self._core, self._scope)
+                if self._scope.keyring == was.keyring:
+                    raise Tampered(keyrings.NO_NEWER) from None
+                if self._scope.generation != was.generation:
+                    batch = [write.prepare(write.index, self._scope) for write in batch]
+                continue
             except BatchConflict as refused:
                 failed = _failed(batch, operations, refused)
                 for write in (one for one in batch if one.index in failed):

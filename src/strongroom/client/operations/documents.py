@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.core import Core
     from strongroom.client.operations.device import KnownDocument
 
+SealedBy: TypeAlias = "dict[int, Sealed]"  # by the generation of the key
 WRONG_DOCUMENT: Final = "The server answered with another document than the one that was asked for."
 FORKED: Final = "The server shows a newer document whose writer did not know of what this device has seen."
 WITHHELD: Final = "The server left out a document that this device has seen, and that nobody deleted."
@@ -110,6 +112,18 @@ class KeyScope(Struct, frozen=True, kw_only=True):
                 raise Tampered(WRONG_DOCUMENT) from None
         return found
 
+    @property
+    def keyring(self) -> int | None:
+        """The version of the keyring that the keys are from."""
+        keys = self.vault_keys or self.collection_keys
+        return None if keys is None else keys.keyring
+
+    @property
+    def generation(self) -> int | None:
+        """The generation that writers use."""
+        keys = self.vault_keys or self.collection_keys
+        return None if keys is None else keys.newest.generation
+
     def holds(self, wire: str) -> bool:
         """Whether a collection on the wire is part of this place."""
         return self.collection_keys is None or wire in self.collection_keys.wires
@@ -157,7 +171,7 @@ def renewed(core: Core, scope: KeyScope) -> KeyScope:
     entry = None if ring is None else ring.entry(scope.vault)
     if ring is None or entry is None or scope.vault_keys is None:
         return scope
-    if entry.keys[-1][0] == scope.vault_keys.newest.generation:
+    if scope.vault_keys.keyring == ring.version:
         return scope
     name = None if scope.collection_keys is None else scope.name
     renewed_scope = key_scope(ring.vault_keys(entry), name, sealed=entry.sealed)
@@ -166,13 +180,18 @@ def renewed(core: Core, scope: KeyScope) -> KeyScope:
 
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
     """Create a document. The client generates the uid, so that a retry is idempotent."""
-    scope = renewed(core, scope)
-    keys = scope.write_keys()
     uid = identifiers.new_uid(core.clock()) if uid is None else checked_uid(uid)
     content = to_content(scope.encode(value))
-    sealed = seal.seal_content(keys, seal.DOCUMENT, uid, 1, content, parent=NO_PARENT)
+    made: SealedBy = {}
+    return (yield from keyrings.with_newest(core, lambda: _create(core, renewed(core, scope), content, uid, made)))
+
+
+def _create(core: Core, scope: KeyScope, content: Content, uid: str, made: SealedBy) -> Effects[Document]:
+    keys = scope.write_keys()
+    sealed = _once(made, keys, lambda: seal.seal_content(keys, seal.DOCUMENT, uid, 1, content, parent=NO_PARENT))
     mark = core.device.mark()
-    row = yield from core.session.send_or_done(requests.documents.create(scope.vault, uid, keys.wire, sealed))
+    call = requests.documents.create(scope.vault, uid, keys.wire, sealed, keys.keyring)
+    row = yield from core.session.send_or_done(call)
     if row is None:  # it was made by a sending whose answer was lost, and changed since
         return (yield from get(core, scope, uid, deleted=True))
     check_stored(row, sealed, scope.vault, keys.wire, uid, 1)
@@ -210,12 +229,30 @@ def replace(core: Core, scope: KeyScope, document: Document, value: Any) -> Effe
 
 def replace_raw(core: Core, scope: KeyScope, document: Document, raw: Any) -> Effects[Document]:
     """The same for a value as it is stored."""
-    scope = renewed(core, scope)
+    made: SealedBy = {}
+    return (yield from keyrings.with_newest(core, lambda: _replace(core, renewed(core, scope), document, raw, made)))
+
+
+def _once(made: SealedBy, keys: CollectionKeys, sealed: Callable[[], Sealed]) -> Sealed:
+    """What is to be sent, sealed once for each generation: the same text is recognised where it is stored already."""
+    generation = keys.newest.generation
+    if generation not in made:
+        made[generation] = sealed()
+    return made[generation]
+
+
+def _replace(core: Core, scope: KeyScope, document: Document, raw: Any, made: SealedBy) -> Effects[Document]:
     keys = scope.key(wire_collection(scope, document))
     content, parent, version = to_content(raw), short(document.proof), document.version + 1
-    sealed = seal.seal_content(keys, seal.DOCUMENT, document.uid, version, content, parent=parent, wire=document.wire)
+    sealed = _once(
+        made,
+        keys,
+        lambda: seal.seal_content(
+            keys, seal.DOCUMENT, document.uid, version, content, parent=parent, wire=document.wire
+        ),
+    )
     mark = core.device.mark()
-    call = requests.documents.put(scope.vault, document.uid, sealed, document.version)
+    call = requests.documents.put(scope.vault, document.uid, sealed, document.version, keys.keyring)
     row = yield from core.session.send(call)
     check_stored(row, sealed, scope.vault, document.wire, document.uid, version)
     return record_written(core, scope, row, content, mark)
@@ -223,17 +260,23 @@ def replace_raw(core: Core, scope: KeyScope, document: Document, raw: Any) -> Ef
 
 def delete(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
     """A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch."""
-    scope = renewed(core, scope)
+    made: SealedBy = {}
+    return (yield from keyrings.with_newest(core, lambda: _delete(core, renewed(core, scope), document, made)))
+
+
+def _delete(core: Core, scope: KeyScope, document: Document, made: SealedBy) -> Effects[Document]:
     keys = scope.key(wire_collection(scope, document))
     last, parent, version = to_content(document.raw), short(document.proof), document.version + 1
-    sealed = seal.seal_deletion(keys, document.uid, version, last, parent=parent, wire=document.wire)
+    sealed = _once(
+        made, keys, lambda: seal.seal_deletion(keys, document.uid, version, last, parent=parent, wire=document.wire)
+    )
     operations = [
         requests.batches.put_operation(document.uid, sealed, document.version),
         requests.batches.delete_operation(document.uid, version),
     ]
     mark = core.device.mark()
     try:
-        found = yield from core.session.send(requests.batches.run(scope.vault, operations))
+        found = yield from core.session.send(requests.batches.run(scope.vault, operations, keys.keyring))
     except BatchConflict as refused:
         return (yield from _explain_conflict(core, scope, document, sealed, refused))
     if len(found.results) != 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
 from strongroom.client.format import account, derive, keyring, primitives
@@ -12,7 +12,14 @@ from strongroom.client.format.encoding import from_url
 from strongroom.client.net import effects, requests
 from strongroom.client.operations import factors, rollback, saved_sessions
 from strongroom.client.operations.rollback import OLDER_KEYRING, TWO_KEYRINGS
-from strongroom.errors import Conflict, InvalidCredentials, InvalidSecondFactor, MethodNotAllowed, NotFound
+from strongroom.errors import (
+    Conflict,
+    InvalidCredentials,
+    InvalidSecondFactor,
+    KeyringConflict,
+    MethodNotAllowed,
+    NotFound,
+)
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.factors import FactorSource
     from strongroom.wire.responses import Keyring as Stored
 
+R = TypeVar("R")
 Prepare: TypeAlias = "Callable[[Keyring, Descriptor], account.Prepared]"
 _NO_LOGIN: Final = "There is no login of strongroom at this address; check the URL, its path included."
 _WENT_ON: Final = (
@@ -33,6 +41,7 @@ _UNSAID: Final = (
     "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it "
     "was deleted."
 )
+NO_NEWER: Final = "The server refuses every keyring as older than its own, and never shows a newer one."
 _WRONG_VERSION: Final = "The server calls a keyring by another version than its own."
 
 
@@ -135,6 +144,19 @@ def count_gap(core: Core, ring: Keyring, seen: int, digest: bytes) -> None:
         core.gaps.add(ring.version)
 
 
+def with_newest(core: Core, write: Callable[[], Effects[R]]) -> Effects[R]:
+    """Write something that is sealed; anew, where the server has a newer keyring than the one that it was sealed with.
+
+    A key may have been rotated: nothing is stored under the one of before, however late it arrives.
+    """
+    for _ in range(20):
+        try:
+            return (yield from write())
+        except KeyringConflict:
+            yield from reload(core)
+    raise Tampered(NO_NEWER)
+
+
 def use(core: Core, email: str, ring: Keyring, sealed: str, descriptor: Descriptor) -> Effects[None]:
     """Go on with this keyring, and remember it; refused where this device has seen another or a newer one."""
     core.device.record_account(email, ring, descriptor)
@@ -174,7 +196,7 @@ def _update(core: Core, change: Callable[[Keyring], Keyring | None]) -> Effects[
         require_stored(stored, sealed, made.version)
         yield from use(core, email, made, sealed, descriptor)
         return
-    raise Tampered("The server refuses every keyring as older than its own, and never shows a newer one.")
+    raise Tampered(NO_NEWER)
 
 
 def rewrap(core: Core, email: str, secret: str, prepare: Prepare, source: FactorSource) -> Effects[None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+import msgspec
+
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import tokens
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
@@ -67,6 +69,7 @@ def make_token(
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
     made = yield from core.session.send(requests.accounts.make_key(name, scopes))
+    keys = msgspec.structs.replace(keys, keyring=None)
     token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
     try:
         return token.spelled()

@@ -16,7 +16,7 @@ from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import keyrings
 from strongroom.client.operations.value_types import Misfit, T, T_co, to_raw, value_type
-from strongroom.errors import Invalid, VaultAlreadyExists, VaultConflict, VaultNotFound
+from strongroom.errors import Invalid, KeyringConflict, VaultAlreadyExists, VaultConflict, VaultNotFound
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -219,10 +219,15 @@ def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effec
             parent = seal.parent_after_blob(row.data)
             blob = seal.seal_blob_content(vault.keys, vault.wire, row.version + 1, content, parent=parent)
         mark = core.device.mark()
+        call = requests.vaults.put(vault.uid, vault.wire, blob, row.version, keyring_version=vault.keys.keyring)
         try:
-            changed = yield from core.session.send(requests.vaults.put(vault.uid, vault.wire, blob, row.version))
+            changed = yield from core.session.send(call)
         except VaultConflict:
             continue  # another device was quicker, or an answer was lost
+        except KeyringConflict:
+            yield from keyrings.reload(core)  # another device may have renamed the vault, or rotated its key
+            vault = renewed(core, vault)
+            continue
         yield from check_vault(core, vault, changed, mark)
         if changed.version != row.version + 1 or (
             blob is not None and (changed.data, changed.salt) != (blob.data, blob.salt)
@@ -253,6 +258,11 @@ def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
 def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
     """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
     raw = to_raw(value)
+    blob = yield from keyrings.with_newest(core, lambda: _put_blob(core, vault, raw, version))
+    return blob if raw is value else msgspec.structs.replace(blob, _value=value)
+
+
+def _put_blob(core: Core, vault: OpenVault, raw: Any, version: int | None) -> Effects[Blob]:
     vault, before, _ = yield from current_row(core, vault)
     if version is None:
         version = before.version
@@ -261,11 +271,11 @@ def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> E
     parent = seal.parent_after_blob(before.data)
     sealed = seal.seal_blob(vault.keys, before.name, version + 1, raw, parent=parent)
     mark = core.device.mark()
-    row = yield from core.session.send(requests.vaults.put_blob(vault.uid, sealed, version))
+    row = yield from core.session.send(requests.vaults.put_blob(vault.uid, sealed, version, vault.keys.keyring))
     yield from check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered(_NOT_KEPT)
-    return Blob(vault.uid, raw, row.version, _value=msgspec.UNSET if raw is value else value)
+    return Blob(vault.uid, raw, row.version)
 
 
 def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:

@@ -22,6 +22,7 @@ from strongroom.errors import (
     ImportUnfinished,
     InsufficientScope,
     Invalid,
+    KeyringConflict,
     PayloadTooLarge,
     QuotaExceeded,
     Refusal,
@@ -233,9 +234,14 @@ def push(core: Core, local: Local, scope: KeyScope, batch: list[EntryOperations]
     if not batch:
         return
     operations = [operation for prepared in batch for operation in prepared.operations]
-    found, in_doubt = yield from core.session.send_in_doubt(requests.batches.run(scope.vault, operations))
+    call = requests.batches.run(scope.vault, operations, scope.keyring)
+    found, in_doubt = yield from core.session.send_in_doubt(call)
     if in_doubt:
         pushed.in_doubt.update(prepared.entry.uid for prepared in batch)
+    if isinstance(found, KeyringConflict) and not in_doubt:
+        for prepared in batch:
+            if prepared.unsent:  # nothing of it is on its way: it can be rebased on a row that a rotation sealed anew
+                local.file.outbox.forget_sent(prepared.entry.vault, prepared.entry.uid)
     if isinstance(found, BatchConflict):
         _record_conflicts(batch, found, pushed)
     elif isinstance(found, Refusal):

@@ -20,7 +20,15 @@ from strongroom.client.replica.pull import Pull
 from strongroom.client.replica.refused import TEMPORARY, refuse_deleted_vault, refused_changes
 from strongroom.client.replica.report import Progress, Report, RunningReport
 from strongroom.client.replica.store.records import RefusalRecord, RenamedVault
-from strongroom.errors import DocumentNotFound, MethodNotAllowed, NotFound, UidTaken, Unauthorized, VaultNotFound
+from strongroom.errors import (
+    DocumentNotFound,
+    KeyringConflict,
+    MethodNotAllowed,
+    NotFound,
+    UidTaken,
+    Unauthorized,
+    VaultNotFound,
+)
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
@@ -226,6 +234,8 @@ class Sync:
         try:
             yield from self._repeat(scope)
             yield from self._push(scope, pushed)
+        except KeyringConflict:  # since the pull: the next one takes the newer keyring, and seals anew by that
+            pushed.stale.add(scope.vault)
         except VaultNotFound:
             if self.core.token is not None or scope.vault in self._deleted:
                 raise

@@ -28,11 +28,15 @@ def delete_operation(uid: str, version: int) -> dict[str, Any]:
     return {"op": "delete", "uid": uid, "version": version}
 
 
-def run(vault: str, operations: list[dict[str, Any]]) -> Call[responses.Results]:
+def run(vault: str, operations: list[dict[str, Any]], keyring_version: int | None = None) -> Call[responses.Results]:
     """Run a batch of operations: all of them, or none."""
-    path = f"/vaults/{path_part(vault)}/batch"
     return Call(
-        method="POST", path=path, body=encode({"operations": operations}), decode=decoders.results, max_bytes=LARGE
+        method="POST",
+        path=f"/vaults/{path_part(vault)}/batch",
+        body=encode({"operations": operations}),
+        decode=decoders.results,
+        max_bytes=LARGE,
+        keyring_version=keyring_version,
     )
 
 

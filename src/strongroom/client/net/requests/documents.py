@@ -28,7 +28,7 @@ def _document_path(vault: str, uid: str) -> str:
     return f"{_path(vault)}/{path_part(uid)}"
 
 
-def create(vault: str, uid: str, collection: str, sealed: Sealed) -> Call[Document]:
+def create(vault: str, uid: str, collection: str, sealed: Sealed, keyring_version: int | None = None) -> Call[Document]:
     """Create a document."""
     body = encode({"collection": collection, "data": sealed.data, "hmac": sealed.hmac, "uid": uid})
     return Call(
@@ -39,6 +39,7 @@ def create(vault: str, uid: str, collection: str, sealed: Sealed) -> Call[Docume
         refusals={404: errors.VaultNotFound, 409: errors.UidTaken},
         already_done=(errors.UidTaken,),
         max_bytes=LARGE,
+        keyring_version=keyring_version,
     )
 
 
@@ -49,7 +50,7 @@ def get(vault: str, uid: str) -> Call[Document]:
     )
 
 
-def put(vault: str, uid: str, sealed: Sealed, version: int) -> Call[Document]:
+def put(vault: str, uid: str, sealed: Sealed, version: int, keyring_version: int | None = None) -> Call[Document]:
     """Replace the ciphertext of a document of this version."""
     body = encode({"data": sealed.data, "hmac": sealed.hmac, "version": version})
     return Call(
@@ -59,6 +60,7 @@ def put(vault: str, uid: str, sealed: Sealed, version: int) -> Call[Document]:
         decode=decoders.document,
         refusals=_NO_DOCUMENT,
         max_bytes=LARGE,
+        keyring_version=keyring_version,
     )
 
 

@@ -40,27 +40,38 @@ def create(uid: str, name: str, blob: SealedBlob | None) -> Call[responses.Vault
     )
 
 
-def put_blob(uid: str, blob: SealedBlob, version: int, new_version: int | None = None) -> Call[responses.Vault]:
+def put_blob(uid: str, blob: SealedBlob, version: int, keyring_version: int | None = None) -> Call[responses.Vault]:
     """Another blob in the place of the one of this version."""
-    return _change(uid, {"data": blob.data, "salt": blob.salt, "version": version}, new_version)
+    body = {"data": blob.data, "salt": blob.salt, "version": version}
+    return _change(uid, body, keyring_version=keyring_version)
 
 
 def put(
-    uid: str, name: str, blob: SealedBlob | None, version: int, new_version: int | None = None
+    uid: str,
+    name: str,
+    blob: SealedBlob | None,
+    version: int,
+    new_version: int | None = None,
+    *,
+    keyring_version: int | None = None,
 ) -> Call[responses.Vault]:
     """Another name, and with it the blob that is sealed for it."""
     body: dict[str, Any] = {"name": name, "version": version}
     if blob is not None:
         body |= {"data": blob.data, "salt": blob.salt}
-    return _change(uid, body, new_version)
+    return _change(uid, body if new_version is None else {**body, "newVersion": new_version}, keyring_version)
 
 
-def _change(uid: str, body: dict[str, Any], new_version: int | None) -> Call[responses.Vault]:
-    if new_version is not None:
-        body["newVersion"] = new_version
+def _change(uid: str, body: dict[str, Any], keyring_version: int | None) -> Call[responses.Vault]:
     refusals: Mapping[int, type[Refusal]] = {404: errors.VaultNotFound, 409: errors.VaultConflict}
     return Call(
-        method="PUT", path=_path(uid), body=encode(body), decode=decoders.vault, refusals=refusals, max_bytes=LARGE
+        method="PUT",
+        path=_path(uid),
+        body=encode(body),
+        decode=decoders.vault,
+        refusals=refusals,
+        max_bytes=LARGE,
+        keyring_version=keyring_version,
     )
 
 
