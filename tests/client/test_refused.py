@@ -230,10 +230,14 @@ def test_a_revoked_token_is_told(faces: Faces, tmp_path: Path) -> None:
 
 
 def test_a_quota_refuses_what_adds_and_nothing_else(faces: Faces, lone: Server, tmp_path: Path) -> None:
-    """Deletions and smaller values are sent first; the rest is told, and sent as soon as there is room."""
+    """Deletions and smaller values are sent first; the rest is told, and sent as soon as there is room.
+
+    What is certain to be refused like another change is not sent.
+    """
     lone.settings["QUOTA_DOCUMENTS"] = "10"
     lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    proxy = Proxy(lone.port)
+    client = faces.client(proxy.url)
     client.register(unique_email(), PASSWORD)
     client.vault("v", create=True)
     replica = client.open_replica(tmp_path / "replica")
@@ -247,7 +251,9 @@ def test_a_quota_refuses_what_adds_and_nothing_else(faces: Faces, lone: Server, 
         notes.create(f"new {number:02}")
     notes.delete(stored[0])
     notes.replace(stored[1], "changed")
+    proxy.seen.clear()
     report = replica.sync()
+    assert proxy.times("POST", "batch") <= 12
     assert len(report.refused) == 18
     assert all(change.is_temporary and change.reason.kind == "quota_exceeded" for change in report.refused)
     online = client.vault("v").collection("notes")
@@ -260,6 +266,7 @@ def test_a_quota_refuses_what_adds_and_nothing_else(faces: Faces, lone: Server, 
     assert len(replica.refused()) == 11
     assert len(list(online)) == 10
     replica.close()
+    proxy.close()
 
 
 @pytest.mark.parametrize("code", ["storage_full", "import_unfinished"])

@@ -51,6 +51,13 @@ def test_without_a_guard_an_attack_succeeds(
     assert isinstance(caught, Broken), repr(caught)
 
 
+def test_each_guard_is_there_to_be_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those that are not taken today: a function that was renamed is noticed at once."""
+    for guard in GUARDS.values():
+        with monkeypatch.context() as patch:
+            guard.away(patch)
+
+
 def test_the_guards_are_listed() -> None:
     """Whoever reads the page learns which guards were taken away."""
     assert len(CHAPTERS) == 10
