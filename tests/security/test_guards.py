@@ -9,7 +9,7 @@ from strongroom import store
 from strongroom.actions import accounts, sessions
 from strongroom.errors import Refusal, Unauthorized
 from strongroom.identifiers import new_uid
-from strongroom.model import Actor, ApiKey, Origin
+from strongroom.model import Actor, ApiKey, Origin, Proof
 from strongroom.rules import DAY, FAILURE_WINDOW, FAILURES_PER_ACCOUNT
 from strongroom.server.response import Response
 from strongroom.server.settings import BadSetting, resolve
@@ -139,11 +139,11 @@ async def test_a_password_that_was_replaced_meanwhile_does_not_delete_the_accoun
     async with house() as home:
         person = await home.person()
         db = home.server._context.db
-        checked = (await db.read(accounts.for_reauthentication, Actor(person.id))).password_hash
+        proof = Proof((await db.read(accounts.for_reauthentication, Actor(person.id))).password_hash, None)
         passwords = {"currentPassword": "correct horse", "newPassword": "correct horses"}
         assert (await person("PUT", "/auth/password", passwords)).status_code == 200
         with pytest.raises(Refusal):
-            await db.write(accounts.delete, Actor(person.id), checked)
+            await db.write(accounts.delete, Actor(person.id), proof, Origin("192.0.2.1", "tests"))
         assert (await home.login(person.email, "correct horses")).status_code == 200
 
 

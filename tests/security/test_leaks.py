@@ -19,12 +19,22 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.contract.harness import SECRET, Server, fresh_address
-from tests.contract.people import unique_email
+from tests.contract.people import PASSWORD, Person, unique_email
+from tests.support.one_time_codes import code
 from tests.support.raw_http import Response, refusal
 from tests.support.sampling import LONG, some
 
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
-SECRETS = ("password", "new password", "access token", "refresh token", "API key")
+SECRETS = (
+    "password",
+    "new password",
+    "access token",
+    "refresh token",
+    "API key",
+    "secret of one-time codes",
+    "recovery code",
+    "ticket",
+)
 
 
 def canary(kind: str) -> str:
@@ -42,7 +52,24 @@ class Cage(NamedTuple):
         whole = self.canaries[kind]
         if kind.endswith("token"):
             return whole.split(".")[1:]
-        return [whole.removeprefix("srk_")]
+        return [whole.removeprefix("srk_").removeprefix("srt_")]
+
+
+def with_second_factor(server: Server) -> tuple[str, str, str]:
+    """Somebody who has a second factor, and has used it rightly and wrongly: its secret, a recovery code, a ticket."""
+    person, password = Person.register(server), {"currentPassword": PASSWORD}
+    begun = person.http.post("/auth/second-factor/totp", json=password).json()
+    now = int(person.http.get("/health").json()["timestamp"])
+    first = {"code": code(begun["secret"], now)}
+    codes = person.http.post("/auth/second-factor/totp/confirm", json=first).json()["recoveryCodes"]
+    login = {"email": person.email, "password": PASSWORD}
+    ticket = person.http.post("/auth/email/login", json=login).json()["error"]["details"]["ticket"]
+    for factor, status in ((first, 401), ({"recoveryCode": codes[0]}, 200), ({"recoveryCode": codes[0]}, 401)):
+        body = {"ticket": ticket, "secondFactor": factor}
+        assert person.http.post("/auth/email/login/second", json=body).status_code == status
+        change = {**password, "newPassword": PASSWORD, "secondFactor": {"recoveryCode": "0" * 16}}
+        assert person.http.put("/auth/password", json=change).status_code == 401
+    return begun["secret"], codes[1], ticket
 
 
 @pytest.fixture
@@ -78,7 +105,11 @@ def cage(tmp_path: Path) -> Iterator[Cage]:
             assert http.get(way, headers={"authorization": f"Bearer {bearer}"}).status_code == 200
         assert http.post(path, json=body | {"uid": uid, "data": canary("data")}).status_code == 409
         assert http.put(f"{path}/{uid}", json={"data": canary("data"), "version": 9}).status_code == 409
+        secret, recovery_code, ticket = with_second_factor(server)
         canaries = {
+            "secret of one-time codes": secret,
+            "recovery code": recovery_code,
+            "ticket": ticket,
             "password": password,
             "new password": new,
             "access token": made["accessToken"],

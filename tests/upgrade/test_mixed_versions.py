@@ -12,6 +12,7 @@ import pytest
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
 from tests.support.event_stream import Parser
+from tests.support.one_time_codes import code
 from tests.support.postgres import postgres
 from tests.support.sampling import rounds
 from tests.upgrade import wheels
@@ -113,6 +114,27 @@ def test_both_serve_one_database(nodes: tuple[Release, Release]) -> None:
         renewed = here.post("/auth/refresh", json={"refreshToken": login["refreshToken"]})
         assert renewed.status_code == 200
         assert there.get("/auth/me", headers={"authorization": f"Bearer {login['accessToken']}"}).status_code == 200
+
+
+def test_the_old_one_lets_nobody_around_a_second_factor(nodes: tuple[Release, Release]) -> None:
+    """It does not know what that is: it takes no password of somebody who has one, and goes on for others."""
+    old, new = nodes
+    body = {"email": "ann@example.com", "password": PASSWORD}
+    ann = new.connect(old.connect().post("/auth/email/register", json=body).json()["accessToken"])
+    begun = ann.post("/auth/second-factor/totp", json={"currentPassword": PASSWORD}).json()
+    first = {"code": code(begun["secret"], int(ann.get("/health").json()["timestamp"]))}
+    assert ann.post("/auth/second-factor/totp/confirm", json=first).status_code == 201
+    assert new.connect().post("/auth/email/login", json=body).json()["error"]["code"] == "second_factor_required"
+    refused = old.connect().post("/auth/email/login", json=body)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_credentials")
+    there = old.connect(ann.headers["authorization"].removeprefix("Bearer "))
+    assert there.get("/auth/me").status_code == 200
+    change = {"currentPassword": PASSWORD, "newPassword": "another horse"}
+    assert there.put("/auth/password", json=change).status_code == 401
+    assert there.request("DELETE", "/auth/me", json={"password": PASSWORD}).status_code == 401
+    other = {**body, "email": "bob@example.com"}
+    assert old.connect().post("/auth/email/register", json=other).status_code == 201
+    assert old.connect().post("/auth/email/login", json=other).status_code == 200
 
 
 def test_many_write_through_both_and_nothing_is_lost(nodes: tuple[Release, Release]) -> None:
