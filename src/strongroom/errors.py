@@ -8,6 +8,7 @@
     ├── SecondFactorRequired    second_factor_required   the password is right; `details` says what else is needed
     ├── InvalidSecondFactor     invalid_second_factor    a wrong or used one-time code or recovery code
     ├── InvalidTicket           invalid_ticket           unknown, expired, used, or the password has changed
+    ├── InvalidPasskey          invalid_passkey          unknown, not verified, or for another challenge
     ├── InsufficientScope       insufficient_scope       the API key may not do this
     ├── AccountDisabled         account_disabled         an operator has disabled the account; its data is not lost
     ├── SignupsClosed           signups_closed           this server takes no registrations without an invitation
@@ -18,6 +19,7 @@
     │   ├── VersionNotFound     version_not_found
     │   ├── ApiKeyNotFound      api_key_not_found
     │   ├── SessionNotFound     session_not_found
+    │   ├── PasskeyNotFound     passkey_not_found
     │   ├── KeyringNotFound     keyring_not_found
     │   ├── SecondFactorNotFound  second_factor_not_found
     │   └── ImportNotFound      import_not_found
@@ -26,7 +28,10 @@
     │   ├── EmailAlreadyExists  email_already_exists
     │   ├── VaultAlreadyExists  vault_already_exists
     │   ├── UidTaken            uid_taken
+    │   ├── PasskeyTaken        passkey_taken            this passkey is registered already
     │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
+    ├── TooManyPasskeys         too_many_passkeys        the account has as many as it may
+    ├── PasskeysUnavailable     passkeys_unavailable     the server has no address that browsers make passkeys for
     ├── ImportUnfinished        import_unfinished        no other write until it is finished or abandoned
     ├── BatchConflict           batch_conflict           reports every operation that failed
     ├── Conflict                                         the version is not the stored one
@@ -130,6 +135,13 @@ class InvalidTicket(Refusal):
     sentence = "This login has expired or was finished already; log in again."
 
 
+class InvalidPasskey(Refusal):
+    """The passkey is unknown or its response is not valid for this challenge; the response never says which."""
+
+    code = "invalid_passkey"
+    sentence = "This passkey was not accepted; begin again, and use one that is registered for this account."
+
+
 class InsufficientScope(Refusal):
     """The API key may not do this."""
 
@@ -203,6 +215,13 @@ class SessionNotFound(NotFound):
     sentence = "You have no such session."
 
 
+class PasskeyNotFound(NotFound):
+    """No passkey of this owner has that uid."""
+
+    code = "passkey_not_found"
+    sentence = "You have no such passkey."
+
+
 class KeyringNotFound(NotFound):
     """This account has no keyring."""
 
@@ -263,6 +282,30 @@ class UidTaken(Taken):
         super().__init__()
         self.version = version
         self.updated_at = updated_at
+
+
+class PasskeyTaken(Taken):
+    """This passkey is registered already, for this account or another."""
+
+    code = "passkey_taken"
+    sentence = "This passkey is registered already."
+
+
+class TooManyPasskeys(Refusal):
+    """The account has as many passkeys as it may."""
+
+    code = "too_many_passkeys"
+    sentence = "Your account has as many passkeys as it may; delete one that you no longer use."
+
+
+class PasskeysUnavailable(Refusal):
+    """The server has no address that browsers make passkeys for."""
+
+    code = "passkeys_unavailable"
+    sentence = (
+        "This server cannot use passkeys: its operator must set PUBLIC_URL to the address that people open, with https "
+        "and a name, not an IP address."
+    )
 
 
 class BatchConflict(Refusal):

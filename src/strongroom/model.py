@@ -115,7 +115,14 @@ class RecoveryCodeProof(Struct, frozen=True):
     code_hash: str
 
 
-FactorProof: TypeAlias = CodeProof | RecoveryCodeProof
+class PasskeyProof(Struct, frozen=True):
+    """An assertion of a passkey that was right, and the sign counter in it."""
+
+    uid: str
+    sign_count: int
+
+
+FactorProof: TypeAlias = CodeProof | RecoveryCodeProof | PasskeyProof
 
 
 class Proof(Struct, frozen=True):
@@ -132,9 +139,10 @@ class Proof(Struct, frozen=True):
 
 
 class SecondFactors(Struct, frozen=True, rename="camel"):
-    """The second factors of an account: since when it has one-time codes, and how many recovery codes are left."""
+    """The second factors of an account: one-time codes since when, how many passkeys, how many recovery codes."""
 
     totp_since: int | None
+    passkeys: int
     recovery_codes: int
 
 
@@ -173,6 +181,10 @@ class EventType(StrEnum):
     PASSWORD_CHANGED = "password_changed"  # noqa: S105
     KDF_CHANGED = "kdf_changed"
     KEYRING_CHANGED = "keyring_changed"
+    PASSKEY_ADDED = "passkey_added"
+    PASSKEY_RENAMED = "passkey_renamed"
+    PASSKEY_DELETED = "passkey_deleted"
+    PASSKEY_COUNTER_FELL = "passkey_counter_fell"
     KEY_CREATED = "key_created"
     KEY_REVOKED = "key_revoked"
     SESSION_ENDED = "session_ended"
@@ -203,6 +215,35 @@ class ApiKey(Struct, frozen=True, rename="camel"):
     expires_at: int | None
     created_at: int
     last_used_at: int | None
+
+
+class Passkey(Struct, frozen=True, rename="camel"):
+    """A passkey as its owner sees it. `prf`: the client said that its authenticator can unlock the account's keys."""
+
+    uid: str
+    credential_id: str
+    name: str
+    prf: bool
+    created_at: int
+    last_used_at: int | None
+
+
+class StoredPasskey(Struct, frozen=True):
+    """A passkey as an assertion is verified with it: its owner, its public key in COSE, its sign counter."""
+
+    user_id: str
+    uid: str
+    credential_id: str
+    public_key: str
+    sign_count: int
+
+
+class Purpose(StrEnum):
+    """What a challenge was made for; it is good for nothing else."""
+
+    REGISTRATION = "registration"
+    LOGIN = "login"
+    PROOF = "proof"  # of an account that is known: a second factor, or the proof before a change of passkeys
 
 
 class Invitation(Struct, frozen=True, rename="camel"):

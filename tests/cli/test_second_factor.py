@@ -61,7 +61,7 @@ def test_an_operator_resets_a_second_factor(server: Server, run: Run) -> None:
     assert late.json()["error"]["code"] == "invalid_ticket"
     [entry] = [one for one in ada.http.get("/auth/events").json()["events"] if one["type"] == "second_factor_reset"]
     assert entry["address"] == "operator"
-    assert ada.http.get("/auth/second-factor").json() == {"totpSince": None, "recoveryCodes": 0}
+    assert ada.http.get("/auth/second-factor").json() == {"totpSince": None, "passkeys": 0, "recoveryCodes": 0}
     again = run("users", "reset-second-factor", ada.email, "--yes", "--json")
     assert (again.returncode, json.loads(again.stdout)["changed"]) == (0, False)
     assert run("users", "reset-second-factor", "nobody@example.com", "--yes").returncode == 3

@@ -7,6 +7,8 @@ import json
 import uuid
 from typing import Any, NamedTuple
 
+from strongroom import store
+from strongroom.model import StoredPasskey
 from strongroom.rules import MINUTE
 from strongroom.store import Tx
 from strongroom.store.statement import Sql
@@ -52,6 +54,7 @@ class Account:
         self.vaults: dict[str, Thing] = {}
         self.documents: dict[str, Thing] = {}
         self.key_uid = ""
+        self.passkey_uid = ""
         self.keyring: str = ""
         self.ticket: str = ""  # of somebody with a second factor, and of a login that lacks it
         self.factor: dict[str, str] = {}  # one that was not used yet
@@ -62,6 +65,7 @@ class Account:
         return {
             self.agent,
             self.key_uid,
+            self.passkey_uid,
             self.keyring,
             self.session,
             *(thing.canary for thing in (*self.vaults.values(), *self.documents.values())),
@@ -144,6 +148,7 @@ class Stage:
             await self._good("PUT", f"/vaults/{vault}/documents/{uid}", account, again)
             account.documents[which] = Thing(uid, collection, canary)
         account.key_uid = (await self.key(account))["uid"]
+        account.passkey_uid = await self.passkey(account)
         account.keyring = keyring(account.id)
         for version in (0, 1):
             body = {"keyring": account.keyring, "version": version, "currentPassword": PASSWORD}
@@ -215,6 +220,13 @@ class Stage:
     async def key(self, account: Account, **scope: Any) -> Any:
         """A new API key."""
         return await self._good("POST", "/auth/api-keys", account, {"name": "k", **scope})
+
+    async def passkey(self, account: Account) -> str:
+        """The uid of a new passkey, which no authenticator has; it asks for no second factor."""
+        uid = str(uuid.uuid4())
+        made = StoredPasskey(account.id, uid, uuid.uuid4().hex, "", 0)
+        await database_of(self.app).write(store.passkeys.insert, made, "a passkey", prf=False)
+        return uid
 
     async def lend(self) -> None:
         """Let Carol make something under a uid that others will then try to use."""

@@ -29,6 +29,7 @@ from tests.security.table import (
     Spot,
     missing,
 )
+from tests.support.passkeys import ORIGIN
 from tests.support.sampling import some
 
 
@@ -66,7 +67,7 @@ def targets(row: Row, bad: tuple[str, ...], *, brief: bool) -> Iterator[Target]:
     """Everything that a row's path may name: own, foreign, random, malformed, and children under other parents."""
     if not row.family:
         yield Target()
-    elif row.family in {"key", "session"}:
+    elif row.family in {"key", "session", "passkey"}:
         yield from (Target("", thing) for thing in ("own", "foreign", "random", *bad))
     elif row.family in {"vault", "name"}:
         bad = bad if row.family == "vault" else MALFORMED_NAMES
@@ -84,7 +85,7 @@ def targets(row: Row, bad: tuple[str, ...], *, brief: bool) -> Iterator[Target]:
 @asynccontextmanager
 async def staged(place: dict[str, Any], clock: Clock, variant: str = "both") -> AsyncIterator[Stage]:
     """A stage on a new database; another variant is a second server over the same one."""
-    server, other = (create_server(jwt_secret=SECRET, clock=clock, **place) for _ in range(2))
+    server, other = (create_server(jwt_secret=SECRET, clock=clock, public_url=ORIGIN, **place) for _ in range(2))
     try:
         stage = Stage(server, clock)
         stage.other_node = other
@@ -92,7 +93,8 @@ async def staged(place: dict[str, Any], clock: Clock, variant: str = "both") -> 
         if variant == "both":
             yield stage
             return
-        narrowed = create_server(jwt_secret=SECRET, clock=clock, variant=variant, jwt_issuer="strongroom", **place)
+        settings: dict[str, Any] = {"variant": variant, "jwt_issuer": "strongroom", "public_url": ORIGIN}
+        narrowed = create_server(jwt_secret=SECRET, clock=clock, **settings, **place)
         try:
             stage.app = narrowed
             yield stage
@@ -187,6 +189,8 @@ class Matrix:
             return 401, "unauthorized"
         if not row.lets_in(principal):
             return 403, "insufficient_scope"
+        if row.good[0] == 400:  # which comes before its target is looked for
+            return row.good
         code = missing(principal, row.family, target.own_vault, target.thing) if row.family else ""
         return (404, code) if code else row.good
 
@@ -204,6 +208,8 @@ class Matrix:
             wanted = {own.keyring}
         elif row.shows == "keys":
             wanted = {own.key_uid}
+        elif row.shows == "passkeys":
+            wanted = {own.passkey_uid}
         elif row.shows == "vaults":
             wanted = {thing.canary for thing in own.vaults.values()}
         elif row.shows == "documents":
@@ -270,7 +276,8 @@ class Matrix:
             if row.family == "document":
                 thing = whose.documents["in1"].uid
             else:
-                thing = whose.key_uid if row.family == "key" else whose.session
+                owned = {"key": whose.key_uid, "session": whose.session, "passkey": whose.passkey_uid}
+                thing = owned[row.family]
         elif thing in own.documents:
             thing = own.documents[thing].uid
         return vault, thing

@@ -164,5 +164,5 @@ FAULTS: dict[str, Plant] = {
     "the second factor is skipped at its own deletion": unasked("DELETE /auth/second-factor/totp"),
     "the second factor is skipped at an enrolment of another": unasked("POST /auth/second-factor/totp"),
     "the second factor is skipped at new recovery codes": unasked("POST /auth/second-factor/recovery-codes"),
-    "the account is not marked": replaced(second_factors, "_mark", unmarked),
+    "the account is not marked": replaced(second_factors, "mark", unmarked),
 }

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.support.keyrings import keyring
+from tests.support.passkeys import ORIGIN, RP_ID
+from tests.support.soft_authenticator import SoftPasskey, b64
 
 if TYPE_CHECKING:
     from tests.security.fixtures import Account, Stage
@@ -144,6 +146,7 @@ _BATCH = "/vaults/{vaultUid}/batch"
 _VAULT, _DOCUMENTS = "/vault/{uid}", "/vaults/{vaultUid}/documents"
 _ONE, _EVENTS = _DOCUMENTS + "/{uid}", "/vaults/{vaultUid}/events"
 _KEYS = "both document"
+_UNASKED, _UNKNOWN = SoftPasskey(RP_ID, bytes(16)), {"challenge": b64(bytes(32))}
 _SOME = "01890000-0000-7000-8000-00000000dead"
 
 _PROVEN = {"currentPassword": "correct horse"}
@@ -316,6 +319,39 @@ ROWS = (
         "POST /auth/import", OF_USER, (415, "unsupported_media_type"), body=lambda _: {"kind": "header"}, how="no file"
     ),
     Row("DELETE /auth/import", OF_USER, (404, "import_not_found")),
+    Row("GET /auth/passkeys", OF_USER, shows="passkeys"),
+    Row("PUT /auth/passkeys/{uid}", OF_USER, family="passkey", body=lambda _: {"name": "another name"}),
+    Row(
+        "DELETE /auth/passkeys/{uid}",
+        OF_USER,
+        (400, "validation_error"),
+        family="passkey",
+        body=lambda _: {},
+        how="no proof",
+    ),
+    Row("POST /auth/passkeys/proof/options", OF_USER),
+    Row(
+        "POST /auth/passkeys",
+        OF_USER,
+        (401, "invalid_passkey"),
+        body=lambda _: {"name": "k", "credential": _UNASKED.register(_UNKNOWN, ORIGIN)},
+        how="unknown challenge",
+    ),
+    Row("POST /auth/passkeys/login/options", EVERYBODY, body=lambda _: {}),
+    Row(
+        "POST /auth/passkeys/login/options",
+        EVERYBODY,
+        (401, "invalid_ticket"),
+        body=lambda at: {"ticket": at.account.access},
+        how="no ticket",
+    ),
+    Row(
+        "POST /auth/passkeys/login",
+        EVERYBODY,
+        (401, "invalid_passkey"),
+        body=lambda _: {"credential": _UNASKED.assertion(_UNKNOWN, ORIGIN)},
+        how="unknown challenge",
+    ),
     Row("GET /auth/api-keys", OF_USER, shows="keys", only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=lambda _: {"name": "k"}, only=_KEYS),
     Row("POST /auth/api-keys", OF_USER, (201, ""), body=_key_for("own", "inside"), how="own vault", only=_KEYS),
@@ -529,6 +565,21 @@ ROWS = (
         body=lambda _: {"currentPassword": "correct horse"},
         how="nothing enrolled",
     ),
+    Row("POST /auth/passkeys/registration/options", OF_USER, body=lambda _: {"currentPassword": "correct horse"}),
+    Row(
+        "POST /auth/passkeys/registration/options",
+        OF_USER,
+        (401, "invalid_credentials"),
+        body=lambda _: {"currentPassword": "wrong horse"},
+        how="wrong password",
+    ),
+    Row(
+        "POST /auth/passkeys/registration/options",
+        OF_USER,
+        (400, "validation_error"),
+        body=lambda _: {},
+        how="no proof",
+    ),
     Row("DELETE /auth/me", OF_USER, body=lambda _: {"password": "correct horse"}, bearer="account"),
     Row(
         "DELETE /auth/me",
@@ -579,6 +630,7 @@ MISSING = {
     "document": "document_not_found",
     "key": "api_key_not_found",
     "session": "session_not_found",
+    "passkey": "passkey_not_found",
 }
 MALFORMED = (
     "x",
@@ -609,7 +661,7 @@ def reaches(principal: Principal, vault: str) -> bool:
 
 def missing(principal: Principal, family: str, vault: str, thing: str) -> str:
     """The code with which a target is refused to a caller that was let in; empty where it is not refused."""
-    if family in {"key", "session"}:
+    if family in {"key", "session", "passkey"}:
         return "" if thing == "own" else MISSING[family]
     if not reaches(principal, vault):
         return MISSING["vault"]

@@ -112,7 +112,7 @@ async def test_enrolment_needs_the_password_and_a_first_code(nodes: Nodes) -> No
             "period": ["30"],
         }
         await stage.log_in(ann)
-        nothing = {"totpSince": None, "recoveryCodes": 0}
+        nothing = {"totpSince": None, "passkeys": 0, "recoveryCodes": 0}
         assert (await stage.send("GET", "/auth/second-factor", ann.access)).json() == nothing
         wrong = {"code": wrong_code(begun["secret"], stage.clock.now)}
         refused(await stage.send("POST", CONFIRM, ann.access, wrong), "invalid_second_factor")
@@ -121,7 +121,7 @@ async def test_enrolment_needs_the_password_and_a_first_code(nodes: Nodes) -> No
         assert len(set(codes)) == 10
         assert all(len(text.replace("-", "")) == 16 for text in codes)
         shown = (await stage.send("GET", "/auth/second-factor", ann.access)).json()
-        assert shown == {"totpSince": stage.clock.now, "recoveryCodes": 10}
+        assert shown == {"totpSince": stage.clock.now, "passkeys": 0, "recoveryCodes": 10}
         owner = Owner(stage, ann, begun["secret"], codes)
         assert refused(await owner.log_in(), "second_factor_required")["methods"] == ["totp", "recovery_code"]
         assert (await owner.log_in(deviceName="x")).json()["error"]["details"].keys() == {
@@ -419,7 +419,11 @@ async def test_without_one_time_codes_a_password_is_enough_again(nodes: Nodes) -
             404,
         )
         assert (await owner.send("DELETE", TOTP, {**PROOF, "secondFactor": owner.next_code()})).status == 200
-        assert (await owner.send("GET", "/auth/second-factor")).json() == {"totpSince": None, "recoveryCodes": 0}
+        assert (await owner.send("GET", "/auth/second-factor")).json() == {
+            "totpSince": None,
+            "passkeys": 0,
+            "recoveryCodes": 0,
+        }
         await stage.log_in(owner.account)
         refused(await owner.send("POST", "/auth/second-factor/recovery-codes", PROOF), "second_factor_not_found", 404)
         begun = (await owner.send("POST", TOTP, PROOF)).json()

@@ -82,6 +82,7 @@ async def change_password(
     if actor.session_id is None or not await store.accounts.change_hash(tx, actor.user_id, old_hash, new_hash):
         raise InvalidCredentials
     await keyrings.rewrap(tx, actor, new_hash, wanted)
+    await store.challenges.clear(tx, actor.user_id)
     await store.sessions.end_others(tx, actor.user_id, actor.session_id)
     await events.record(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
 

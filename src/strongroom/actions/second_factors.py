@@ -17,7 +17,7 @@ from strongroom.errors import (
     SecondFactorRequired,
     Unavailable,
 )
-from strongroom.model import CodeProof, EventType, RecoveryCodeProof, SecondFactors
+from strongroom.model import CodeProof, EventType, PasskeyProof, RecoveryCodeProof, SecondFactors
 from strongroom.one_time_codes import SealedSecret
 from strongroom.rules import ENROLMENT_LIFETIME
 
@@ -95,6 +95,9 @@ async def use_factor(tx: Tx, user_id: str, factor: FactorProof | None, origin: O
         if not await store.second_factors.use_step(tx, user_id, factor.step, factor.created_at):
             raise InvalidSecondFactor
         await login_throttle.clear_failed_codes(tx, user_id)
+    elif isinstance(factor, PasskeyProof):
+        if not await store.passkeys.use(tx, user_id, factor.uid, factor.sign_count):
+            raise InvalidSecondFactor
     else:
         if not await store.second_factors.use_recovery_code(tx, user_id, factor.code_hash):
             raise InvalidSecondFactor
@@ -104,14 +107,21 @@ async def use_factor(tx: Tx, user_id: str, factor: FactorProof | None, origin: O
 async def methods(tx: Tx, user_id: str) -> list[str]:
     """The kinds of second factors that an account has."""
     found = await of_account(tx, user_id)
-    return ["totp"] * (found.totp_since is not None) + ["recovery_code"] * (found.recovery_codes > 0)
+    has = {
+        "totp": found.totp_since is not None,
+        "recovery_code": found.recovery_codes > 0,
+        "passkey": found.passkeys > 0,
+    }
+    return [method for method, there in has.items() if there]
 
 
 async def of_account(tx: Tx, user_id: str) -> SecondFactors:
     """The second factors of an account."""
     codes = await store.second_factors.get(tx, user_id, confirmed=True)
     return SecondFactors(
-        None if codes is None else codes.created_at, await store.second_factors.count_recovery_codes(tx, user_id)
+        None if codes is None else codes.created_at,
+        await store.passkeys.count(tx, user_id),
+        await store.second_factors.count_recovery_codes(tx, user_id),
     )
 
 
@@ -122,7 +132,7 @@ async def get(tx: Tx, actor: Actor) -> SecondFactors:
 
 async def begin(tx: Tx, actor: Actor, proof: Proof, sealed: SealedSecret, origin: Origin) -> None:
     """Begin the enrolment of one-time codes; they count once they are confirmed, and replace the ones before."""
-    await _prove(tx, actor, proof, origin)
+    await prove(tx, actor, proof, origin)
     await store.second_factors.begin(tx, actor.user_id, *sealed)
 
 
@@ -133,13 +143,13 @@ async def confirm(tx: Tx, actor: Actor, proof: CodeProof, hashes: Iterable[str],
         raise SecondFactorNotFound
     await login_throttle.clear_failed_codes(tx, actor.user_id)
     await store.second_factors.replace_recovery_codes(tx, actor.user_id, hashes)
-    await _mark(tx, actor.user_id)
+    await mark(tx, actor.user_id)
     await events.record(tx, actor.user_id, EventType.SECOND_FACTOR_ENABLED, origin)
 
 
 async def replace_recovery_codes(tx: Tx, actor: Actor, proof: Proof, hashes: Iterable[str], origin: Origin) -> None:
     """Replace all recovery codes of an account that has a second factor."""
-    await _prove(tx, actor, proof, origin)
+    await prove(tx, actor, proof, origin)
     if not credentials.needs_second_factor(proof.password_hash):
         raise SecondFactorNotFound
     await store.second_factors.replace_recovery_codes(tx, actor.user_id, hashes)
@@ -148,33 +158,35 @@ async def replace_recovery_codes(tx: Tx, actor: Actor, proof: Proof, hashes: Ite
 
 async def disable(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
     """Delete the one-time codes, and an enrolment that has begun; with the last factor, the recovery codes too."""
-    await _prove(tx, actor, proof, origin)
+    await prove(tx, actor, proof, origin)
     await store.second_factors.delete(tx, actor.user_id, confirmed=False)
     if not await store.second_factors.delete(tx, actor.user_id, confirmed=True):
         raise SecondFactorNotFound
-    await _mark(tx, actor.user_id)
+    await mark(tx, actor.user_id)
     await events.record(tx, actor.user_id, EventType.SECOND_FACTOR_DISABLED, origin)
 
 
-async def _prove(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
+async def prove(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
     """Lock the account, and refuse a proof that is not of its current password and second factors."""
     await store.accounts.lock(tx, actor.user_id)
     if not await store.accounts.is_current(tx, actor.user_id, await use(tx, actor.user_id, proof, origin)):
         raise InvalidCredentials
 
 
-async def _mark(tx: Tx, user_id: str) -> None:
-    """Mark the password hash of an account that has a second factor. The account is locked."""
+async def mark(tx: Tx, user_id: str) -> bool:
+    """Mark the password hash of an account that has a second factor; whether that changes it. The account is locked."""
     login = await store.accounts.with_hash(tx, user_id)
     if login is None or login.password_hash is None:
-        return
-    has = await store.second_factors.get(tx, user_id, confirmed=True) is not None
+        return False
+    has = (
+        await store.second_factors.get(tx, user_id, confirmed=True) is not None
+        or await store.passkeys.count(tx, user_id) > 0
+    )
     stored = credentials.marked(login.password_hash, second_factor=has)
-    if stored != login.password_hash:
-        await store.accounts.change_hash(tx, user_id, login.password_hash, stored)
     if not has:
         await store.second_factors.replace_recovery_codes(tx, user_id, ())
     await store.tickets.clear(tx, user_id)
+    return stored != login.password_hash and await store.accounts.change_hash(tx, user_id, login.password_hash, stored)
 
 
 async def older_keys(tx: Tx, box: SecretBox) -> dict[str, int]:
@@ -198,8 +210,10 @@ async def reset(tx: Tx, user_id: str, origin: Origin) -> bool:
     await store.accounts.lock(tx, user_id)
     had = await store.second_factors.delete(tx, user_id, confirmed=True)
     await store.second_factors.delete(tx, user_id, confirmed=False)
+    had = await store.passkeys.delete_all(tx, user_id) > 0 or had
+    await store.challenges.clear(tx, user_id)
     await login_throttle.clear_failed_codes(tx, user_id)
-    await _mark(tx, user_id)
+    await mark(tx, user_id)
     if had:
         await events.record(tx, user_id, EventType.SECOND_FACTOR_RESET, origin)
     return had

@@ -186,9 +186,10 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
 
 
 async def purge(tx: Tx, event_days: int) -> None:
-    """Delete what has expired: sessions, tokens, events, failures, invitations, tickets, enrolments."""
+    """Delete what has expired: sessions, tokens, events, failures, invitations, tickets, enrolments, challenges."""
     await store.sessions.purge(tx)
     await store.events.purge(tx, tx.now - event_days * DAY)
     await login_throttle.purge(tx)
     await invitations.purge(tx)
     await second_factors.purge(tx)
+    await store.challenges.purge(tx)

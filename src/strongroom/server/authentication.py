@@ -10,14 +10,17 @@ from strongroom import credentials, store
 from strongroom.actions import accounts, keys, login_throttle, second_factors, sessions
 from strongroom.errors import (
     InvalidCredentials,
+    InvalidPasskey,
     InvalidSecondFactor,
+    PasskeysUnavailable,
     SecondFactorRequired,
     StorageFull,
     Unauthorized,
     Unavailable,
 )
-from strongroom.model import Actor, Proof
+from strongroom.model import Actor, Proof, Purpose
 from strongroom.rules import MINUTE
+from strongroom.server import ceremonies
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -155,6 +158,14 @@ async def check_second_factor(request: Request, login: Login, given: SecondFacto
     context = request.context
     if given is None:
         raise SecondFactorRequired(await context.db.read(second_factors.methods, login.id))
+    if given.passkey is not None:
+        try:
+            _, proof = await ceremonies.verify_assertion(request, given.passkey, Purpose.PROOF, login.id)
+        except InvalidPasskey:
+            raise InvalidSecondFactor from None
+        except PasskeysUnavailable as unavailable:
+            raise InvalidSecondFactor(unavailable.message) from None
+        return proof
     attempt = login, given, context.secret_box, request.counted_address, request.origin
     factor = await context.db.write(second_factors.check, *attempt)
     if factor is None:

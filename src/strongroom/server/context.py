@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials
 from strongroom.credentials import TokenIssuer, TokenSigner
+from strongroom.errors import PasskeysUnavailable
 from strongroom.model import AccountLimits, RetentionPolicy
 from strongroom.one_time_codes import SecretBox
 from strongroom.server import reloading
@@ -30,11 +31,21 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.shared_metrics import MetricsSlot, Samples
     from strongroom.server.settings import Settings
     from strongroom.store import Database
+    from strongroom.webauthn import RelyingParty
 
 
 MAX_LISTS: Final = 32  # concurrent, each with a snapshot; on PostgreSQL half of the pool
 MAX_EXPORTS: Final = 8  # concurrent; on PostgreSQL a fifth of the pool
 MIN_BODIES: Final = 4  # of the largest size that fit into the buffer budget, whatever BUFFER_BYTES says
+
+
+def _relying_party(public_url: str) -> RelyingParty | None:
+    """The relying party at this address. Its library takes as long to load as half of the server, so only if needed."""
+    if not public_url:
+        return None
+    from strongroom import webauthn
+
+    return webauthn.relying_party(public_url)
 
 
 class AppContext:
@@ -79,12 +90,20 @@ class AppContext:
         self.lists = SnapshotSlots(lists, each=max(1, min(SLOTS_PER_ACCOUNT, lists // 2)))
         self.exports = SnapshotSlots(MAX_EXPORTS if pool is None else max(1, pool // 5), each=1)
         self.passwords = PasswordPool(log)
+        self._relying_party = _relying_party(settings.public_url)
         self.readiness = Readiness(db, self.passwords.works, settings.ready_free_bytes, log)
 
     @property
     def variant(self) -> Variant:
         """The kinds of vaults that this server has."""
         return self.settings.vault_variant
+
+    @property
+    def relying_party(self) -> RelyingParty:
+        """This server as browsers know it, for passkeys; refused where its address is not fit for them."""
+        if self._relying_party is None:
+            raise PasskeysUnavailable
+        return self._relying_party
 
     def _warn(self, sentence: str) -> None:
         """Log a warning of the database, and flush: the process may end next."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom.wire import events, export_file, export_lines, requests, responses
+from strongroom.wire import events, export_file, export_lines, requests, responses, webauthn
 from strongroom.wire.decode import decode, decode_in_steps, says
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "requests",
     "responses",
     "says",
+    "webauthn",
 ]
 
 encode = msgspec.json.Encoder().encode

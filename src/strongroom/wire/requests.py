@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from strongroom import descriptors, identifiers, rules
 from strongroom.model import Permission
+from strongroom.wire import webauthn
 
 # What a field is, and the sentence that explains it when it is wrong. Patterns end in \Z: in Python, `$` lets a
 # trailing line feed through.
@@ -131,11 +132,21 @@ class Body(Struct, frozen=True, rename="camel"):
         return f"{type(self).__name__}(...)"  # bodies hold passwords, tokens and ciphertext
 
 
+_NO_PRF = "without clientExtensionResults.prf.results, which is a key that no server may have"
+NewPasskey = Annotated[
+    webauthn.RegisteredCredential, _meta(f"must be a registered credential as a browser gives it in JSON, {_NO_PRF}")
+]
+PasskeyAssertion = Annotated[
+    webauthn.AssertedCredential, _meta(f"must be the assertion of a passkey as a browser gives it in JSON, {_NO_PRF}")
+]
+
+
 class SecondFactor(Body, frozen=True):
-    """A second factor: exactly one of a one-time code and a recovery code."""
+    """A second factor: exactly one of a one-time code, a recovery code and a passkey."""
 
     code: Code | None = None
     recovery_code: RecoveryCode | None = None
+    passkey: PasskeyAssertion | None = None
 
 
 def _is_one_factor(given: SecondFactor) -> bool:
@@ -144,7 +155,7 @@ def _is_one_factor(given: SecondFactor) -> bool:
 
 OneFactor = Annotated[
     SecondFactor,
-    _meta("must be an object with either code, a one-time code of six digits, or recoveryCode"),
+    _meta("must be an object with one of code, a one-time code of six digits, recoveryCode, and passkey, an assertion"),
 ]
 
 
@@ -417,3 +428,49 @@ class CreateApiKey(Body, frozen=True):
     vault_uids: Uids | None = None
     collections: Collections | None = None
     checks = {"vault_uids": _are_uids}
+
+
+def _one_proof(given: dict[str, Any]) -> dict[str, str]:
+    has = [given.get(name) is not None for name in ("currentPassword", "passkey")]
+    if has == [False, False]:
+        return {"currentPassword": "is required, or the assertion of a passkey is"}
+    if has == [True, True]:
+        return {"passkey": "cannot stand beside currentPassword; as a second factor it belongs into secondFactor"}
+    return {}
+
+
+class ProvePasskeyChange(Body, frozen=True):
+    """The password and the second factor if there is one, or a passkey, which is both; before passkeys change."""
+
+    current_password: Text | None = None
+    second_factor: OneFactor | None = None
+    passkey: PasskeyAssertion | None = None
+    checks = {"second_factor": _is_one_factor}
+    together = staticmethod(_one_proof)
+
+
+class AddPasskey(Body, frozen=True):
+    """A new passkey, its name, and whether its authenticator can unlock keys."""
+
+    name: DeviceName
+    credential: NewPasskey
+    prf: Flag = False
+
+
+class RenamePasskey(Body, frozen=True):
+    """Another name for a passkey."""
+
+    name: DeviceName
+
+
+class BeginPasskeyLogin(Body, frozen=True):
+    """The ticket of a login with the password, if the passkey is to be its second factor."""
+
+    ticket: Text | None = None
+
+
+class PasskeyLogIn(Body, frozen=True):
+    """An assertion of a passkey, in the place of email and password."""
+
+    credential: PasskeyAssertion
+    device_name: DeviceName | None = None

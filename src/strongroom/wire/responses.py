@@ -12,12 +12,14 @@ from strongroom.model import (
     Document,
     Event,
     KeyringVersion,
+    Passkey,
     Permission,
     ReplacedVersion,
     Usage,
     User,
     Version,
 )
+from strongroom.wire import webauthn
 
 
 class Tokens(Struct, frozen=True, rename="camel"):
@@ -258,6 +260,34 @@ class ApiKeys(Struct, frozen=True):
     """The active API keys of the current user."""
 
     keys: list[ApiKey]
+
+
+class PasskeyCreation(Struct, frozen=True, rename="camel"):
+    """The options with which a client makes a passkey."""
+
+    public_key: webauthn.CreationOptions
+
+
+class PasskeyRequest(Struct, frozen=True, rename="camel"):
+    """The options with which a client asks an authenticator for an assertion."""
+
+    public_key: webauthn.RequestOptions
+
+
+class Passkeys(Struct, frozen=True):
+    """The passkeys of the current user, oldest first."""
+
+    passkeys: list[Passkey]
+
+
+class AddedPasskey(Struct, frozen=True, rename="camel"):
+    """A new passkey; if it is the first second factor, with recovery codes, which are shown here only."""
+
+    passkey: Passkey
+    recovery_codes: list[str] | None
+
+    def __repr__(self) -> str:
+        return f"AddedPasskey(uid={self.passkey.uid!r})"
 
 
 class ListedSession(Struct, frozen=True, rename="camel"):

@@ -56,6 +56,25 @@ _DEVICE: Final = {"deviceName": "Ada's laptop"}
 _SESSION: Final = {"id": _UID, "createdAt": _NOW, "lastUsedAt": _NOW, **_FROM, "current": True, **_DEVICE}
 _CHANGED: Final = {"uid": _UID, "vaultUid": _VAULT_UID, "collection": "notes", "version": 2}
 _KEPT: Final = {"version": 1, "updatedAt": _NOW, "replacedAt": _NOW + 60_000, "bytes": 40}
+_CREDENTIAL_ID: Final = "h66NjmKn3MlckQeXlTMiJooMOEYCmdQPP5eGVDuw5zc"
+_CHALLENGE: Final = "Qm9y4kJw1cN0m5fV3oZ7pX2aL8sT6hR0dGkEuYvCbnI"
+_ASSERTION: Final = {
+    "id": _CREDENTIAL_ID,
+    "response": {
+        "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0Ii",
+        "authenticatorData": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAg",
+        "signature": "MEUCIQCZs98ZEsavQ7DccNNYwRnZ0BsFop4k2lsr5b0",
+        "userHandle": "AZLwvwoLfA2ODxAREhMUFQ",
+    },
+}
+_PASSKEY: Final = {
+    "uid": _UID,
+    "credentialId": _CREDENTIAL_ID,
+    "name": "Ada's phone",
+    "prf": True,
+    "createdAt": _NOW,
+    "lastUsedAt": None,
+}
 _LIST: Final = {"documents": [_DOCUMENT], "hasMore": False, "next": _NOW}
 
 OF: Final[dict[type[Any], dict[str, Any]]] = {
@@ -78,7 +97,46 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         "&issuer=vault.example.com&algorithm=SHA1&digits=6&period=30",
     },
     wire.responses.RecoveryCodes: {"recoveryCodes": [_RECOVERY_CODE]},
-    SecondFactors: {"totpSince": _NOW, "recoveryCodes": 9},
+    SecondFactors: {"totpSince": _NOW, "passkeys": 1, "recoveryCodes": 9},
+    wire.requests.ProvePasskeyChange: {"currentPassword": _LOGIN["password"], "secondFactor": {"code": "492039"}},
+    wire.requests.AddPasskey: {
+        "name": "Ada's phone",
+        "prf": True,
+        "credential": {
+            "id": _CREDENTIAL_ID,
+            "response": {"clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uY3JlYXRlIi", "attestationObject": "o2NmbXRkbm9uZQ"},
+        },
+    },
+    wire.requests.RenamePasskey: {"name": "Ada's old phone"},
+    wire.requests.BeginPasskeyLogin: {"ticket": "srt_" + "x" * 43},
+    wire.requests.PasskeyLogIn: {"credential": _ASSERTION, **_DEVICE},
+    wire.responses.Passkeys: {"passkeys": [_PASSKEY]},
+    wire.responses.AddedPasskey: {"passkey": _PASSKEY, "recoveryCodes": [_RECOVERY_CODE]},
+    wire.responses.PasskeyRequest: {
+        "publicKey": {
+            "challenge": _CHALLENGE,
+            "timeout": 300_000,
+            "rpId": "vault.example.com",
+            "allowCredentials": [],
+            "userVerification": "required",
+        }
+    },
+    wire.responses.PasskeyCreation: {
+        "publicKey": {
+            "rp": {"id": "vault.example.com", "name": "vault.example.com"},
+            "user": {"id": "AZLwvwoLfA2ODxAREhMUFQ", "name": _USER["email"], "displayName": _USER["email"]},
+            "challenge": _CHALLENGE,
+            "pubKeyCredParams": [{"alg": number, "type": "public-key"} for number in (-8, -7, -257)],
+            "timeout": 300_000,
+            "excludeCredentials": [{"id": _CREDENTIAL_ID, "type": "public-key"}],
+            "authenticatorSelection": {
+                "residentKey": "preferred",
+                "requireResidentKey": False,
+                "userVerification": "required",
+            },
+            "attestation": "none",
+        }
+    },
     wire.requests.Refresh: {"refreshToken": _REFRESH},
     wire.requests.LogOut: {"everywhere": False},
     wire.requests.ChangePassword: {"currentPassword": "correct horse battery staple", "newPassword": "a better one"},
@@ -109,7 +167,7 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         "usage": {"documents": 12, "bytes": 48_211},
         "limits": {"documents": None, "bytes": None},
     },
-    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 12},
+    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 13},
     wire.responses.ReadyReport: {
         "status": "ready",
         "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},

@@ -17,6 +17,7 @@ from strongroom.server.routes import (
     keyrings,
     keys,
     metrics,
+    passkeys,
     second_factors,
     sessions,
     system,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def router(variant: Variant) -> Router:
     """The router of a server with this variant."""
     account_routes = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *second_factors.ENDPOINTS, *keyrings.ENDPOINTS]
-    account_routes += transfer.ENDPOINTS
+    account_routes += [*passkeys.ENDPOINTS, *transfer.ENDPOINTS]
     endpoints = [*account_routes, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]
