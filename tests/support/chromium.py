@@ -1,0 +1,115 @@
+"""A real Chromium without a window, driven through its DevTools protocol over a pipe; with a virtual authenticator."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import select
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support import debian_programs
+
+_SECONDS: Final = 60.0  # for one command; a loaded machine needs some
+_OPTIONS: Final = (
+    *("--headless=new", "--remote-debugging-pipe", "--no-first-run", "--no-default-browser-check", "--disable-gpu"),
+    *("--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    "--disable-extensions",
+)
+
+
+class Page:
+    """One page of a browser."""
+
+    def __init__(self, commands: int, answers: int) -> None:
+        self._commands, self._answers = commands, answers
+        self._buffer = b""
+        self._numbers = itertools.count(1)
+        self._session: str | None = None
+
+    def open(self, url: str) -> None:
+        """Open this address in a new page, and wait until it is loaded."""
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.send("Page.enable")
+        self.send("Page.navigate", url=url)
+        self._until(lambda message: message.get("method") == "Page.loadEventFired")
+
+    def add_authenticator(self, **options: Any) -> str:
+        """Plug a virtual authenticator in; its id."""
+        self.send("WebAuthn.enable")
+        found: str = self.send("WebAuthn.addVirtualAuthenticator", options=options)["authenticatorId"]
+        return found
+
+    def run(self, expression: str) -> Any:
+        """The value of an expression in the page, once its promise is fulfilled."""
+        made = self.send(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True, userGesture=True
+        )
+        assert "exceptionDetails" not in made, made["exceptionDetails"]
+        return made["result"].get("value")
+
+    def send(self, method: str, **params: Any) -> Any:
+        """Send a command; its result."""
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": params}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        answer = self._until(lambda one: one.get("id") == number)
+        assert "error" not in answer, (method, answer["error"])
+        return answer["result"]
+
+    def _until(self, wanted: Any) -> Any:
+        """The next message that is wanted."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            whole, _, rest = self._buffer.partition(b"\0")
+            if len(whole) < len(self._buffer):
+                self._buffer = rest
+                message = json.loads(whole)
+                if wanted(message):
+                    return message
+                continue
+            ready, _, _ = select.select([self._answers], [], [], max(0.0, deadline - time.monotonic()))
+            received = os.read(self._answers, 1 << 16) if ready else b""
+            assert received, "Chromium says nothing any more"
+            self._buffer += received
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Page]:
+    """A browser with a profile of its own in this folder; skips the test where Chromium is not installed."""
+    program = debian_programs.find("chromium")
+    if program is None:
+        pytest.skip("Chromium is not installed (Debian's package is chromium)")
+    commands, to_browser = os.pipe()
+    from_browser, answers = os.pipe()
+    options = [*_OPTIONS, f"--user-data-dir={folder}"] + (["--no-sandbox"] if os.geteuid() == 0 else [])
+
+    # Chromium takes commands from descriptor 3, and answers on 4.
+    shell = f'exec "$0" "$@" 3</dev/fd/{commands} 4>/dev/fd/{answers}'
+    with (folder / "chromium.log").open("wb") as log:
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", shell, str(program), *options, "about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(commands, answers),
+            env={**os.environ, "HOME": str(folder)},
+        )
+    os.close(commands)
+    os.close(answers)
+    try:
+        yield Page(to_browser, from_browser)
+    finally:
+        os.close(to_browser)  # Chromium ends with its pipe
+        os.close(from_browser)
+        process.wait(_SECONDS)
