@@ -19,6 +19,7 @@ from strongroom.client import (
     Document,
     DocumentConflict,
     Event,
+    ListedPasskey,
     ListedSession,
     Permission,
     Refusal,
@@ -28,6 +29,7 @@ from strongroom.client import (
     Report,
     Resolution,
     Resolver,
+    SecurityKey,
     TypeMismatch,
     User,
     Vault,
@@ -133,6 +135,29 @@ def second_factors(client: Client) -> None:
     code: Code = ask
     client.login("ada@example.com", "correct horse", code=code)
     client.change_password("correct horse", "another", code="123456")
+
+
+class Browser:
+    """A program's own authenticator."""
+
+    def create(self, origin: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Nothing."""
+        return {origin: options}
+
+    def get(self, origin: str, options: dict[str, Any]) -> dict[str, Any]:
+        """Nothing."""
+        return {origin: options}
+
+
+def passkeys(client: Client) -> None:
+    """Security keys, and other authenticators."""
+    key = SecurityKey(pin=lambda: "1234")
+    added = client.passkeys.add("key", "correct horse", key, code=Browser())
+    assert_type(added.recovery_codes, list[str] | None)
+    client.passkeys.enable_unlock(added.passkey, "correct horse", key)
+    for listed in client.passkeys.list():
+        assert_type(listed, ListedPasskey)
+    assert_type(client.login_with_passkey(Browser()), User)
 
 
 def main(url: str) -> None:

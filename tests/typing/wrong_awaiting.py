@@ -38,3 +38,10 @@ async def second_factors(client: AsyncClient) -> None:
     await client.login("ada@example.com", "correct horse", code=123456)  # wrong
     await client.change_password("correct horse", "another", code=lambda: "123456")  # wrong
     client.second_factor.confirm("123456")[0]  # wrong
+
+
+async def passkeys(client: AsyncClient) -> None:
+    """Authenticators that are none."""
+    await client.login_with_passkey("1234")  # wrong
+    await client.passkeys.add("key", "correct horse", lambda _: "")  # wrong
+    await client.passkeys.rename("uid", "key")  # wrong

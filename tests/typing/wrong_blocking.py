@@ -105,3 +105,10 @@ def replicas(client: Client, replica: Replica) -> None:
     client.open_replica()  # wrong
     blob: Blob = client.vault("personal").blob.get()  # wrong
     print(blob.typed(Note).value.titel)  # wrong
+
+
+def passkeys(client: Client) -> None:
+    """Authenticators that are none."""
+    client.login_with_passkey("1234")  # wrong
+    client.passkeys.add("key", "correct horse", lambda _: "")  # wrong
+    client.passkeys.rename("uid", "key")  # wrong

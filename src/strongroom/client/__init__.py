@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from strongroom.client.client import Client
 from strongroom.client.errors import (
+    CeremonyFailed,
     CredentialsRolledBack,
     HistoryLeftOut,
     Locked,
@@ -27,15 +28,18 @@ from strongroom.client.errors import (
     WeakParameters,
     WrongServer,
 )
-from strongroom.client.factors import SecondFactor
+from strongroom.client.factors import Passkeys, SecondFactor
 from strongroom.client.iterators import Changes, Log, Trash, Writes
 from strongroom.client.operations.batches import WriteResult
+from strongroom.client.operations.ceremonies import Authenticator
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.factors import Code
 from strongroom.client.operations.history import Version
+from strongroom.client.operations.passkeys import ListedPasskey, NewPasskey
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
+from strongroom.client.security_key import SecurityKey
 from strongroom.client.vaults import Collection, Vault, VaultBlob
 from strongroom.errors import (
     AccountDisabled,
@@ -83,7 +87,7 @@ from strongroom.wire.responses import Enrolment, ListedSession
 
 if TYPE_CHECKING:
     from strongroom.client.async_client import AsyncClient
-    from strongroom.client.async_factors import AsyncSecondFactor
+    from strongroom.client.async_factors import AsyncPasskeys, AsyncSecondFactor
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncTrash, AsyncWrites
     from strongroom.client.async_vaults import AsyncCollection, AsyncVault, AsyncVaultBlob
     from strongroom.client.operations.factors import AsyncCode
@@ -118,15 +122,18 @@ __all__ = [
     "AsyncCode",
     "AsyncCollection",
     "AsyncLog",
+    "AsyncPasskeys",
     "AsyncReplica",
     "AsyncSecondFactor",
     "AsyncTrash",
     "AsyncVault",
     "AsyncVaultBlob",
     "AsyncWrites",
+    "Authenticator",
     "BatchConflict",
     "Blob",
     "BlobConflict",
+    "CeremonyFailed",
     "Changes",
     "Client",
     "Code",
@@ -149,12 +156,15 @@ __all__ = [
     "InvalidSecondFactor",
     "InvalidTicket",
     "Later",
+    "ListedPasskey",
     "ListedSession",
     "Locked",
     "Log",
+    "NewPasskey",
     "NotFound",
     "PasskeyNotFound",
     "PasskeyTaken",
+    "Passkeys",
     "PasskeysUnavailable",
     "PayloadTooLarge",
     "Permission",
@@ -180,6 +190,7 @@ __all__ = [
     "SecondFactorNotFound",
     "SecondFactorRequired",
     "SecondFactors",
+    "SecurityKey",
     "SessionNotFound",
     "SignupsClosed",
     "StorageFull",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from strongroom.client.async_factors import AsyncSecondFactor
+from strongroom.client.async_factors import AsyncPasskeys, AsyncSecondFactor
 from strongroom.client.async_iterators import AsyncLog, AsyncPart
 from strongroom.client.async_vaults import AsyncCollection, AsyncVault
 from strongroom.client.format.encoding import checked_secret
@@ -18,12 +18,14 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     adoption,
+    passkeys,
     rotation,
     saved_sessions,
     sessions_and_keys,
     usage_and_log,
     vaults,
 )
+from strongroom.client.operations.ceremonies import Authenticator
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.factors import AsyncCode, FactorSource, checked_code
@@ -271,15 +273,29 @@ class AsyncClient(AsyncPart):
         """One-time codes as the second factor of the account."""
         return AsyncSecondFactor(self._core, self._driver)
 
+    @property
+    def passkeys(self) -> AsyncPasskeys:
+        """The passkeys of the account."""
+        return AsyncPasskeys(self._core, self._driver)
+
     async def login(self, email: str, password: str, *, code: AsyncCode | None = None) -> User:
         """Log in. An earlier login of this client ends.
 
         `code` is the second factor, if the account has one: a one-time code of six digits, a recovery code, or a
         function that is called when the server asks for one, with the error that says so, and returns it. It is asked
-        three times at the most. Without it, an account with a second factor raises SecondFactorRequired.
+        three times at the most. An authenticator with a passkey of the account will do as well. Without `code`, an
+        account with a second factor raises SecondFactorRequired.
         """
         password, code = checked_secret(password, "password"), checked_code(code)
         return await self._run(accounts.login(self._core, email, password, FactorSource(code)))
+
+    async def login_with_passkey(self, authenticator: Authenticator, *, email: str | None = None) -> User:
+        """Log in with a passkey that opens the account, in one ceremony and without the password.
+
+        `authenticator` is a `SecurityKey`, or your own. Which account it is, the passkey says; with `email`, another
+        account is refused. An earlier login of this client ends.
+        """
+        return await self._run(passkeys.login(self._core, authenticator, email))
 
     async def logout(self, *, everywhere: bool = False) -> None:
         """End this session, or all of the account, and forget every key. A file that it is saved in is deleted."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
-from strongroom.client.factors import SecondFactor
+from strongroom.client.factors import Passkeys, SecondFactor
 from strongroom.client.format.encoding import checked_secret
 from strongroom.client.iterators import Log, Part
 from strongroom.client.net.connection import Connection
@@ -18,12 +18,14 @@ from strongroom.client.net.session import PATIENCE, RETRIES, Session
 from strongroom.client.operations import (
     accounts,
     adoption,
+    passkeys,
     rotation,
     saved_sessions,
     sessions_and_keys,
     usage_and_log,
     vaults,
 )
+from strongroom.client.operations.ceremonies import Authenticator
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.factors import Code, FactorSource, checked_code
@@ -272,15 +274,29 @@ class Client(Part):
         """One-time codes as the second factor of the account."""
         return SecondFactor(self._core, self._driver)
 
+    @property
+    def passkeys(self) -> Passkeys:
+        """The passkeys of the account."""
+        return Passkeys(self._core, self._driver)
+
     def login(self, email: str, password: str, *, code: Code | None = None) -> User:
         """Log in. An earlier login of this client ends.
 
         `code` is the second factor, if the account has one: a one-time code of six digits, a recovery code, or a
         function that is called when the server asks for one, with the error that says so, and returns it. It is asked
-        three times at the most. Without it, an account with a second factor raises SecondFactorRequired.
+        three times at the most. An authenticator with a passkey of the account will do as well. Without `code`, an
+        account with a second factor raises SecondFactorRequired.
         """
         password, code = checked_secret(password, "password"), checked_code(code)
         return self._run(accounts.login(self._core, email, password, FactorSource(code)))
+
+    def login_with_passkey(self, authenticator: Authenticator, *, email: str | None = None) -> User:
+        """Log in with a passkey that opens the account, in one ceremony and without the password.
+
+        `authenticator` is a `SecurityKey`, or your own. Which account it is, the passkey says; with `email`, another
+        account is refused. An earlier login of this client ends.
+        """
+        return self._run(passkeys.login(self._core, authenticator, email))
 
     def logout(self, *, everywhere: bool = False) -> None:
         """End this session, or all of the account, and forget every key. A file that it is saved in is deleted."""

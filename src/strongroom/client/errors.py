@@ -8,6 +8,7 @@
     ├── Locked          locked             there is no key here for that
     ├── HistoryLeftOut  history_left_out   an account was moved, and the new server keeps less history than the old one
     ├── Unsupported     unsupported        the account uses something that this client does not know
+    ├── CeremonyFailed  ceremony_failed    an authenticator failed, is not there, or was not touched
     ├── ReadOnlyReplica read_only_replica  another process writes to the replica
     ├── TypeMismatch    type_mismatch      a document is genuine, and its value is not of the type that was asked for
     ├── WrongServer     wrong_server       what answers at this address is not strongroom
@@ -68,6 +69,13 @@ class Unsupported(Refusal):
 
     code = "unsupported"
     sentence = "This account uses something that this client does not know; update the client."
+
+
+class CeremonyFailed(Refusal):
+    """A passkey was not made or used: the authenticator failed, is not there, or nobody touched it in time."""
+
+    code = "ceremony_failed"
+    sentence = "The authenticator did not do what was asked; try again."
 
 
 class ReadOnlyReplica(Refusal):

@@ -1,5 +1,5 @@
 # Generated from async_factors.py by `make generate`. Do not edit.
-"""The second factor of an account, for blocking clients."""
+"""The second factor and the passkeys of an account, for blocking clients."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from strongroom.client.format.encoding import checked_secret
 from strongroom.client.iterators import Part
-from strongroom.client.operations import second_factors
+from strongroom.client.operations import passkeys, second_factors
+from strongroom.client.operations.ceremonies import Authenticator
 from strongroom.client.operations.factors import Code, FactorSource, checked_code
+from strongroom.client.operations.passkeys import ListedPasskey, NewPasskey
 
 if TYPE_CHECKING:
     from strongroom.model import SecondFactors
@@ -52,3 +54,50 @@ class SecondFactor(Part):
 
     def __repr__(self) -> str:
         return "SecondFactor(...)"
+
+
+class Passkeys(Part):
+    """The passkeys of the account: each logs in and is a second factor, and one with PRF can open the account too."""
+
+    def list(self) -> list[ListedPasskey]:
+        """All passkeys: those that the server knows, and those that open the account."""
+        return self._run(passkeys.list_(self._core))
+
+    def add(self, name: str, password: str, authenticator: Authenticator, *, code: Code | None = None) -> NewPasskey:
+        """Make a passkey and register it. It logs in, and from now on a login with the password needs a second factor.
+
+        `code` is the second factor of before, if the account has one. If it has none, the new passkey comes with
+        recovery codes, which are shown only here. `enable_unlock` lets the passkey open the account, too.
+        """
+        password, code = checked_secret(password, "password"), checked_code(code)
+        return self._run(passkeys.add(self._core, name, password, authenticator, FactorSource(code)))
+
+    def enable_unlock(self, passkey: ListedPasskey, password: str, authenticator: Authenticator) -> None:
+        """Let a passkey open the account's keys, so that `login_with_passkey` needs no password.
+
+        Its authenticator must have the PRF extension of WebAuthn; it is used once more for this. An account has eight
+        ways in at the most, the password and the recovery key included.
+        """
+        password = checked_secret(password, "password")
+        self._run(passkeys.enable_unlock(self._core, passkey, password, authenticator))
+
+    def disable_unlock(self, passkey: ListedPasskey, password: str, *, code: Code | None = None) -> None:
+        """Let a passkey open the account no more; it still logs in. Whoever has had the keys by it still has them."""
+        password, code = checked_secret(password, "password"), checked_code(code)
+        self._run(passkeys.disable_unlock(self._core, passkey, password, FactorSource(code)))
+
+    def rename(self, passkey: ListedPasskey, name: str) -> None:
+        """Give a passkey another name. The server can read it."""
+        self._run(passkeys.rename(self._core, passkey, name))
+
+    def delete(self, passkey: ListedPasskey, password: str, *, code: Code | None = None) -> None:
+        """Delete a passkey: it neither opens the account nor logs in.
+
+        For one that opened the account two second factors are needed, and each code counts once: give a function, or
+        an authenticator. If it is lost, `rotate_keys` ends what whoever finds it could read.
+        """
+        password, code = checked_secret(password, "password"), checked_code(code)
+        self._run(passkeys.delete(self._core, passkey, password, FactorSource(code)))
+
+    def __repr__(self) -> str:
+        return "Passkeys(...)"

@@ -48,7 +48,7 @@ class Call(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 class Factor(Struct, frozen=True):
-    """A second factor as it is sent: a one-time code or a recovery code."""
+    """A second factor as it is sent: a one-time code, a recovery code, or the assertion of a passkey."""
 
     sent: dict[str, Any]
 

@@ -63,6 +63,7 @@ def _bearer(token: str) -> None:
 
 
 _decode_blob_versions = decoder(responses.BlobVersions)
+_decode_added_passkey = decoder(responses.AddedPasskey)
 _decode_enrolment = decoder(responses.Enrolment)
 _decode_recovery_codes = decoder(responses.RecoveryCodes)
 _decode_document = decoder(Document)
@@ -138,6 +139,13 @@ def recovery_codes(body: bytes) -> list[str]:
     return _recovery_codes(_decode_recovery_codes(body).recovery_codes)
 
 
+def added_passkey(body: bytes) -> responses.AddedPasskey:
+    """A new passkey, and recovery codes if it is the first second factor."""
+    found = _decode_added_passkey(body)
+    _recovery_codes(found.recovery_codes or [])
+    return found
+
+
 def _recovery_codes(found: list[str]) -> list[str]:
     if len(found) > 100 or not all(_RECOVERY_CODE.fullmatch(code) for code in found):
         raise Tampered(_UNREADABLE)
@@ -191,3 +199,6 @@ collections = decoder(responses.Collections)
 events = decoder(responses.Events)
 sessions = decoder(responses.Sessions)
 second_factors = decoder(SecondFactors)
+passkeys = decoder(responses.Passkeys)
+passkey_request = decoder(responses.PasskeyRequest)
+passkey_creation = decoder(responses.PasskeyCreation)

@@ -201,7 +201,7 @@ def delete(core: Core, password: str, source: FactorSource) -> Effects[None]:
     def send(factor: Factor | None) -> Effects[Any]:
         return core.session.send_or_done(requests.accounts.delete(keys.password, factor))
 
-    yield from factors.prove(source, send)
+    yield from factors.prove(core.session, source, send)
     saved = core.session.saved
     core.device.forget_account(email)
     core.lock()

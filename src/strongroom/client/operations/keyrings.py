@@ -227,7 +227,7 @@ def _rewrap(core: Core, email: str, secret: str, prepare: Prepare, source: Facto
         )
         return core.session.send_or_done(call)
 
-    done = yield from factors.prove(source, send)
+    done = yield from factors.prove(core.session, source, send)
     stored = yield from core.session.send(requests.keyrings.get())
     if done is None and stored.keyring != made.sealed:
         raise InvalidCredentials  # the password was wrong each time that this was sent
@@ -277,13 +277,28 @@ def _put_slots(core: Core, made: account.Prepared, replaced: int, source: Factor
         call = requests.keyrings.put(made.sealed, replaced, version, password=password, factor=factor)
         return core.session.send_or_done(call)
 
-    stored = yield from factors.prove(source, send)
+    stored = yield from factors.prove(core.session, source, send)
     if stored is None:  # an earlier attempt, whose response was lost, has used the second factor up
         stored = yield from core.session.send(requests.keyrings.get())
         if stored.keyring != made.sealed:
             raise InvalidSecondFactor
     require_stored(stored, made.sealed, version)
     yield from use(core, core.email or "", made.keyring, made.sealed, made.descriptor)
+
+
+def change_slots(core: Core, keys: PasswordKeys, prepare: Prepare, source: FactorSource) -> Effects[None]:
+    """Store another set of ways into the account; the password, whose keys these are, stays."""
+    yield from effects.with_lock("keyring", _change_slots(core, keys, prepare, source))
+
+
+def _change_slots(core: Core, keys: PasswordKeys, prepare: Prepare, source: FactorSource) -> Effects[None]:
+    yield from _reload(core)
+    ring, descriptor = core.ring, core.descriptor
+    if ring is None or descriptor is None:
+        raise Locked
+    require_password(core, keys)
+    made = yield from effects.compute(lambda: prepare(ring, descriptor))
+    yield from _put_slots(core, made, ring.version, source)
 
 
 def restore(core: Core) -> Effects[None]:

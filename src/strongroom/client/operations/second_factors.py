@@ -29,7 +29,7 @@ def enrol(core: Core, password: str, source: FactorSource) -> Effects[Enrolment]
     def send(factor: Factor | None) -> Effects[Enrolment]:
         return core.session.send(requests.second_factors.enrol(keys.password, factor))
 
-    return (yield from factors.prove(source, send))
+    return (yield from factors.prove(core.session, source, send))
 
 
 def confirm(core: Core, code: str) -> Effects[list[str]]:
@@ -47,7 +47,7 @@ def disable(core: Core, password: str, source: FactorSource) -> Effects[None]:
     def send(factor: Factor | None) -> Effects[Any]:
         return core.session.send_or_done(requests.second_factors.disable(keys.password, factor))
 
-    yield from factors.prove(source, send)
+    yield from factors.prove(core.session, source, send)
 
 
 def new_recovery_codes(core: Core, password: str, source: FactorSource) -> Effects[list[str]]:
@@ -57,4 +57,4 @@ def new_recovery_codes(core: Core, password: str, source: FactorSource) -> Effec
     def send(factor: Factor | None) -> Effects[list[str]]:
         return core.session.send(requests.second_factors.new_recovery_codes(keys.password, factor))
 
-    return (yield from factors.prove(source, send))
+    return (yield from factors.prove(core.session, source, send))
