@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -12,6 +12,7 @@ from strongroom.client.replica.store.schema import EARLIER_VERSIONS
 
 if TYPE_CHECKING:
     from strongroom.client.replica.store.database import Database
+_COLUMNS: Final = ", ".join(VaultRecord.__struct_fields__)
 _RENAMED: Final = "renamed vaults"
 
 
@@ -23,15 +24,12 @@ class VaultTable:
 
     def all(self) -> list[VaultRecord]:
         """All vaults of the replica."""
-        names = "uid, wire, version, clock, epoch, cursor, start, data, salt"
-        return [
-            VaultRecord(**dict(zip(names.split(", "), row, strict=True)))
-            for row in self._db.select(f"SELECT {names} FROM vaults ORDER BY uid")
-        ]
+        return [_record(row) for row in self._db.select(f"SELECT {_COLUMNS} FROM vaults ORDER BY uid")]
 
     def get(self, uid: str) -> VaultRecord | None:
         """Get a vault."""
-        return next((vault for vault in self.all() if vault.uid == uid), None)
+        found = self._db.select(f"SELECT {_COLUMNS} FROM vaults WHERE uid = ?", uid)
+        return _record(found[0]) if found else None
 
     def put(self, vault: VaultRecord) -> None:
         """Keep a vault, and of its blobs of before that they were here."""
@@ -40,8 +38,7 @@ class VaultTable:
             past = [*self._past_blobs(vault.uid), to_url(short(before.data or ""))]
             self._db.set_fact(f"blobs {vault.uid}", " ".join(past[-EARLIER_VERSIONS:]))
         self._db.run(
-            "INSERT OR REPLACE INTO vaults (uid, wire, version, clock, epoch, cursor, start, data, salt)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT OR REPLACE INTO vaults ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *msgspec.structs.astuple(vault),
         )
         self.forget_new(vault.uid)
@@ -125,3 +122,7 @@ class VaultTable:
     def generation(self, vault: str) -> int | None:
         """The newest generation of a vault's key that the keyring in this file has."""
         return msgspec.json.decode(self._db.fact("generations") or "{}", type=dict[str, int]).get(vault)
+
+
+def _record(row: tuple[Any, ...]) -> VaultRecord:
+    return VaultRecord(**dict(zip(VaultRecord.__struct_fields__, row, strict=True)))
