@@ -44,6 +44,9 @@ class Authenticator(Protocol):
 
     Options and responses are those of WebAuthn in JSON, as a browser's `parseCreationOptionsFromJSON`,
     `parseRequestOptionsFromJSON` and `toJSON` have them. `origin` is the server's. Both methods may wait for a person.
+
+    Chromium's `toJSON` leaves the output of the PRF out, without which nothing is unlocked: add it from
+    `getClientExtensionResults()`, as base64url in `clientExtensionResults.prf.results.first`. It is not sent anywhere.
     """
 
     def create(self, origin: str, options: dict[str, Any]) -> Mapping[str, Any]:
