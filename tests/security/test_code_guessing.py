@@ -203,7 +203,7 @@ def test_a_wrong_code_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
         found = []
         for attempt in range(ATTEMPTS):
             found.append(apart(server, person, secret, attempt))
-            print(json.dumps(found[-1]))  # noqa: T201
+            print(json.dumps(found[-1]))  # noqa: T201 - the figures, for who writes the page
             if max(found[-1].values()) <= MARGIN:
                 return
         for kind in ("session", "login"):
