@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.client import RolledBack, Tampered
-from tests.client.hostile.attack import HARMLESS, attack
+from tests.client.hostile.attack import CANARY, HARMLESS, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.scenario import Row, Stage, about, with_
 
@@ -112,7 +112,11 @@ for name, change in {
 
 
 def purge_of_another(stage: Stage) -> Lie:
-    row = stage.raw(stage.other.uid) | {"data": "", "deletedAt": 1}
+    """The true row of a document that was purged before."""
+    theirs = stage.theirs()
+    gone = theirs.delete(theirs.create(f"{CANARY} purged"))
+    theirs.purge(gone)
+    row = stage.raw(gone.uid)
     return about("DELETE", f"/vaults/{stage.uid}/trash/{stage.gone.uid}", lambda talk: talk.say(row, 200))
 
 
