@@ -6,8 +6,12 @@ What an authenticator may get wrong is in tests/test_webauthn.py; here it is wha
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
+from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from strongroom import store
@@ -19,6 +23,9 @@ from strongroom.rules import (
     PASSKEYS_PER_ACCOUNT,
 )
 from tests.conftest import Open, Person, runs
+from tests.contract.harness import Server
+from tests.contract.people import PASSWORD as CONTRACT_PASSWORD
+from tests.contract.people import Person as ContractPerson
 from tests.support.internals import database_of
 from tests.support.passkeys import (
     BY_PASSWORD,
@@ -353,6 +360,41 @@ async def test_a_change_of_password_voids_what_has_begun(house: Open) -> None:
         good(await person("PUT", "/auth/password", changed))
         made = SoftPasskey(RP_ID, unb64(options["user"]["id"]))
         refused(await register(person, options, made), 401, "invalid_passkey")
+
+
+def in_one_packet(server: Server, token: str, proof: Any) -> bytes:
+    """The response to a request whose body comes with its headers: its session is checked with the first query."""
+    body = json.dumps(proof).encode()
+    head = f"POST /auth/passkeys/registration/options HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(head.encode() + body)
+        with connection.makefile("rb") as answer:
+            return answer.read()
+
+
+def test_a_session_that_has_ended_uses_nothing_up(tmp_path: Path) -> None:
+    """Its token is refused before the challenge of a proof is taken: the owner can still use it."""
+    server = Server(tmp_path / "home", PUBLIC_URL=ORIGIN)
+    try:
+        person = ContractPerson.register(server.start())
+
+        def post(path: str, body: Any = None, http: httpx2.Client = person.http, status: int = 200) -> Any:
+            return good(http.post(path, json={} if body is None else body), status)
+
+        begun = post("/auth/passkeys/registration/options", {"currentPassword": CONTRACT_PASSWORD})["publicKey"]
+        passkey = SoftPasskey(RP_ID, unb64(begun["user"]["id"]), counts=False)
+        post("/auth/passkeys", {"name": "a key", "credential": passkey.register(begun, ORIGIN)}, status=201)
+        asked = post("/auth/passkeys/login/options")["publicKey"]
+        session = post("/auth/passkeys/login", {"credential": passkey.assertion(asked, ORIGIN)})
+        ended = server.connect(session["accessToken"])
+        post("/auth/logout", http=ended)
+        asked = post("/auth/passkeys/proof/options")["publicKey"]
+        proof = {"passkey": passkey.assertion(asked, ORIGIN)}
+        assert b'"unauthorized"' in in_one_packet(server, session["accessToken"], proof)
+        post("/auth/passkeys/registration/options", proof)
+    finally:
+        server.abandon()
 
 
 @runs

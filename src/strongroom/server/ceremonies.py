@@ -74,11 +74,11 @@ async def verify_assertion(
     """
     from strongroom.webauthn import Assertion
 
-    party, response, database = request.context.relying_party, given.response, request.context.db
+    party, response = request.context.relying_party, given.response
     challenge_hash = party.challenge_hash(response.client_data)
     found = None
     if challenge_hash is not None:
-        found = await database.write(passkeys.take, challenge_hash, purpose, user_id, given.id)
+        found = await request.write(passkeys.take, challenge_hash, purpose, user_id, given.id)
     kind = EventType.LOGIN_FAILED if purpose is Purpose.LOGIN else EventType.SECOND_FACTOR_FAILED
     if found is not None and challenge_hash is not None and _is_owner(party, found, response.user_handle, purpose):
         sent = Assertion(given.id, response.client_data, response.authenticator_data, response.signature)
@@ -88,7 +88,7 @@ async def verify_assertion(
                 return found, PasskeyProof(found.uid, count)
             kind = EventType.PASSKEY_COUNTER_FELL
     owner = user_id if found is None else found.user_id
-    await database.write(passkeys.record_failure, request.counted_address, owner, kind, request.origin)
+    await request.context.db.write(passkeys.record_failure, request.counted_address, owner, kind, request.origin)
     raise InvalidPasskey
 
 
