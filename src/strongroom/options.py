@@ -117,7 +117,12 @@ TABLE: Final = (
     ),
     Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
-    Option("PUBLIC_URL", "--public-url", "", "The public URL, like https://vault.example.com"),
+    Option(
+        "PUBLIC_URL",
+        "--public-url",
+        "",
+        "The public URL, like https://vault.example.com; passkeys need it, and are bound to its host",
+    ),
     Option(
         "TRUSTED_PROXIES",
         "--trusted-proxies",
