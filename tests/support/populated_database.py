@@ -16,7 +16,7 @@ from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.pool import connect
 from tests.conftest import SECRET, House
-from tests.support import one_time_codes, processes
+from tests.support import one_time_codes, passkeys, processes
 from tests.support.internals import database_of
 from tests.support.invitations import invite
 from tests.support.postgres import postgres
@@ -61,7 +61,7 @@ class Served:
 
     def __init__(self, where: str, clock: Callable[[], int], address: str = "127.0.0.1") -> None:
         place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
-        self._server = create_server(jwt_secret=SECRET, clock=clock, **place)
+        self._server = create_server(jwt_secret=SECRET, clock=clock, public_url=passkeys.ORIGIN, **place)
         transport = httpx2.ASGITransport(app=self._server, client=(address, 5))
         self._http = httpx2.AsyncClient(transport=transport, base_url="http://house")
         self._clock: Any = clock
@@ -127,10 +127,13 @@ async def _use(where: str, clock: Callable[[], int]) -> Belongings:
         for n in range(1, 9):
             await person.document(plain, data="A" * 4 * n)
         await other.document(await other.vault())
-        begun = await other("POST", "/auth/second-factor/totp", {"currentPassword": "correct horse"})
+        passkey, _ = await passkeys.add_passkey(other, name="key \N{GRINNING FACE}")
+        proof = {**passkeys.BY_PASSWORD, "secondFactor": await passkeys.second_factor(other, passkey)}
+        begun = await other("POST", "/auth/second-factor/totp", proof)
         first = {"code": one_time_codes.code(begun.json()["secret"], clock())}
         assert (await other("POST", "/auth/second-factor/totp/confirm", first)).status_code == 201
         assert (await house.login(other.email)).json()["error"]["code"] == "second_factor_required"
+        await passkeys.login_options(house.http)
         await invite(database_of(house.server), "later@example.com")
         moved = await house.person(invitation=await invite(database_of(house.server)))
         lines = {"content-type": "application/x-ndjson"}
