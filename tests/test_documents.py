@@ -22,7 +22,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom import __version__, wire
+from strongroom import __version__, client, errors, wire
+from strongroom.client import errors as client_errors
 from strongroom.model import Document, Variant
 from strongroom.options import TABLE
 from strongroom.server import routes
@@ -289,6 +290,14 @@ def test_the_tour_of_the_client_runs_word_for_word(tmp_path: Path) -> None:
         typed = "\nprint('-')\n".join(body for body, _ in steps).replace(URL, address)
         printed = python(tmp_path, "-i", "-q", "-c", "", typed=typed)
     assert printed.split("-\n") == [shown for _, shown in steps]
+
+
+@pytest.mark.parametrize("page", ["docs/client.md", "docs/client-tour.md", "docs/export.md"])
+def test_every_error_of_a_page_can_be_imported(page: str) -> None:
+    """A program that follows the page imports what it names from strongroom.client."""
+    named = set(re.findall(r"\b[A-Z][A-Za-z]+\b", text_of(page)))
+    ours = {name for module in (errors, client_errors) for name in vars(module) if name in named}
+    assert ours - {"Any", "Final", "Conflict"} <= set(client.__all__)
 
 
 def python(home: Path, *words: str, typed: str = "") -> str:

@@ -60,8 +60,8 @@ def test_every_error_is_exported() -> None:
     found = {name: one for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, Exception)}
     not_for_programs = {
         "Conflict",  # the client's is another; DocumentConflict and VaultConflict are what is raised
-        *("KeyringConflict", "KeyringNotFound", "InvalidRefreshToken"),  # the client deals with these by itself
-        *("ImportNotFound", "ImportUnfinished"),  # of imports
+        *("KeyringConflict", "KeyringNotFound"),  # the client deals with these by itself
+        "ImportNotFound",  # of imports
         *("MethodNotAllowed", "UnsupportedMediaType"),  # of requests that the client does not send
     }
     assert {name for name, one in found.items() if getattr(client, name, None) is not one} == not_for_programs

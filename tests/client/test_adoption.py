@@ -18,7 +18,7 @@ from tests.client.proxy import BUSY, LOSE, REFUSE, Once, Proxy
 from tests.client.test_secrets import assert_hidden
 from tests.contract.harness import Server
 
-NAMED = "call `adopt_account` once, with that password and a new one of your own"
+NAMED = "see `adopt_account`"
 
 
 @pytest.fixture

@@ -103,6 +103,7 @@ def test_who_is_asked_to_wait_too_long_is_told(faces: Faces, proxy: Proxy) -> No
     with pytest.raises(errors.RateLimited) as refused:
         client.login(email, PASSWORD)
     assert refused.value.retry_after > 1
+    assert f"{refused.value.retry_after:,} seconds" in str(refused.value)
     assert proxy.times("POST", "/auth/email/login") == 11
 
 

@@ -86,7 +86,7 @@ def list_(options: argparse.Namespace) -> int:
             one.email or "any email",
             one.note or "-",
             format_time(one.created_at),
-            format_time(one.expires_at),
+            format_time(one.expires_at) if one.used_at is None else "-",
             one.used_by_email or "-",
         )
         for one, state in found

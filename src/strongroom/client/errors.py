@@ -83,8 +83,8 @@ class ReadOnlyReplica(Refusal):
 
     code = "read_only_replica"
     sentence = (
-        "Another process has this replica open and writes to it; this one can only read. Write there, or close it "
-        "there and write here again."
+        "Another process, or another client in this one, has this replica open and writes to it; here it can only be "
+        "read. Write there, or close it there and write here again."
     )
 
 

@@ -37,6 +37,15 @@ _BY_STATUS: Final[Mapping[int, type[Refusal]]] = {
 _FROM_PROXIES: Final = frozenset({502, 503, 504, *range(520, 531)})
 _LIMITED: Final = "The request has {:,} bytes, and this server takes at most {:,}; store it in smaller parts."
 _UNLIMITED: Final = "The request has {:,} bytes, which is more than {} takes; store it in smaller parts."
+# Where the server speaks of HTTP, to whoever wrote the request.
+_SENTENCES: Final[Mapping[type[Refusal], str]] = {
+    errors.Unauthorized: (
+        "The server does not accept this token: it was revoked, has expired, or belongs to another server."
+    ),
+    errors.SecondFactorRequired: (
+        "This account has a second factor: give a one-time code or a recovery code as `code`, or use a passkey."
+    ),
+}
 _MAX_TEXT: Final = 200
 _MAX_DEPTH: Final = 4
 
@@ -77,7 +86,14 @@ def refusal(
         kind = errors.Unavailable if response.status in {502, 503, 504} else errors.InternalError
         if response.status < 500:
             return Tampered("The server gave an answer that no request of this kind can get.")
-    return _build(kind, _sanitised(fault.details, secrets), response.retry_after)
+    return _build(kind, _sanitised(fault.details, secrets), response.retry_after, _sentence(kind, response))
+
+
+def _sentence(kind: type[Refusal], response: Response) -> str | None:
+    """The sentence for a user of this client, where it is another than that of the API."""
+    if kind is errors.RateLimited and response.retry_after is not None:
+        return f"Too many attempts; the server asks to wait {response.retry_after:,} seconds."
+    return _SENTENCES.get(kind)
 
 
 def wrong_server(response: Response, url: str) -> WrongServer:

@@ -35,8 +35,7 @@ _LESS_WORK: Final = (
     "the server was restored from a backup of before that was raised, call change_password with restored=True."
 )
 _PERHAPS_TYPED: Final = (
-    "The email or the password is wrong. If the operator of the server made this account and gave you its password, "
-    "call `adopt_account` once, with that password and a new one of your own."
+    "The email or the password is wrong. (If the operator of the server made this account, see `adopt_account`.)"
 )
 
 

@@ -102,7 +102,7 @@ class Database:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise Locked("This replica is closed: its client has logged out, or was closed.")
+            raise Locked("This replica is closed, or its client was closed or has logged out.")
 
     def select(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a query."""
