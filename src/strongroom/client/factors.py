@@ -21,7 +21,7 @@ class SecondFactor(Part):
     """One-time codes (TOTP) as the second factor of the account, and the recovery codes that replace a lost phone."""
 
     def status(self) -> SecondFactors:
-        """Since when the account has one-time codes, and how many recovery codes are left. It is the server's word."""
+        """Since when there are one-time codes, how many passkeys and recovery codes: all of it the server's word."""
         return self._run(second_factors.status(self._core))
 
     def enrol(self, password: str, *, code: Code | None = None) -> Enrolment:

@@ -19,6 +19,7 @@ from strongroom.client.net.effects import Effects
 from strongroom.client.operations import (
     collections,
     documents,
+    factors,
     history,
     keyrings,
     listing,
@@ -275,6 +276,24 @@ GUARDS: dict[str, Guard] = {
     ),
     "that a bearer fits into a header": Guard(
         replaced((decoders, "_bearer", nothing)), client=("a bearer with a header in it",)
+    ),
+    "that a person is asked a few times at the most": Guard(
+        replaced((factors, "MOST_ASKED", 6)),
+        client=(
+            "every second factor is answered with invalid_second_factor",
+            "every second factor is answered with second_factor_required",
+        ),
+    ),
+    "that an enrolment is one of one-time codes": Guard(
+        replaced((decoders, "enrolment", decoders._decode_enrolment)),
+        client=(
+            "an enrolment with an address that runs in a browser",
+            "an enrolment with an address with another secret",
+        ),
+    ),
+    "that recovery codes can be printed": Guard(
+        replaced((decoders, "_recovery_codes", lambda found: found)),
+        client=("recovery codes with an escape sequence", "recovery codes with a thousand"),
     ),
     "that a token says whether names are sealed": Guard(
         replaced((sessions_and_keys, "token_vault", as_shown), (seal, "open_blob", nothing)),
