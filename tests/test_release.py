@@ -70,6 +70,7 @@ def clone(tmp_path: Path) -> Path:
     root = tmp_path / "clone"
     if run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(root)).returncode != 0:
         pytest.skip("no Git here, or no history")
+    git(root, "checkout", "--quiet", "-B", "main")  # a commit may be checked out here, and no branch
     for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
         if (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
