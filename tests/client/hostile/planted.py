@@ -112,6 +112,7 @@ def blob_as_shown(_local: Any, _scope: Any, _record: Any, row: Any) -> Effects[A
 
 def vault_as_shown(core: Any, vault: Any) -> Effects[Any]:
     """Take whatever vault the server shows."""
+    vault = vaults.renewed(core, vault)
     row = yield from core.session.send(requests.vaults.get(vault.uid))
     return vault, row, False
 
