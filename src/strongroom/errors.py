@@ -341,8 +341,10 @@ class Conflict(Refusal):
     `precondition` is true if the client sent If-Match: HTTP has a status of its own for that.
     """
 
-    def __init__(self, version: int, updated_at: int, *, precondition: bool = False) -> None:
-        super().__init__(details={"version": version, "updatedAt": updated_at})
+    def __init__(
+        self, version: int, updated_at: int, message: str | None = None, *, precondition: bool = False
+    ) -> None:
+        super().__init__(message, details={"version": version, "updatedAt": updated_at})
         self.precondition = precondition
 
 

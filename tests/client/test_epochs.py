@@ -250,7 +250,8 @@ def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, aft
         devices.here.replica.sync()
     devices.place.restore()
     for number in range(after):
-        devices.login().vault("v").blob.put(f"after the restore {number}")
+        blob = devices.login().vault("v").blob
+        blob.put(f"after the restore {number}", after=blob.get())
     newest = f"after the restore {after - 1}"
     for _ in range(2):
         [conflict] = devices.here.replica.sync().blob_conflicts
@@ -261,7 +262,8 @@ def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, aft
     assert found.value == newest
     devices.here.begin_again(PASSWORD)
     [conflict] = devices.here.replica.blob_conflicts()
-    devices.login().vault("v").blob.put(conflict.mine)
+    blob = devices.login().vault("v").blob
+    blob.put(conflict.mine, after=blob.get())
     conflict.discard()
     devices.sync()
     assert devices.here.replica.blob_conflicts() == []

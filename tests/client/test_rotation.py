@@ -327,6 +327,7 @@ def test_a_client_with_an_older_keyring_writes_nothing_under_old_keys(devices: D
         assert notes.create("made").value == "made"
     assert devices.there.client._core.keyring().vaults[0].keys[-1][0] == 2
     assert generations(devices.login()) == {2}
+    there.blob.get()
     devices.here.client.vault("v").rotate()
     there.blob.put("another blob")
     row = devices.place.ask("GET", f"/vault/{there.uid}", devices.here.client._core.session._access).body

@@ -109,12 +109,13 @@ class VaultBlob(Part):
         return self._run(vaults.get_blob(self._core, self._opened))
 
     def put(self, value: T, *, after: Blob | None = None) -> Blob[T]:
-        """Set the blob. `after` is the one that this follows: if another is there by now, that is a VaultConflict.
+        """Set the blob, if it is still the one that this client has last read or written; otherwise VaultConflict.
 
-        The value is JSON, bytes, or of a type that a collection may have.
+        A client that has read none sets the first one only. `after` is the blob that this one follows on, in the place
+        of the last one read: `after=vault.blob.get()` replaces whatever is there. The value is JSON, bytes, or of a
+        type that a collection may have.
         """
-        version = None if after is None else after.version
-        return self._run(vaults.put_blob(self._core, self._opened, value, version))
+        return self._run(vaults.put_blob(self._core, self._opened, value, after))
 
     def history(self) -> list[Version]:
         """The versions of the vault whose blob was replaced and is kept, newest first: the server's word."""
@@ -126,8 +127,7 @@ class VaultBlob(Part):
 
     def restore(self, version: int, *, after: Blob | None = None) -> Blob:
         """Set the blob to what it was at a version. `after` is as for `put`."""
-        seen = None if after is None else after.version
-        return self._run(history.restore_blob(self._core, self._opened, version, seen))
+        return self._run(history.restore_blob(self._core, self._opened, version, after))
 
 
 class Collection(Part, Generic[T]):

@@ -267,7 +267,8 @@ def get_blob(stage: Stage) -> Any:
 
 def theirs_blob(stage: Stage, times: int) -> None:
     for count in range(times):
-        stage.owner.vault(stage.vault.name).blob.put(f"{CANARY} blob elsewhere {count}")
+        blob = stage.owner.vault(stage.vault.name).blob
+        blob.put(f"{CANARY} blob elsewhere {count}", after=blob.get())
 
 
 def blob_branch(stage: Stage, *, kept: bool = False) -> Lie:

@@ -85,7 +85,8 @@ def new_blob(lie: Callable[[Stage], Lie]) -> Callable[[Stage], Lie]:
     """For a replica: there is a new blob to pull."""
 
     def prepare(stage: Stage) -> Lie:
-        stage.owner.vault(stage.vault.name).blob.put(f"{CANARY} blob three")
+        blob = stage.owner.vault(stage.vault.name).blob
+        blob.put(f"{CANARY} blob three", after=blob.get())
         stir(stage)
         return lie(stage)
 

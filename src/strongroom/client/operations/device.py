@@ -6,7 +6,7 @@ may honestly be newer. So each request takes a mark before it is sent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -18,11 +18,13 @@ from strongroom.client.operations import rollback
 from strongroom.client.operations.rollback import SeenAccount, SeenRow
 
 if TYPE_CHECKING:
+    from strongroom import model
     from strongroom.client.format.derive import Descriptor
     from strongroom.client.format.keyring import Keyring
     from strongroom.model import Document
     from strongroom.wire.responses import Vault
 
+BlobRow: TypeAlias = "Vault | model.Vault"  # a vault with its blob, sealed
 _WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
@@ -85,6 +87,7 @@ class Device:
         self._accounts: dict[str, SeenAccount] = {}
         self._vaults: dict[str, KnownVault] = {}
         self._rows: dict[str, dict[str, KnownDocument]] = {}
+        self._blobs: dict[str, BlobRow] = {}
         self._order = 0
 
     def mark(self) -> int:
@@ -147,6 +150,15 @@ class Device:
         """Forget a vault that was deleted by this client."""
         self._vaults.pop(uid, None)
         self._rows.pop(uid, None)
+        self._blobs.pop(uid, None)
+
+    def blob(self, uid: str) -> BlobRow | None:
+        """The vault with the blob that the program was given last, or has written; None if there was none."""
+        return self._blobs.get(uid)
+
+    def record_blob(self, vault: BlobRow) -> None:
+        """Remember the blob that the program is given, or has written: the next one may follow on it."""
+        self._blobs[vault.uid] = vault
 
     def replace_vault(self, uid: str, vault: KnownVault, documents: dict[str, KnownDocument]) -> None:
         """Remember a vault, and these of its documents, as a restored server has them; a replica has compared them."""

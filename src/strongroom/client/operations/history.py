@@ -140,8 +140,9 @@ def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob
     vault, row, gap = yield from vaults.current_row(core, vault)
     if row.data is None or not 1 <= version <= row.version:
         raise VersionNotFound
-    if version == row.version:
-        return Blob(vault.uid, content.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
+    if version == row.version and (newest := vaults.to_blob(vault, row, gap=gap)) is not None:
+        core.device.record_blob(row)
+        return newest
     old = yield from core.session.send(requests.vaults.blob_version(vault.uid, version))
     if (old.uid, old.version) != (vault.uid, version):
         raise Tampered(vaults.WRONG_VAULT)
@@ -151,7 +152,7 @@ def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob
     return Blob(vault.uid, content.to_value(opened), version, gap)
 
 
-def restore_blob(core: Core, vault: OpenVault, version: int, after: int | None) -> Effects[Blob]:
+def restore_blob(core: Core, vault: OpenVault, version: int, after: Blob | None) -> Effects[Blob]:
     """The blob of a version in the place of the current one."""
     old = yield from get_blob_version(core, vault, version)
     return (yield from vaults.put_blob(core, vault, old.raw, after))

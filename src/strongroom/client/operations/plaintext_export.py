@@ -27,8 +27,9 @@ _encode = msgspec.json.Encoder().encode
 def export(core: Core, write: Callable[[bytes], object]) -> Effects[int]:
     """Write every vault and every live document; returns the number of documents."""
     count = 0
-    for vault in (yield from vaults.list_vaults(core)):
-        blob = yield from vaults.get_blob(core, vault)
+    for listed in (yield from vaults.list_vaults(core)):
+        vault, row, gap = yield from vaults.current_row(core, listed)
+        blob = vaults.to_blob(vault, row, gap=gap)
         line: dict[str, Any] = {"vault": vault.name, "uid": vault.uid}
         write(_encode(line | ({} if blob is None else _value_field("blob", blob.raw))) + b"\n")
         listing = Listing(core, documents.key_scope(vault.keys), None)

@@ -21,11 +21,16 @@ from strongroom.errors import Invalid, KeyringConflict, VaultAlreadyExists, Vaul
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.format.keyring_body import VaultEntry
+    from strongroom.client.format.padding import Content
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
     from strongroom.wire import responses
 
 _NOT_KEPT: Final = "The server did not keep what it was given for a vault."
+_OTHER_BLOB: Final = (
+    "The vault has another blob than the one that this client has last read or written; read it with blob.get, merge, "
+    "and put again."
+)
 WRONG_VAULT: Final = "The server answered with another vault than the one that was asked for."
 _NAMED: Final = "The server shows the name of a vault in another way than the one that it was made in."
 _RENAMED: Final = 20  # names that are tried for a vault that was made without the server
@@ -250,32 +255,66 @@ def delete_vault(core: Core, vault: OpenVault) -> Effects[None]:
 def get_blob(core: Core, vault: OpenVault) -> Effects[Blob | None]:
     """Get the blob of a vault, if it has one."""
     vault, row, gap = yield from current_row(core, vault)
+    found = to_blob(vault, row, gap=gap)
+    core.device.record_blob(row)
+    return found
+
+
+def to_blob(vault: OpenVault, row: responses.Vault, *, gap: bool) -> Blob | None:
+    """The blob of a vault's row, if it has one."""
     if row.data is None:
         return None
     return Blob(vault.uid, contents.to_value(seal.open_blob(vault.keys, row)), row.version, gap)
 
 
-def put_blob(core: Core, vault: OpenVault, value: Any, version: int | None) -> Effects[Blob]:
-    """Another blob. `version` is the vault's that this one follows; None for whichever is there now."""
+def put_blob(core: Core, vault: OpenVault, value: Any, after: Blob | None) -> Effects[Blob]:
+    """Another blob. `after` is the one that it follows on; None for the one that was last read or written here."""
+    if after is not None:
+        _require_blob(vault, after)
     raw = to_raw(value)
-    blob = yield from keyrings.with_newest(core, lambda: _put_blob(core, vault, raw, version))
+    content = contents.to_content(raw)
+    row = yield from keyrings.with_newest(core, lambda: _put_blob(core, vault, content, after))
+    core.device.record_blob(row)
+    blob = Blob(vault.uid, raw, row.version)
     return blob if raw is value else msgspec.structs.replace(blob, _value=value)
 
 
-def _put_blob(core: Core, vault: OpenVault, raw: Any, version: int | None) -> Effects[Blob]:
+def _require_blob(vault: OpenVault, after: Blob) -> None:
+    if not isinstance(after, Blob):
+        raise Invalid({"after": f"must be a Blob, as get and put return it, not {type(after).__name__}"})
+    if after.vault != vault.uid:
+        raise Invalid({"after": "must be a Blob of this vault, and is one of another"})
+
+
+def _put_blob(core: Core, vault: OpenVault, content: Content, after: Blob | None) -> Effects[responses.Vault]:
     vault, before, _ = yield from current_row(core, vault)
-    if version is None:
-        version = before.version
-    elif version != before.version:
-        raise VaultConflict(before.version, before.updated_at)
-    parent = seal.parent_after_blob(before.data)
-    sealed = seal.seal_blob(vault.keys, before.name, version + 1, raw, parent=parent)
+    if after is not None:
+        if after.version != before.version:
+            raise VaultConflict(before.version, before.updated_at)
+    elif before.data is not None and not _may_replace(core, vault, before, content):
+        raise VaultConflict(before.version, before.updated_at, _OTHER_BLOB)
+    version, parent = before.version, seal.parent_after_blob(before.data)
+    sealed = seal.seal_blob_content(vault.keys, before.name, version + 1, content, parent=parent)
     mark = core.device.mark()
     row = yield from core.session.send(requests.vaults.put_blob(vault.uid, sealed, version, vault.keys.keyring))
     yield from check_vault(core, vault, row, mark)
     if row.version != version + 1 or row.data != sealed.data or row.salt != sealed.salt:
         raise Tampered(_NOT_KEPT)
-    return Blob(vault.uid, raw, row.version)
+    return row
+
+
+def _may_replace(core: Core, vault: OpenVault, before: responses.Vault, content: Content) -> bool:
+    """Whether the blob is the one that was last read or written here, or has the new content already.
+
+    The contents are compared: a rename and a rotation seal the same content anew.
+    """
+    known = core.device.blob(vault.uid)
+    if known is not None and known.data == before.data:
+        return True
+    there = seal.open_blob(vault.keys, before)
+    if there == content:  # by an earlier attempt without a response, perhaps
+        return True
+    return known is not None and known.data is not None and seal.open_blob(vault.keys, known) == there
 
 
 def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:
@@ -355,6 +394,7 @@ def _make(core: Core, vault: OpenVault) -> Effects[responses.Vault]:
         blob = seal.seal_blob(vault.keys, vault.wire, 1, None)
         row = yield from core.session.send(requests.vaults.create(vault.uid, vault.wire, blob))
     yield from check_vault(core, vault, row, mark)
+    core.device.record_blob(row)
     return row
 
 

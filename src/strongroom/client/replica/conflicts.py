@@ -89,7 +89,8 @@ class Conflict:
 class BlobConflict:
     """After a restore the server has gone on with another blob than this device has. The replica shows `mine`.
 
-    To keep `mine`, put it with `client.vault(…).blob.put`; then, or to do without it, `discard`.
+    To keep `mine`, put it in the place of the server's: `blob.put(conflict.mine, after=blob.get())`, where `blob` is
+    `client.vault(…).blob`. Then, or to do without it, `discard`.
     """
 
     def __init__(self, local: Local, keys: VaultKeys, mine: VaultRecord) -> None:
