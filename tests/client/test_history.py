@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from strongroom.client.format.encoding import NO_PARENT, short
 from strongroom.client.format.parents import Link, trace, trace_all
-from strongroom.errors import DocumentConflict, DocumentNotFound, InsufficientScope, VaultConflict, VersionNotFound
+from strongroom.errors import (
+    DocumentConflict,
+    DocumentNotFound,
+    InsufficientScope,
+    Invalid,
+    VaultConflict,
+    VersionNotFound,
+)
 from tests.client.both_clients import PASSWORD, Faces
 
 
@@ -136,7 +143,7 @@ def test_the_trash_is_listed_and_revived(faces: Faces) -> None:
     assert [one.value for one in notes.trash] == ["note 1", "note 2"]
     with pytest.raises(DocumentConflict):
         notes.revive(gone[0])
-    with pytest.raises(DocumentConflict):
+    with pytest.raises(Invalid, match="^document is not deleted; give one that delete has returned, or one of the trash"):
         notes.revive(kept)
     with pytest.raises(DocumentNotFound):
         notes.revive(task)
@@ -162,7 +169,7 @@ def test_what_is_purged_is_gone(faces: Faces) -> None:
     notes, tasks = vault.collection("notes"), vault.collection("tasks")
     gone = [notes.delete(notes.replace(notes.create("one"), "two")) for _ in range(3)]
     tasks.delete(tasks.create("task"))
-    with pytest.raises(DocumentConflict):
+    with pytest.raises(Invalid, match="^document is not deleted; give one that delete has returned, or one of the trash"):
         notes.purge(notes.create("alive"))
     notes.purge(gone[0])
     notes.purge(gone[0])

@@ -12,7 +12,7 @@ from strongroom.client.format import seal
 from strongroom.client.net import requests
 from strongroom.client.operations import documents
 from strongroom.client.operations.documents import WRONG_DOCUMENT
-from strongroom.errors import DocumentConflict, DocumentNotFound
+from strongroom.errors import DocumentNotFound, Invalid
 
 if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
@@ -27,16 +27,15 @@ _MOST_REQUESTS: Final = 100_000
 
 def revive(core: Core, scope: KeyScope, document: Document) -> Effects[Document]:
     """A deleted document with its last value again, if it has not changed since it was read."""
+    _require_deleted(scope, document)
     if document.purged:
         raise DocumentNotFound(_EMPTY)
-    if not document.deleted:
-        raise DocumentConflict(document.version, document.updated_at)
     return (yield from documents.replace_raw(core, scope, document, document.raw))
 
 
 def purge(core: Core, scope: KeyScope, document: Document) -> Effects[None]:
     """Purge the content and the history of a deleted document, if it has not changed since it was read."""
-    documents.wire_collection(scope, document)
+    _require_deleted(scope, document)
     mark = core.device.mark()
     row = yield from core.session.send(requests.documents.purge(scope.vault, document.uid, document.version))
     if (row.uid, row.version, row.hmac) != (document.uid, document.version, document.proof):
@@ -44,6 +43,13 @@ def purge(core: Core, scope: KeyScope, document: Document) -> Effects[None]:
     if row.data or row.deleted_at is None:
         raise Tampered(_NOT_PURGED)
     core.device.record(row, mark, deleted=seal.verify_document(scope.key(row.collection), row).deleted)
+
+
+def _require_deleted(scope: KeyScope, document: Document) -> None:
+    """Refuse a document that was not deleted when it was read."""
+    documents.wire_collection(scope, document)
+    if not document.deleted:
+        raise Invalid({"document": "is not deleted; give one that delete has returned, or one of the trash"})
 
 
 def empty(core: Core, scope: KeyScope) -> Effects[int]:
