@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
+from strongroom.actions import admin
 from strongroom.rules import ENROLMENT_LIFETIME, MINUTE, TICKET_LIFETIME
 from tests.conftest import runs
 from tests.security.asgi_request import Answer
@@ -266,8 +267,6 @@ async def test_a_wrong_code_does_not_use_the_ticket_up(nodes: Nodes) -> None:
 @runs
 async def test_a_disabled_account_gets_no_ticket_and_no_session(nodes: Nodes) -> None:
     """Not with a ticket from before either."""
-    from strongroom.actions import admin
-
     async with nodes() as (stage,):
         owner = await enrolled(stage)
         ticket = await owner.ticket()
@@ -497,3 +496,19 @@ async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
         await database_of(stage.app).write_long(sessions.purge, 90)
         rows = await rows_of(where)
         assert (len(rows["one_time_codes"]), len(rows["login_tickets"])) == (1, 0)
+
+
+@runs
+async def test_an_operator_opens_an_account_whose_second_factors_are_lost(nodes: Nodes, where: str) -> None:
+    """After a salvage that found the account and not its codes: until then nobody gets in with the password alone."""
+    from tests.support.populated_database import alter
+
+    async with nodes() as (stage,):
+        owner = await enrolled(stage)
+        for table in ("one_time_codes", "recovery_codes"):
+            await alter(where, f"DELETE FROM {table}")
+        details = refused(await owner.log_in(), "second_factor_required")
+        assert details["methods"] == []
+        refused(await owner.finish(details["ticket"], owner.next_code()), "invalid_second_factor")
+        assert await database_of(stage.app).write(admin.reset_second_factor, owner.account.id)
+        await stage.log_in(owner.account)

@@ -206,14 +206,17 @@ async def reseal_some(tx: Tx, box: SecretBox, key_id: str, after: tuple[str, int
 
 
 async def reset(tx: Tx, user_id: str, origin: Origin) -> bool:
-    """Delete all second factors of an account, without a proof: for its operator. False if it has none."""
+    """Delete all second factors of an account, without a proof: for its operator. False if it has none.
+
+    An account that is marked and has none, as after a salvage that lost them, is opened in this way too.
+    """
     await store.accounts.lock(tx, user_id)
     had = await store.second_factors.delete(tx, user_id, confirmed=True)
     await store.second_factors.delete(tx, user_id, confirmed=False)
     had = await store.passkeys.delete_all(tx, user_id) > 0 or had
     await store.challenges.clear(tx, user_id)
     await login_throttle.clear_failed_codes(tx, user_id)
-    await mark(tx, user_id)
+    had = await mark(tx, user_id) or had
     if had:
         await events.record(tx, user_id, EventType.SECOND_FACTOR_RESET, origin)
     return had
