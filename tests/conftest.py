@@ -52,6 +52,7 @@ SLOW = (
     "tests/security/test_memory_budget.py",
     "tests/operating/test_operating_guide_as_user.py",
     "tests/security/test_matrix.py",
+    "tests/security/test_random_ceremonies.py::test_a_thousand_ceremonies",
     "tests/cli/test_backup.py::test_memory_is_flat",
     "tests/operating/test_postgres_away.py",
     "tests/faults/test_kill.py",
