@@ -23,6 +23,7 @@ ANSWER_SECONDS: Final = 20.0  # whoever waits longer for an answer hangs
 ENOUGH: Final = 20  # faults, after which a run ends
 PASSWORD: Final = "correct horse"
 _SECRET: Final = base64.b64encode(b"secret of honest")[:20]  # with which what honest clients keep begins
+_INTERIM = re.compile(rb"^(?:HTTP/1\.1 100 [^\r]*\r\n(?:[^\r\n]+\r\n)*\r\n)+")
 
 
 @dataclass
@@ -280,7 +281,8 @@ class Attacker:
         for got in await asyncio.gather(*(_play(trick, *streams) for streams in connected)):
             if stolen := re.search(rb"honest\d+|" + _SECRET, got):
                 self._tally.fault(f"the attacker got something of {stolen[0]!r} by {trick.name}: {got[:300]!r}")
-            if trick.status and got and not got.startswith(b"HTTP/1.1 %d " % trick.status):
+            final = _INTERIM.sub(b"", got)  # caddy asks for the body itself where the server takes more than a second
+            if trick.status and final and not final.startswith(b"HTTP/1.1 %d " % trick.status):
                 self._tally.fault(f"{trick.name} was answered by {got[:300]!r}")
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
