@@ -134,6 +134,53 @@ ALTERED: dict[str, tuple[Any, type[Refusal]]] = {
 }
 
 
+def test_a_file_that_is_not_whole_or_no_export_is_told(faces: Faces, tmp_path: Path) -> None:
+    """Cut in a line or after one, damaged, of another kind: what it is, and what to do. Nothing is sent."""
+    client = faces.client()
+    email = furnish(client)
+    client.export_account(tmp_path / "account")
+    client.export_plaintext(tmp_path / "plaintext")
+    whole = (tmp_path / "account").read_bytes()
+    first, second, third = whole.splitlines(keepends=True)[:3]
+    for raw, said in [
+        (b"", "The file ends before its last line: it was cut off. Export the account again."),
+        (first + second + third[:-9], "The file ends before its last line: it was cut off. Export the account again."),
+        (first + second + third, "The file ends before its last line: it was cut off. Export the account again."),
+        (whole[:-9], "The file ends before its last line: it was cut off. Export the account again."),
+        (
+            first + second + b"\0" * 9 + b"\n",
+            (
+                "Line 3 of the file is not valid: body must be well-formed JSON. The file is incomplete or damaged; "
+                "export the account again."
+            ),
+        ),
+        (
+            (tmp_path / "plaintext").read_bytes(),
+            (
+                "This is a file of export_plaintext, which cannot be imported; to move an account, use a file of "
+                "export_account."
+            ),
+        ),
+        (b"a text\n", "This is no file of export_account, or its beginning is damaged."),
+        (first[:20], "This is no file of export_account, or its beginning is damaged."),
+        (
+            first.replace(b'"version":2', b'"version":3'),
+            "Line 1 of the file is not valid: version must be 2: no other is read here.",
+        ),
+    ]:
+        (tmp_path / "other").write_bytes(raw)
+        with pytest.raises(Invalid) as raised:
+            faces.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
+        assert str(raised.value) == said
+
+
+def test_an_import_to_the_server_of_the_file_is_told(moving: tuple[Client, str, Path], server: Server) -> None:
+    """That it may be that server, and what to do then."""
+    _, email, path = moving
+    with pytest.raises(Tampered, match=r"the server that the file was exported from.*the address of the new server"):
+        Client.import_account(url_of(server), path, email, PASSWORD)
+
+
 def test_a_file_that_was_altered_is_refused(
     moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
 ) -> None:

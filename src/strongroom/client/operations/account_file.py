@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+import msgspec
+
 from strongroom import model
 from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import keyring, names, primitives, seal
@@ -28,12 +30,17 @@ from strongroom.export_rows import (
     KeyringRow,
 )
 from strongroom.wire.export_file import ExportFile
-from strongroom.wire.export_lines import Header, Trailer
+from strongroom.wire.export_lines import FORMAT, Header, Trailer
 
 MAX_LINE: Final = 1 << 31  # bytes
 _SOME: Final = 1 << 20  # bytes that are read before progress is told
 _NO_KEYRING: Final = "The file has no keyring: it is not of an account of this client."
 _CUT_OFF: Final = "The file ends before its last line: it was cut off. Export the account again."
+_DAMAGED: Final = "The file is incomplete or damaged; export the account again."
+_NO_EXPORT: Final = "This is no file of export_account, or its beginning is damaged."
+_PLAINTEXT: Final = (
+    "This is a file of export_plaintext, which cannot be imported; to move an account, use a file of export_account."
+)
 _MISSING_VAULT: Final = "The file lacks a vault that the account's directory has, and that nobody deleted."
 
 Line = Header | Trailer | ExportRow | KeyringRow
@@ -97,7 +104,10 @@ class AccountFile:
         """Read and verify the next line."""
         if not raw:
             raise Invalid({"file": _CUT_OFF}, _CUT_OFF)
-        line = self.lines.read(raw)
+        try:
+            line = self.lines.read(raw)
+        except Invalid as fault:
+            raise self._unreadable(raw, fault) from None
         try:
             self._verify(line)
         except (Tampered, Locked):
@@ -112,6 +122,22 @@ class AccountFile:
     def scope(self, vault_uid: str) -> KeyScope | None:
         """The keys of the vault that is being read; None if the directory has no such vault."""
         return self._vault.scope if self._vault is not None and self._vault.uid == vault_uid else None
+
+    def _unreadable(self, raw: bytes, fault: Invalid) -> Invalid:
+        """What is wrong with a file that has a line which is not valid."""
+        if self.lines.header is None and _is_plaintext(raw):
+            said = _PLAINTEXT
+        elif self.lines.header is None and not has_header(raw):
+            said = _NO_EXPORT
+        elif self.lines.header is None:
+            return fault
+        elif not raw.endswith(b"\n"):
+            said = _CUT_OFF
+        else:
+            said = f"{fault.message} {_DAMAGED}"
+        refusal = Invalid((fault.details or {}).get("fields", {}), said)
+        refusal.details = fault.details
+        return refusal
 
     def _altered(self) -> Tampered:
         return Tampered(
@@ -243,6 +269,24 @@ def document_of(line: ExportedDocument | ExportedVersion) -> model.Document:
         line.updated_at,
         line.deleted_at,
     )
+
+
+def has_header(raw: bytes) -> bool:
+    """Whether the first line of a file says that it is the file of an account."""
+    return _field(raw, "format") == FORMAT
+
+
+def _is_plaintext(raw: bytes) -> bool:
+    return _field(raw, "kind") is None and isinstance(_field(raw, "vault"), str)
+
+
+def _field(raw: bytes, name: str) -> object:
+    """A field of a line, if it is one of JSON."""
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return found.get(name) if isinstance(found, dict) else None
 
 
 def raw_lines(source: BinaryIO) -> Iterator[bytes]:

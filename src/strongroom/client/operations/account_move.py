@@ -47,8 +47,10 @@ _DOES_NOT_OPEN: Final = (
 )
 _TAKEN: Final = "The new server has another account with this email; import the file with that account deleted."
 _SAME_SALT: Final = (
-    "The new server hands out the key derivation of the old one: with it, it would learn what logs in there. "
-    "Nothing was sent."
+    "This server has the account, with the key derivation that is in the file. If it is the server that the file was "
+    "exported from, there is nothing to import: call import_account with the address of the new server, or log in "
+    "here. If it is another server, do not trust it: with that key derivation it would learn what logs in at the old "
+    "one. Neither the password nor the file was sent."
 )
 _OTHER_IMPORT: Final = (
     "The account on the new server has an unfinished import of another file. Import that file, or call "
