@@ -15,7 +15,9 @@ from strongroom import errors
 from strongroom.client import AsyncClient, Client, Unreachable, WrongServer
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import connection
+from strongroom.client.replica import Resolution
 from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.devices import Devices
 from tests.client.tls import Authority, Canned, ConnectProxy, TlsEndpoint, early, expired, page
 from tests.contract.harness import Server
 
@@ -459,12 +461,16 @@ def test_a_value_that_holds_itself(faces: Faces) -> None:
         faces.person().vault("v", create=True).collection("c").create(value)
 
 
-def test_values_of_the_wrong_type(faces: Faces) -> None:
-    """A number, None or bytes in the place of a text is told, not turned into a text."""
+def test_values_of_the_wrong_type(faces: Faces, tmp_path: Path) -> None:
+    """A number, None or bytes in the place of a text is told, not turned into a text; so is what is no document."""
     client = faces.person()
     vault = client.vault("v", create=True)
     notes = vault.collection("c")
     note = notes.create("x")
+    replica = client.open_replica(tmp_path / "replica")
+    replica.sync()
+    copies = replica.vault("v").collection("c")
+    document = "document must be a Document, as get and create return it, not str."
     attempts: list[tuple[Callable[[], Any], str]] = [
         (lambda: client.login(None, PASSWORD), "email must be a text (str), not NoneType."),
         (lambda: client.login("a@example.com", None), "password must be a text (str), not NoneType."),
@@ -480,11 +486,48 @@ def test_values_of_the_wrong_type(faces: Faces) -> None:
         (lambda: notes.replace(note.uid, "y"), "document must be a Document, as get and create return it, not str."),
         (lambda: notes.delete(note.uid), "document must be a Document, as get and create return it, not str."),
         (lambda: faces.with_token(cast("str", None)), "token must be a text (str), not NoneType."),
+        (lambda: notes.revive(note.uid), document),
+        (lambda: notes.purge(note.uid), document),
+        (lambda: notes.restore(note.uid, 1), document),
+        (lambda: list(notes.delete_many([note.uid])), document),
+        (lambda: list(notes.replace_many([(note.uid, "y")])), document),
+        (lambda: list(notes.replace_many([note])), "changes must be pairs of a Document and its new value."),
+        (lambda: copies.replace(note.uid, "y"), document),
+        (lambda: copies.delete(note.uid), document),
+        (lambda: list(notes.since("foo")), "cursor must be an integer (int), not str."),
+        (lambda: list(notes.since(None)), "cursor must be an integer (int), not NoneType."),
+        (lambda: list(vault.since(None)), "cursor must be an integer (int), not NoneType."),
+        (lambda: list(vault.since(cursor=True)), "cursor must be an integer (int), not bool."),
+        (lambda: list(vault.since(-1)), "cursor must be 0, or the cursor of earlier changes."),
+        (lambda: notes.get_version(note.uid, "1"), "version must be an integer (int), not str."),
+        (lambda: notes.restore(note, None), "version must be an integer (int), not NoneType."),
+        (lambda: vault.blob.get_version("1"), "version must be an integer (int), not str."),
+        (lambda: client.end_session(5), "session_id must be a text (str), not int."),
+        (lambda: client.revoke_api_key(None), "uid must be a text (str), not NoneType."),
+        (lambda: faces.client(device_name=5), "device_name must be a text (str), not int."),
+        (lambda: replica.sync("mine"), "resolver must be a function, such as keep_mine, not str."),
     ]
     for attempt, said in attempts:
         with pytest.raises(errors.Invalid) as raised:
             attempt()
         assert str(raised.value) == said
+
+
+@pytest.mark.parametrize("given", ["mine", None, Resolution("other")])
+def test_a_resolver_that_does_not_decide(devices: Devices, given: Any) -> None:
+    """It returns no resolution: that is told, by `sync` and by `resolve`, and the conflict stays."""
+    note = devices.notes(devices.here).create("base")
+    devices.sync()
+    devices.notes(devices.here).replace(devices.get(devices.here, note.uid), "mine")
+    devices.replace_there(note.uid, "theirs")
+    replica = devices.here.replica
+    [conflict] = replica.sync().conflicts
+    for attempt in (lambda: replica.sync(lambda _: given), lambda: conflict.resolve(lambda _: given)):
+        with pytest.raises(errors.Invalid, match="resolver must return what keep_mine"):
+            attempt()
+    with pytest.raises(errors.Invalid, match="resolver must be a function, such as keep_mine, not"):
+        conflict.resolve(given)
+    assert len(replica.conflicts()) == 1
 
 
 # A recovery key

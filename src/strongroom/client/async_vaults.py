@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Generic, overload
 
 from strongroom.client.async_iterators import AsyncChanges, AsyncPart, AsyncTrash, AsyncWrites
-from strongroom.client.format.encoding import checked_text
+from strongroom.client.format.encoding import checked_cursor, checked_text
 from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.operations import collections, documents, history, rotation, sessions_and_keys, trash, vaults
 from strongroom.client.operations.batches import BatchWrites, creations, deletions, replacements
@@ -70,7 +70,7 @@ class AsyncVault(AsyncPart):
 
     def since(self, cursor: int) -> AsyncChanges:
         """The changes after a cursor, in all collections; deletions included."""
-        return AsyncChanges(self._core, self._driver, self._scope, cursor)
+        return AsyncChanges(self._core, self._driver, self._scope, checked_cursor(cursor))
 
     async def rename(self, name: str) -> None:
         """Give the vault another name."""
@@ -208,7 +208,7 @@ class AsyncCollection(AsyncPart, Generic[T]):
 
     def since(self, cursor: int) -> AsyncChanges[T]:
         """The changes after a cursor; deletions included."""
-        return AsyncChanges(self._core, self._driver, self._scope, cursor)
+        return AsyncChanges(self._core, self._driver, self._scope, checked_cursor(cursor))
 
     async def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, overload
 
-from strongroom.client.format.encoding import checked_text
+from strongroom.client.format.encoding import checked_cursor, checked_text
 from strongroom.client.iterators import Changes, Part, Trash, Writes
 from strongroom.client.net.driver import Driver
 from strongroom.client.operations import collections, documents, history, rotation, sessions_and_keys, trash, vaults
@@ -71,7 +71,7 @@ class Vault(Part):
 
     def since(self, cursor: int) -> Changes:
         """The changes after a cursor, in all collections; deletions included."""
-        return Changes(self._core, self._driver, self._scope, cursor)
+        return Changes(self._core, self._driver, self._scope, checked_cursor(cursor))
 
     def rename(self, name: str) -> None:
         """Give the vault another name."""
@@ -209,7 +209,7 @@ class Collection(Part, Generic[T]):
 
     def since(self, cursor: int) -> Changes[T]:
         """The changes after a cursor; deletions included."""
-        return Changes(self._core, self._driver, self._scope, cursor)
+        return Changes(self._core, self._driver, self._scope, checked_cursor(cursor))
 
     def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
         """A token (`srv_…`) that opens this collection and nothing else."""

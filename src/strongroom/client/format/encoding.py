@@ -110,6 +110,20 @@ def checked_uid(value: str) -> str:
     return identifiers.canonical(checked_text(value, "uid")) or checked_name(value, "uid")
 
 
+def checked_integer(value: int, field: str) -> int:
+    """An integer; anything else is the caller's mistake."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Invalid({field: f"must be an integer (int), not {type(value).__name__}"})
+    return value
+
+
+def checked_cursor(value: int) -> int:
+    """A cursor, as `cursor` of earlier changes gives it; anything else is the caller's mistake."""
+    if not 0 <= checked_integer(value, "cursor") <= MOST_VERSION:
+        raise Invalid({"cursor": "must be 0, or the cursor of earlier changes"})
+    return value
+
+
 def checked_version(value: int) -> int:
     """A version that the format can hold; anything else is the caller's mistake."""
     if not is_version(value):

@@ -124,8 +124,11 @@ def _creation(uid: str, value: Any) -> tuple[str, Prepare]:
 
 def replacements(changes: Iterable[tuple[Document, Any]]) -> Iterator[tuple[str, Prepare]]:
     """Other values in the place of those that were seen."""
-    for document, value in changes:
-        yield document.uid, _replacement(document, value)
+    for change in changes:
+        if not isinstance(change, tuple | list) or len(change) != 2:
+            raise Invalid({"changes": "must be pairs of a Document and its new value"})
+        document, value = change
+        yield documents.checked_document(document).uid, _replacement(document, value)
 
 
 def _replacement(document: Document, value: Any) -> Prepare:
@@ -142,7 +145,7 @@ def _replacement(document: Document, value: Any) -> Prepare:
 def deletions(wanted: Iterable[Document]) -> Iterator[tuple[str, Prepare]]:
     """Deletions of documents that were seen."""
     for document in wanted:
-        yield document.uid, _deletion(document)
+        yield documents.checked_document(document).uid, _deletion(document)
 
 
 def _deletion(document: Document) -> Prepare:

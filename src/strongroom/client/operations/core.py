@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format.derive import normal_email
+from strongroom.client.format.encoding import checked_text
 from strongroom.client.net import requests
 from strongroom.client.net.session import Session
 from strongroom.client.operations import factors
@@ -39,7 +40,7 @@ def checked_device_name(name: str | None) -> str | None:
         import platform
 
         return f"strongroom Python client on {platform.system() or 'an unknown system'}"
-    if len(name) > MAX_DEVICE_NAME or has_control(name):
+    if len(checked_text(name, "device_name")) > MAX_DEVICE_NAME or has_control(name):
         raise Invalid({"device_name": f"must be at most {MAX_DEVICE_NAME} characters without control characters"})
     return name or None
 

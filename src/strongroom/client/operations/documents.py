@@ -310,10 +310,16 @@ def _explain_conflict(
     raise DocumentConflict(now.version, now.updated_at) from None
 
 
-def wire_collection(scope: KeyScope, document: Document) -> str:
-    """The collection of a document on the wire, if it lies in this place."""
+def checked_document(document: Document) -> Document:
+    """A document; anything else is the caller's mistake."""
     if not isinstance(document, Document):
         raise Invalid({"document": f"must be a Document, as get and create return it, not {type(document).__name__}"})
+    return document
+
+
+def wire_collection(scope: KeyScope, document: Document) -> str:
+    """The collection of a document on the wire, if it lies in this place."""
+    checked_document(document)
     if document.vault != scope.vault or not scope.holds(document.wire):
         raise DocumentNotFound
     return document.wire

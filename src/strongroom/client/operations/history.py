@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from strongroom.client.errors import Tampered
 from strongroom.client.format import content, names, seal
-from strongroom.client.format.encoding import checked_uid
+from strongroom.client.format.encoding import checked_integer, checked_uid
 from strongroom.client.format.parents import Descent, Link, trace, trace_all
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
@@ -61,6 +61,7 @@ def of_document(core: Core, scope: KeyScope, uid: str) -> Effects[list[Version]]
 
 def get_version(core: Core, scope: KeyScope, uid: str, version: int) -> Effects[Document]:
     """A document as it was at a version, or as it is."""
+    checked_integer(version, "version")
     now = yield from documents.get(core, scope, checked_uid(uid), deleted=True)
     if version == now.version:
         return now
@@ -137,6 +138,7 @@ def of_blob(core: Core, vault: OpenVault) -> Effects[list[Version]]:
 
 def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob]:
     """A vault's blob as it was at a version of the vault, or as it is."""
+    checked_integer(version, "version")
     vault, row, gap = yield from vaults.current_row(core, vault)
     if row.data is None or not 1 <= version <= row.version:
         raise VersionNotFound

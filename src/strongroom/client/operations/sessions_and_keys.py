@@ -9,6 +9,7 @@ import msgspec
 
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import tokens
+from strongroom.client.format.encoding import checked_text
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
@@ -36,7 +37,7 @@ def sessions(core: Core) -> Effects[list[ListedSession]]:
 
 def end_session(core: Core, sid: str) -> Effects[None]:
     """End a session."""
-    yield from core.session.send_or_done(requests.accounts.end_session(sid))
+    yield from core.session.send_or_done(requests.accounts.end_session(checked_text(sid, "session_id")))
 
 
 def api_keys(core: Core) -> Effects[list[ApiKey]]:
@@ -46,7 +47,7 @@ def api_keys(core: Core) -> Effects[list[ApiKey]]:
 
 def revoke_key(core: Core, uid: str) -> Effects[None]:
     """Revoke an API key."""
-    yield from core.session.send_or_done(requests.accounts.revoke_key(uid))
+    yield from core.session.send_or_done(requests.accounts.revoke_key(checked_text(uid, "uid")))
 
 
 def make_token(

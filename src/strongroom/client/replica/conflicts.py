@@ -7,7 +7,7 @@ one of your own may look at base, mine and theirs, and give one of theirs back, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -17,7 +17,7 @@ from strongroom.client.format import seal
 from strongroom.client.format.content import to_value
 from strongroom.client.operations.value_types import to_raw
 from strongroom.client.replica.store.records import PUT, Entry
-from strongroom.errors import DocumentConflict
+from strongroom.errors import DocumentConflict, Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from strongroom.client.operations.documents import Document, KeyScope
     from strongroom.client.replica.local import Local
     from strongroom.client.replica.store.records import VaultRecord
+
+_KINDS: Final = frozenset({"mine", "theirs", "both", "merged"})
 
 
 class Resolution(Struct, frozen=True):
@@ -75,7 +77,10 @@ class Conflict:
 
     def resolve(self, how: Resolver) -> None:
         """Resolve the conflict. What remains of `mine` is sent with the next sync."""
-        resolution = how(self)
+        resolution = checked_resolver(how)(self)
+        if not isinstance(resolution, Resolution) or resolution.kind not in _KINDS:
+            given = type(resolution).__name__
+            raise Invalid({"resolver": f"must return what keep_mine(conflict) returns, or merged(value), not {given}"})
         file = self._local.file
         with file.transaction():
             if (
@@ -132,6 +137,13 @@ def undecided_blobs(local: Local, scopes: Mapping[str, KeyScope]) -> list[BlobCo
 Resolver: TypeAlias = Callable[[Conflict], Resolution]
 
 
+def checked_resolver(how: Resolver) -> Resolver:
+    """A function; anything else is the caller's mistake."""
+    if not callable(how):
+        raise Invalid({"resolver": f"must be a function, such as keep_mine, not {type(how).__name__}"})
+    return how
+
+
 def undecided_conflicts(local: Local, scopes: Mapping[str, KeyScope]) -> list[Conflict]:
     """The unresolved conflicts."""
     found = []
@@ -175,12 +187,10 @@ def _apply(
         local.limit.require(entry.uid, entry.collection, sealed)
         changed = msgspec.structs.replace(entry, kind=PUT, data=sealed.data, hmac=sealed.hmac, version=version)
         _rebase(local, scope, changed, row)
-    elif resolution.kind in {"theirs", "both"}:
+    else:
         local.file.outbox.drop(entry.vault, entry.uid)
         if resolution.kind == "both" and not conflict.mine.deleted:
             _copy(local, scope, entry, conflict.mine)
-    else:
-        raise ValueError(resolution.kind)
 
 
 def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:

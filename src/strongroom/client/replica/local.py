@@ -172,7 +172,7 @@ class Local:
     def delete(self, scope: KeyScope, document: Document) -> Document:
         """Delete a document. One that was never sent is only removed from the outbox."""
         scope = self.writable(scope)
-        if document.deleted:
+        if documents.checked_document(document).deleted:
             raise DocumentNotFound
         with self.file.transaction():
             entry = self._next_entry(scope, document)

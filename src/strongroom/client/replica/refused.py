@@ -144,7 +144,7 @@ class RefusedChange:
 
     def move_to(self, collection: ReplicaCollection[T]) -> Document[T]:
         """Make a new document with this value in another collection of the replica, and drop the change."""
-        if collection._local is not self._local:  # noqa: SLF001 - of the same package
+        if getattr(collection, "_local", None) is not self._local:
             raise Invalid({"collection": _NOT_HERE})
         if self.document is None:
             raise Locked(_LOST_KEYS)

@@ -15,7 +15,13 @@ from strongroom.client.operations import documents, keyrings, vaults
 from strongroom.client.operations.sessions_and_keys import token_vault
 from strongroom.client.replica import incoming, outgoing, unlock, vault_keys
 from strongroom.client.replica.after_restore import RestoreReconciliation, update_device
-from strongroom.client.replica.conflicts import Resolver, recreate_entry, undecided_blobs, undecided_conflicts
+from strongroom.client.replica.conflicts import (
+    Resolver,
+    checked_resolver,
+    recreate_entry,
+    undecided_blobs,
+    undecided_conflicts,
+)
 from strongroom.client.replica.outgoing import PushResult
 from strongroom.client.replica.pull import Pull
 from strongroom.client.replica.refused import TEMPORARY, refuse_deleted_vault, refused_changes
@@ -59,7 +65,7 @@ class Sync:
         self.file = local.file
         self._running = RunningReport(progress)
         self.report = self._running.report
-        self._resolver = resolver
+        self._resolver = None if resolver is None else checked_resolver(resolver)
         self._pulling = Pull(local, self._running)
         self._scopes: dict[str, KeyScope] = {}
         self._deleted: set[str] = set()
