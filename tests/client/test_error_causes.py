@@ -576,6 +576,39 @@ def test_every_single_typo_is_found() -> None:
     assert named > 30
 
 
+# Files
+
+
+def test_an_export_replaces_no_other_file(faces: Faces, tmp_path: Path) -> None:
+    """An empty file and an earlier export of the same kind are replaced; everything else is told, and stays."""
+    client = faces.person()
+    vault = client.vault('a "name" \\ of ours', create=True)
+    vault.blob.put("x" * 9_000)
+    exports = {"account": client.export_account, "plaintext": client.export_plaintext}
+    for name, export in exports.items():
+        (tmp_path / name).touch()
+        for _ in range(2):
+            export(tmp_path / name)
+    (tmp_path / "text").write_text("years of work")
+    (tmp_path / "link").symlink_to(tmp_path / "text")
+    (tmp_path / "folder").mkdir()
+    before = {name: (tmp_path / name).read_bytes() for name in ("text", "account", "plaintext")}
+    for name, export in exports.items():
+        other = "plaintext" if name == "account" else "account"
+        for path, said in [
+            ("text", "path is not an export of this kind: text is another file. It was not changed."),
+            (other, f"path is not an export of this kind: {other} is another file. It was not changed."),
+            ("link", "path is a symbolic link; name the file itself: link."),
+            ("folder", "path is not a file: folder."),
+            ("none/x", "path cannot be written: x: No such file or directory."),
+        ]:
+            with pytest.raises(errors.Invalid) as raised:
+                export(tmp_path / path)
+            assert str(raised.value) == said
+    assert before == {name: (tmp_path / name).read_bytes() for name in before}
+    assert not list(tmp_path.glob("*.part"))
+
+
 # Replicas
 
 

@@ -376,24 +376,26 @@ class Client(Part):
         """Write every vault and live document, decrypted, as lines of JSON; the number of documents.
 
         Anybody who reads the file reads your data. To move to another server, use `export_account`. Only the file's
-        owner can read it, and it is there only when it is whole.
+        owner can read it, and it is there only when it is whole. It replaces an earlier plaintext export, and no other
+        file.
         """
         from strongroom.client.operations import plaintext_export
-        from strongroom.client.operations.new_files import new_file
+        from strongroom.client.operations.new_files import PLAINTEXT, new_file
 
-        with new_file(path) as write:
+        with new_file(path, PLAINTEXT) as write:
             return self._run(plaintext_export.export(self._core, write))
 
     def export_account(self, path: str | os.PathLike[str]) -> None:
         """Write the whole account, encrypted as it is stored, to a file that `import_account` moves to another server.
 
         The file has the keyring, all vaults, documents and blobs, their history and the trash, and is verified with
-        the account's keys while it is written. Only its owner can read it, and it is there only when it is whole.
+        the account's keys while it is written. Only its owner can read it, and it is there only when it is whole. It
+        replaces an earlier file of `export_account`, and no other file.
         """
         from strongroom.client.operations import account_move
-        from strongroom.client.operations.new_files import new_file
+        from strongroom.client.operations.new_files import ACCOUNT, new_file
 
-        with new_file(path) as write:
+        with new_file(path, ACCOUNT) as write:
             self._run(account_move.export_account(self._core, write))
 
     def delete_account(self, password: str, *, code: Code | None = None) -> None:
