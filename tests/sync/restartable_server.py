@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import shutil
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 from strongroom import create_server, identifiers
 from strongroom.actions import accounts
 from strongroom.model import Origin
+from strongroom.server import opening
 from strongroom.store.postgres.pool import hosts_and_database
 from strongroom.wire.requests import Register
 from tests.conftest import SECRET, Clock
@@ -40,7 +42,8 @@ class RestartableServer:
         lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
         lives |= {"history_versions": HISTORY_VERSIONS, "history_days": HISTORY_DAYS, "trash_days": TRASH_DAYS}
         lives["database_url" if "://" in self.where else "db_path"] = self.where
-        self.server = create_server(jwt_secret=SECRET, clock=self.clock, **(lives | self._settings))
+        start = partial(create_server, jwt_secret=SECRET, clock=self.clock, **(lives | self._settings))
+        self.server = opening.retry(start, 60, None)  # as `strongroom serve`: PostgreSQL may be slow to answer
 
     def restart(self) -> None:
         """End the server, and start another on the same database."""
