@@ -65,7 +65,7 @@ serve: .venv/.serve
 	@touch $@
 
 test: .venv/.dev .venv/.compiled
-	ROTATE=1 $(IN_MEMORY) $(BIN)/python -m pytest --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
+	$(IN_MEMORY) $(BIN)/python -m pytest --rotate --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
 coverage: .venv/.dev .venv/.compiled

@@ -28,6 +28,11 @@ from tests.support.internals import context_of, purge
 from tests.support.postgres import postgres
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Name the option of `make test`."""
+    parser.addoption("--rotate", action="store_true", help="leave out the slow tests and twins of other days")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
@@ -63,7 +68,7 @@ SLOW = (
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares."""
-    if rotation.ON:
+    if config.getoption("--rotate"):
         others = rotation.on_other_days(item.nodeid for item in items)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
         items[:] = [item for item in items if item.nodeid not in others]

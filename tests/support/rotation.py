@@ -1,4 +1,4 @@
-"""Tests that `make test` runs on some days only: the slowest, and one of two twins. Everything else runs them all.
+"""Tests that `make test` (`--rotate`) runs on some days only: the slowest, and one of two twins.
 
 The turn of a test follows from its name and the day (`SAMPLE_DAY`), so that every day has its share, and every test has
 its day. A test that has changed, or whose subject has, is run by its name: `pytest tests/test_release.py`.
@@ -6,14 +6,11 @@ its day. A test that has changed, or whose subject has, is run by its name: `pyt
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable
 from typing import Final
 
 from tests.support.sampling import DAY
-
-ON: Final = bool(os.environ.get("ROTATE"))
 
 # Tests that take more than a second of processor time, and how many days pass from one turn to the next.
 SLOW: Final = {
