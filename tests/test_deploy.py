@@ -177,4 +177,6 @@ def test_the_shards_are_those_of_the_schema() -> None:
         keys[table] = keyed and (keyed[1] or keyed[2])
     assert named.keys() == keys.keys()
     assert all(keys[table] == "user_id" for table, by in named.items() if by)
-    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {"api_keys"}
+    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {
+        *("api_keys", "passkeys")  # looked up by what a caller has, before the account is known
+    }

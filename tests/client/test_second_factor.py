@@ -303,7 +303,7 @@ def _enrolled(devices: Devices) -> tuple[Client, list[str]]:
 def test_a_lost_answer_does_not_make_a_used_code_wrong(devices: Devices, what: str) -> None:
     """The server has stored the keyring and used the code up: sent again, the code is refused, and all is well."""
     client, codes = _enrolled(devices)
-    version = client._core.keyring().version
+    after = client._core.keyring().version + (1 if what == "password" else 2)  # a rotation raises the floor at its end
     asked: list[Refusal] = []
 
     def ask(refusal: Refusal) -> str:
@@ -316,10 +316,10 @@ def test_a_lost_answer_does_not_make_a_used_code_wrong(devices: Devices, what: s
     else:
         client.rotate_keys(PASSWORD, code=ask)
     assert len(asked) == 1
-    assert client._core.keyring().version == version + 1
+    assert client._core.keyring().version == after
     again = devices.client()
     again.login(devices.crew.email, NEW if what == "password" else PASSWORD, code=codes.pop())
-    assert again._core.keyring().version == version + 1
+    assert again._core.keyring().version == after
 
 
 def test_a_login_below_the_default_does_not_ask_twice(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tests.support.invitations import invite
 from tests.support.one_time_codes import code, wrong_code
 
 # tests/security/test_second_factor.py has these.
-OF_SECOND_FACTORS = {kind for kind in EventType if kind.startswith(("second_factor_", "recovery_code"))}
+OF_SECOND_FACTORS = {kind for kind in EventType if kind.startswith(("second_factor_", "recovery_code", "passkey_"))}
 
 
 async def opened(stage: Stage, account: Account) -> Account:
