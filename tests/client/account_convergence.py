@@ -374,26 +374,10 @@ class ConvergeAccount(Converge):
             except CredentialsRolledBack:
                 self.happened["attended: CredentialsRolledBack"] += 1
                 device.mend()
-            except Tampered as refused:
-                self._require_old_keys(refused)
-                self.person.log_in(self.person.client()).finish_rotation(restored=True)
             else:
                 device.restores = self.restores
                 return report
         raise AssertionError("whatever one does, the device does not sync")
-
-    def _require_old_keys(self, refused: Tampered) -> None:
-        """After a restore the server may show what was made with keys of before a rotation, and at no other time."""
-        if not self.restores or "restored=True" not in str(refused):
-            raise refused
-        self.happened["rows of before a rotation"] += 1
-
-    def _sync(self, device: Device, how: str, fate: list[str], crash: tuple[int, bool] | None) -> Any:
-        try:
-            return super()._sync(device, how, fate, crash)
-        except Tampered as refused:
-            self._require_old_keys(refused)
-            return None
 
     def _logged_in(self, device: OwnDevice) -> None:
         try:
@@ -416,7 +400,7 @@ class ConvergeAccount(Converge):
         device = data.draw(st.sampled_from(self.devices))
         if self.astray:
             self._lead_back()
-        if device.replica.pending or device.replica.conflicts():
+        if device.replica.pending or device.replica.conflicts() or not self._is_spare(device):
             return
         epochs = {kept.epoch for kept in device.replica._local.file.vaults.all()}
         device.path = self._path()
@@ -429,6 +413,14 @@ class ConvergeAccount(Converge):
         self._attended(device)
         if epochs != {kept.epoch for kept in device.replica._local.file.vaults.all()}:
             self._forget_what_nobody_holds()
+
+    def _is_spare(self, device: Any) -> bool:
+        """Whether a device may be lost: of the owner's, none that has seen a restore.
+
+        The keyrings between the backup's and the newest are not on the server any more. A new device cannot learn what
+        the newest one follows on, and could not mend another restore.
+        """
+        return isinstance(device, Agent) or not self.restores
 
     # The server
 

@@ -365,7 +365,6 @@ def sealed_names() -> Book:
     }.items():
         book.bad(f"a name that is {name}", "seal-name", {**here, "name": text}, "validation_error")
     _bad_names(book, here, inside, old)
-    _name_floors(book, here)
     return book
 
 
@@ -535,19 +534,6 @@ def _sealed_auth(book: Book, key: RecoveryKey) -> None:
         book.bad(f"the descriptor has {name}", "open-auth", weak, "weak_parameters")
 
 
-def _name_floors(book: Book, here: Given) -> None:
-    """A vault's name that is shown now must not be of before a rotation that was finished."""
-    sealed = [names.seal_vault_name(key, "personal") for key in vault_keys(here | {"vaultKeys": VAULT_KEYS}).keys]
-    for floor in (1, 2, 7):
-        for (generation, _), text in zip(VAULT_KEYS, sealed, strict=True):
-            given = here | {"vaultKeys": VAULT_KEYS, "floor": floor, "sealed": text}
-            title = f"a vault's name of generation {generation} under the floor {floor}"
-            if generation >= floor:
-                book.good(title, "open-name", given)
-            else:
-                book.bad(title, "open-name", given)
-
-
 def bundles() -> Book:
     """Tokens."""
     book = Book("Tokens: an API key with the keys of a vault or of a collection, of every generation.")
@@ -563,8 +549,6 @@ def bundles() -> Book:
         "a vault whose names are not sealed": one | {"scope": 3},
         "a vault that has no UUID": one | {"scope": 1, "vault": "Tresor №1"},
         "a collection with three generations": part,
-        "a vault of before a rotation that was finished": base | {"scope": 1, "vaultKeys": VAULT_KEYS, "floor": 2},
-        "a collection of after two rotations": part | {"floor": 7},
         "a collection": part | {"collectionKeys": collections[:1], "wires": wires[2:]},
         "a collection whose name is not sealed": part | {"wires": ["notes"]},
     }
@@ -586,8 +570,8 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         refuse(f"{name}, its checksum right", "srv_" + encoding.to_url(body + tokens._check(body)))
 
     raw = encoding.from_url(whole.removeprefix("srv_"))
-    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "floor": 157, "collections": 161, "checksum": 162}
-    assert len(raw) == 166, len(raw)
+    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "collections": 157, "checksum": 158}
+    assert len(raw) == 162, len(raw)
     for name, other in damaged(raw, {"format": 0, "scope": 1, "account id": 2} | ends):
         refuse(f"is changed: {name}", "srv_" + encoding.to_url(other))
     for name, text in {
@@ -630,12 +614,8 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "with keys out of order": body[:120] + b"\2\0\0\0\2" + key[4:] + key + body[157:],
         "with a key of generation 0": body[:121] + bytes(4) + body[125:],
         "with fewer keys than it says": body[:120] + b"\2" + body[121:],
-        "of a vault with a collection": body[:161] + b"\1\0\1x",
-        "of a plain vault with a collection": b"\2\3" + body[2:161] + b"\1\0\1x",
-        "with a floor of 0": body[:157] + bytes(4) + body[161:],
-        "with a floor above its keys": body[:157] + b"\0\0\0\2" + body[161:],
-        "with a floor of 2^32 - 1": body[:157] + b"\xff" * 4 + body[161:],
-        "without a floor": body[:157] + body[161:],
+        "of a vault with a collection": body[:157] + b"\1\0\1x",
+        "of a plain vault with a collection": b"\2\3" + body[2:157] + b"\1\0\1x",
         "of nothing": b"",
         "of a format alone": b"\2",
         "of format and scope alone": b"\2\1",
@@ -645,7 +625,7 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
     insider("of more than 8,192 characters", body[:120] + b"\xff" + many + body[157:])
     inner = encoding.from_url(part.removeprefix("srv_"))[:-4]
     start = 72 + 38 + 2
-    listed = start + 5 + 1 + 3 * 36 + 4
+    listed = start + 5 + 1 + 3 * 36
     assert inner[listed] == 3, inner[listed]
     for name, other in {
         "of a collection without a name": inner[: start - 2] + bytes(2) + inner[start + 5 :],

@@ -349,8 +349,6 @@ const checkBody = (body, { account, version, generation, previous }) => {
       ofLength(base64(key), 32);
     }
     require(ascends(vault.keys.map((one) => one.generation)));
-    require(Number.isInteger(vault.floor) && vault.floor >= vault.keys[0].generation);
-    require(vault.floor <= vault.keys.at(-1).generation);
   }
   require(ascends(body.vaults.map(({ uid }) => uid)));
   require(new Set(body.vaults.map(({ name }) => name)).size === body.vaults.length);
@@ -443,7 +441,7 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
   const changes = {
     "add vault": () => {
       const keys = [{ generation: 1, key: toBase64(random(32)) }];
-      const made = { uid, name: change.name, sealed: change.sealed, made: false, keys, floor: 1 };
+      const made = { uid, name: change.name, sealed: change.sealed, made: false, keys };
       body = { ...body, vaults: [...body.vaults, made].sort((a, b) => order(a.uid, b.uid)) };
     },
     "made": () => { body = entry((vault) => ({ ...vault, made: true })); },
@@ -452,7 +450,6 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
       const gone = [...body.gone, { uid, version: next.version }].sort((a, b) => order(a.uid, b.uid));
       body = { ...body, vaults: body.vaults.filter((vault) => vault.uid !== uid), gone };
     },
-    "floor": () => { body = entry((vault) => ({ ...vault, floor: change.floor })); },
     "rotate vault": () => { body = entry((vault) => ({ ...vault, keys: nextKey(vault.keys, random) })); },
     "rotate": () => {
       next.generation += 1;
@@ -512,9 +509,7 @@ const openName = async (given) => {
   require(same(digest, await nameDigest(key, place, padded)));
   const end = 1 + padded[0];
   require(end <= 128 && padded.length === Math.ceil(end / 32) * 32 && zeros(padded.slice(end)));
-  const name = orElse(tampered, () => plainName(strict.decode(padded.slice(1, end))));
-  require(given.of !== "vault" || read(raw.slice(0, 4)) >= (given.floor ?? 1));
-  return { name };
+  return { name: orElse(tampered, () => plainName(strict.decode(padded.slice(1, end)))) };
 };
 const collectionNames = async (given) => {
   if (!given.sealed) return { wires: [plainName(given.name)] };
@@ -570,7 +565,6 @@ const openDocument = async (given) => {
     content = unpad(await openBox(await under(key, "seal"), raw.slice(6), join(items(LABELS[kind]), row)));
     require(kind === 2 || content.kind !== 0);
   }
-  require(given.floor === undefined || data === "" || generation >= given.floor);
   return { deleted: kind === 2, purged, generation, parent: hex(parent), ...shown(content) };
 };
 const linkOf = async ({ row }) => {
@@ -624,21 +618,21 @@ const openBlob = async (given) => {
   const key = await under(keyOf(given.vaultKeys, generation), "blob");
   const box = join(ofLength(base64(salt), 32), raw.slice(22));
   const content = unpad(await openBox(key, box, blobItems(given, name, version, generation, parent)));
-  require(content.kind !== 0 && (given.floor === undefined || generation >= given.floor));
+  require(content.kind !== 0);
   return { generation, parent: hex(parent), ...shown(content) };
 };
 
 // Tokens
 const isApiKey = (text) => /^[!-~]{1,1024}$/.test(text);
 const checksum = async (body) => (await sha256(items("token", body))).slice(0, 4);
-const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires, floor = 1 }) => {
+const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires }) => {
   require(isApiKey(apiKey), invalid);
   const text = (part) => join(u16(utf8.encode(part).length), utf8.encode(part));
   const many = (parts_) => join(Uint8Array.of(parts_.length), ...parts_);
   const keys = (scope === 2 ? collectionKeys : vaultKeys).map(([generation, key]) => join(u32(generation), unhex(key)));
   const names = (scope === 2 ? wires : []).map(text);
   const head = join(Uint8Array.of(2, scope), unhex(account), ...[apiKey, uidOf(vault), name].map(text));
-  const body = join(head, many(keys), u32(floor), many(names));
+  const body = join(head, many(keys), many(names));
   return { token: "srv_" + toUrl(join(body, await checksum(body))) };
 };
 const readToken = async ({ token }) => {
@@ -660,14 +654,12 @@ const readToken = async ({ token }) => {
   const account = hex(take(16));
   const [apiKey, vault, name] = [text(), text(), text()];
   const keys = many(() => [read(take(4)), hex(take(32))]);
-  const floor = read(take(4));
   const collections = many(() => nameOf(text()));
   require(at === body.length && keys.length >= 1 && isApiKey(apiKey) && uidOf(vault) === vault, invalid);
   require(keys.every(([generation]) => isGeneration(generation)) && ascends(keys.map(([generation]) => generation)), invalid);
-  require(floor >= keys[0][0] && floor <= keys.at(-1)[0], invalid);
   require((collections.length > 0) === (scope === 2) && new Set(collections).size === collections.length, invalid);
   if (scope === 2 || name !== "") nameOf(name);
-  return { apiKey, account, scope, vault, name, keys, floor, collections };
+  return { apiKey, account, scope, vault, name, keys, collections };
 };
 
 // What a device remembers

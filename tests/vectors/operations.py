@@ -221,7 +221,7 @@ def _collection(given: Given) -> Given:
 def vault_keys(given: Given) -> VaultKeys:
     """The keys of a vault that a vector gives."""
     keys = [(generation, hexed(key)) for generation, key in given["vaultKeys"]]
-    return VaultKeys.build(hexed(given["account"]), given["vault"], keys, floor=given.get("floor", 1))
+    return VaultKeys.build(hexed(given["account"]), given["vault"], keys)
 
 
 def collection_keys(given: Given) -> CollectionKeys:
@@ -232,7 +232,6 @@ def collection_keys(given: Given) -> CollectionKeys:
         name="",
         wires=tuple(given["wires"]),
         keys=tuple(CollectionKey.of(generation, hexed(key)) for generation, key in given["collectionKeys"]),
-        floor=given.get("floor", 1),
     )
 
 
@@ -331,8 +330,6 @@ def _change_keyring(given: Given) -> Given:
             ring = ring.with_entry(change["uid"], name=change["name"])
         case "delete vault":
             ring = ring.without_vault(change["uid"])
-        case "floor":
-            ring = ring.with_entry(change["uid"], floor=change["floor"])
         case "rotate vault":
             ring = ring.with_rotated_vault(change["uid"], random)
         case "rotate":
@@ -397,10 +394,7 @@ def _seal_document(given: Given) -> Given:
 
 
 def _open_document(given: Given) -> Given:
-    keys, row = collection_keys(given), document(given["row"])
-    opened = seal.open_document(keys, row)
-    if "floor" in given:
-        seal.require_floor(keys, row)
+    opened = seal.open_document(collection_keys(given), document(given["row"]))
     return {
         "deleted": opened.deleted,
         "purged": opened.purged,
@@ -437,8 +431,6 @@ def _open_blob(given: Given) -> Given:
     row = given["row"]
     vault = Vault(row["uid"], row["name"], row["version"], row["updatedAt"], data=row["data"], salt=row["salt"])
     opened = seal.open_blob(vault_keys(given), vault)
-    if "floor" in given:
-        seal.require_blob_floor(vault_keys(given), vault.data)
     place = {"generation": seal.blob_generation(row["data"]), "parent": seal.blob_parent(row["data"]).hex()}
     return place | _content(opened)
 
@@ -466,7 +458,6 @@ def _read_token(given: Given) -> Given:
         "vault": token.vault,
         "name": token.name,
         "keys": [[key.generation, key.key.hex()] for key in token.keys.keys],
-        "floor": token.keys.floor,
         "collections": list(token.keys.wires) if isinstance(token.keys, CollectionKeys) else [],
     }
 

@@ -146,7 +146,6 @@ def sealing() -> Book:
     wrong = under_old | {"collection": wires[0]}
     book.bad("a row under another name of its collection", "open-document", {**sealed_place, "row": wrong})
     _insider(book, here)
-    _floors(book)
     return book
 
 
@@ -476,30 +475,6 @@ def _blob_given(version: int, content: Content, parent: str = _NONE, **more: Any
     } | more
 
 
-def _floors(book: Book) -> None:
-    """A row that is shown as the current one must not be of before a rotation that was finished."""
-    wires = [f"name of {generation}" for generation, _ in reversed(VAULT_KEYS)]
-    every, content = place(keys=VAULT_KEYS, wires=wires), Content(padding.JSON, _TITLE)
-    for at, (generation, _) in enumerate(VAULT_KEYS):
-        where = place(keys=VAULT_KEYS[: at + 1], wires=wires[-1 - at :])
-        made = book.write(f"a row of generation {generation}", "seal-document", written(where, 1, content))
-        gone = written(where, 2, content, encoding.short(made["hmac"]).hex(), deletion=True)
-        notice = book.write(f"a notice of generation {generation}", "seal-document", gone)
-        shown = {
-            "a row": row(where, made, 1),
-            "a notice": row(where, notice, 2),
-            "a tombstone": row(where, notice, 3, deleted_at=NOON),
-            "a tombstone without its data": row(where, notice | {"data": ""}, 3, deleted_at=NOON),
-        }
-        for floor, _ in VAULT_KEYS:
-            for name, one in shown.items():
-                title, given = f"{name} of generation {generation} under the floor {floor}", {**every, "row": one}
-                if generation >= floor or not one["data"]:
-                    book.good(title, "open-document", given | {"floor": floor})
-                else:
-                    book.bad(title, "open-document", given | {"floor": floor})
-
-
 def blobs() -> Book:
     """A vault's blob, good and bad."""
     book = Book("Blobs: a vault's data and salt, bound to the vault, its name, its version and its parent.")
@@ -523,15 +498,6 @@ def blobs() -> Book:
     later = here | {"vaultKeys": VAULT_KEYS}
     book.good("and one of another generation", "open-blob", {**later, "row": answered | rotated | {"version": 3}})
     book.good("and an old one, with newer keys", "open-blob", {**later, "row": answered})
-    for floor in (1, 2, 7):
-        book.good(
-            f"and a newest one, under the floor {floor}",
-            "open-blob",
-            {**later, "floor": floor, "row": answered | rotated | {"version": 3}},
-        )
-    book.good("and an old one, where nothing was finished", "open-blob", {**later, "floor": 1, "row": answered})
-    for floor in (2, 7):
-        refuse(f"a blob of generation 1 under the floor {floor}", {}, where=later | {"floor": floor})
     book.good("and one of bytes", "open-blob", {**here, "row": answered | other_name | {"name": "Bücher"}})
     raw = encoding.from_base64(made["data"])
     parts = {"format": 0, "kind": 1, "parent": 6, "commitment": 22, "ciphertext": 54, "tag": len(raw) - 16}

@@ -354,16 +354,9 @@ class AsyncClient(AsyncPart):
         new_password = None if new_password is None else checked_secret(new_password, "new_password")
         return await self._run(rotation.rotate_keys(self._core, password, new_password, progress, FactorSource(code)))
 
-    async def finish_rotation(
-        self, *, progress: Callable[[int, int], None] | None = None, restored: bool = False
-    ) -> None:
-        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left.
-
-        With `restored` you say that the server was restored from a backup of before a rotation that had finished. What
-        it shows of that time, and is refused otherwise, is taken and sealed anew, and all API keys are revoked again.
-        Sync the replicas of your devices first: what they have is newer.
-        """
-        await self._run(rotation.finish(self._core, progress, restored=restored))
+    async def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
+        await self._run(rotation.reseal(self._core, progress))
 
     async def recover(self, email: str, recovery_key: str, new_password: str, *, code: AsyncCode | None = None) -> User:
         """Log in with the recovery key, and set another password.

@@ -353,14 +353,9 @@ class Client(Part):
         new_password = None if new_password is None else checked_secret(new_password, "new_password")
         return self._run(rotation.rotate_keys(self._core, password, new_password, progress, FactorSource(code)))
 
-    def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None, restored: bool = False) -> None:
-        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left.
-
-        With `restored` you say that the server was restored from a backup of before a rotation that had finished. What
-        it shows of that time, and is refused otherwise, is taken and sealed anew, and all API keys are revoked again.
-        Sync the replicas of your devices first: what they have is newer.
-        """
-        self._run(rotation.finish(self._core, progress, restored=restored))
+    def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
+        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
+        self._run(rotation.reseal(self._core, progress))
 
     def recover(self, email: str, recovery_key: str, new_password: str, *, code: Code | None = None) -> User:
         """Log in with the recovery key, and set another password.

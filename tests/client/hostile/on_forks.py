@@ -8,17 +8,14 @@ from typing import Any
 
 import msgspec
 
-from strongroom import identifiers
 from strongroom.client.format import derive, keyring, seal
-from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import short, to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.format.primitives import random, sha256
-from strongroom.client.operations.core import now
 from tests.client.both_clients import PASSWORD
 from tests.client.forged_keyrings import after
-from tests.client.hostile.attack import CANARY, CONFLICT, GAP, Locked, RolledBack, Tampered, attack, read, walk
+from tests.client.hostile.attack import CANARY, CONFLICT, GAP, Locked, RolledBack, Tampered, attack, read
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import BODY, KEYRING, SLOTS, login, reload, shown
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_vault, together, with_
@@ -259,72 +256,6 @@ def _newest(stage: Stage, change: Callable[[Row], Row]) -> Lie:
 
 fork("a row under a key of before a rotation", of_former_holder, **both)
 fork("a collection's name of another generation", renamed, **both)
-
-
-def added(*, deleted: bool) -> Callable[[Stage], Lie]:
-    """A document that nobody wrote, by somebody who has the keys of before a rotation."""
-
-    def prepare(stage: Stage) -> Lie:
-        before, _ = rotated(stage)
-        uid, row = identifiers.new_uid(now()), stage.raw(stage.note.uid)
-        later = stage.raw_vault()["updatedAt"] + 10
-        made = seal.seal_document(before, uid, 1, f"{CANARY} forged")
-        row |= {"uid": uid, "version": 1, "createdAt": later, "updatedAt": later, "collection": before.wire}
-        if deleted:
-            made = seal.seal_deletion(before, uid, 2, to_content(f"{CANARY} forged"), parent=short(made.hmac))
-            row |= {"version": 3, "deletedAt": later}
-        row |= {"data": made.data, "hmac": made.hmac}
-
-        def lie(talk: Talk) -> None:
-            if talk.path == f"/vaults/{stage.uid}/documents" and talk.method == "GET":
-                shown = [] if "deleted=only" in talk.query else talk.told["documents"]
-                talk.say(talk.told | {"documents": [*shown, row], "next": later})
-
-        count = stage.raw_vault()["documents"] + (not deleted)
-        return together(lie, about_vault(stage, with_(updatedAt=later, documents=count)))
-
-    return prepare
-
-
-def old_blob(stage: Stage) -> Lie:
-    """A blob by somebody who has the keys of before a rotation; the first of its vault."""
-    before = stage.second._opened.keys
-    stage.second.rotate()
-    row = stage._get(f"/vault/{stage.second.uid}")
-    made = seal.seal_blob(before, row["name"], row["version"] + 1, f"{CANARY} forged")
-    changes = {"data": made.data, "salt": made.salt, "version": row["version"] + 1, "updatedAt": row["updatedAt"] + 10}
-
-    def lie(talk: Talk) -> None:
-        if talk.method == "GET" and talk.path == f"/vault/{stage.second.uid}":
-            talk.say(talk.told | changes)
-        elif talk.method == "GET" and talk.path == "/vault":
-            shown = [one | changes if one["uid"] == stage.second.uid else one for one in talk.told["vaults"]]
-            talk.say(talk.told | {"vaults": shown})
-
-    return lie
-
-
-def read_trash(stage: Stage) -> Any:
-    return list(stage.notes.trash)
-
-
-attack(
-    "a new document under a key of before a rotation", added(deleted=False), act=walk, sync=added(deleted=False), **both
-)
-attack(
-    "a deleted document under a key of before a rotation",
-    added(deleted=True),
-    act=read_trash,
-    sync=added(deleted=True),
-    **both,
-)
-attack(
-    "a new blob under a key of before a rotation",
-    old_blob,
-    act=lambda stage: stage.second.blob.get(),
-    sync=old_blob,
-    **both,
-)
 
 
 # Blobs

@@ -357,22 +357,9 @@ GUARDS: dict[str, Guard] = {
         ),
     ),
     "that generations do not fall": Guard(
-        replaced((seal, "lineage", of_one_generation), (seal, "is_below_floor", no)),
+        replaced((seal, "lineage", of_one_generation)),
         client=("a row under a key of before a rotation",),
         replica=("a row under a key of before a rotation",),
-    ),
-    "the floor of generations": Guard(
-        replaced((seal, "is_below_floor", no), (seal, "require_blob_floor", nothing)),
-        client=(
-            "a new document under a key of before a rotation",
-            "a deleted document under a key of before a rotation",
-            "a new blob under a key of before a rotation",
-        ),
-        replica=(
-            "a new document under a key of before a rotation",
-            "a deleted document under a key of before a rotation",
-            "a new blob under a key of before a rotation",
-        ),
     ),
     "that a deletion is opened before it is kept": Guard(
         replaced((seal, "verify_document", lambda keys, row: seal._verified(keys, row)[0])),

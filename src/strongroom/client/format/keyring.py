@@ -123,7 +123,7 @@ class Keyring(Body, frozen=True, kw_only=True):
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
-        return VaultKeys.build(self.account, entry.uid, list(entry.keys), floor=entry.floor, keyring=self.version)
+        return VaultKeys.build(self.account, entry.uid, list(entry.keys), keyring=self.version)
 
     def with_vault(self, uid: str, name: str, *, sealed: bool, random: Random = primitives.random) -> Keyring:
         """The next version, with a new vault that is not made on the server yet."""
@@ -141,7 +141,7 @@ class Keyring(Body, frozen=True, kw_only=True):
         )
 
     def with_entry(self, uid: str, **changes: Any) -> Keyring:
-        """The next version, with another name of this vault, with its being made, or with another floor."""
+        """The next version, with another name of this vault, or with its being made."""
         entry = self.entry(checked_uid(uid))
         if entry is None:
             raise Invalid({"uid": "must be a vault of the directory"})

@@ -75,7 +75,6 @@ class VaultEntry(Struct, frozen=True, kw_only=True):
     sealed: bool
     made: bool
     keys: tuple[tuple[int, bytes], ...]  # generation and key, ascending
-    floor: int = 1  # the lowest generation that a current row may have
     extra: Extra = {}
     key_extras: dict[int, Extra] = {}  # of the keys, by generation
 
@@ -133,7 +132,6 @@ class _VaultJson(Struct, frozen=True):
     sealed: bool
     made: bool
     keys: list[Extra]
-    floor: int
 
 
 class _GoneJson(Struct, frozen=True):
@@ -184,7 +182,6 @@ def to_json(body: Body) -> Extra:
                     {**entry.key_extras.get(number_, {}), "generation": number_, "key": to_base64(key)}
                     for number_, key in entry.keys
                 ],
-                "floor": entry.floor,
             }
             for entry in body.vaults
         ],
@@ -290,8 +287,6 @@ def _vault(given: Extra) -> VaultEntry:
     _require_ascending([generation for generation, _ in keys])
     if checked_uid(read.uid) != read.uid or not keys or not all(is_generation(one) for one, _ in keys):
         raise Tampered(UNREADABLE)
-    if not keys[0][0] <= read.floor <= keys[-1][0]:
-        raise Tampered(UNREADABLE)
     text(checked_name(read.name, "name"))
     return VaultEntry(
         uid=read.uid,
@@ -299,7 +294,6 @@ def _vault(given: Extra) -> VaultEntry:
         sealed=read.sealed,
         made=read.made,
         keys=keys,
-        floor=read.floor,
         extra=extra,
         key_extras=extras,
     )

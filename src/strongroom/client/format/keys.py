@@ -46,8 +46,7 @@ class CollectionKey(Struct, frozen=True, kw_only=True):
 class CollectionKeys(Struct, frozen=True, kw_only=True):
     """The keys of a collection, of every generation. `wires` are its names on the wire, the newest first.
 
-    `floor` is the lowest generation that a current row may have. `keyring` is the version of the keyring that they are
-    from; None for those of a token.
+    `keyring` is the version of the keyring that they are from; None for those of a token.
     """
 
     account: bytes
@@ -55,7 +54,6 @@ class CollectionKeys(Struct, frozen=True, kw_only=True):
     name: str
     wires: tuple[str, ...]
     keys: tuple[CollectionKey, ...]
-    floor: int = 1
     keyring: int | None = None
 
     @property
@@ -106,29 +104,21 @@ class VaultKey(Struct, frozen=True, kw_only=True):
 class VaultKeys(Struct, frozen=True, kw_only=True):
     """The keys of one vault, of every generation in ascending order.
 
-    `floor` is the lowest generation that a current row, blob or name may have. `keyring` is the version of the keyring
-    that they are from; None for those of a token.
+    `keyring` is the version of the keyring that they are from; None for those of a token.
     """
 
     account: bytes
     vault: str
     keys: tuple[VaultKey, ...]
-    floor: int = 1
     keyring: int | None = None
 
     @classmethod
     def build(
-        cls,
-        account: bytes,
-        vault: str,
-        keys: list[tuple[int, bytes]],
-        *,
-        floor: int = 1,
-        keyring: int | None = None,
+        cls, account: bytes, vault: str, keys: list[tuple[int, bytes]], *, keyring: int | None = None
     ) -> VaultKeys:
         """From pairs of generation and key."""
         made = tuple(VaultKey(account=account, vault=vault, generation=number, key=key) for number, key in keys)
-        return cls(account=account, vault=vault, keys=made, floor=floor, keyring=keyring)
+        return cls(account=account, vault=vault, keys=made, keyring=keyring)
 
     @property
     def newest(self) -> VaultKey:

@@ -27,11 +27,6 @@ from strongroom.client.format.keys import CollectionKeys, VaultKey, VaultKeys, d
 from strongroom.client.format.primitives import KEY, TAG
 from strongroom.errors import Invalid
 
-OLD_KEY: Final = (
-    "The server shows something that was made with keys of before a rotation. If the server was restored from a backup "
-    "of before that, call finish_rotation with restored=True, which seals it anew. Otherwise it was made by somebody "
-    "who has had those keys."
-)
 LONGEST: Final = 127  # bytes of a name that can be sealed
 _STEP: Final = 32
 _VAULT: Final = "vault-name"
@@ -63,11 +58,8 @@ def seal_vault_name(keys: VaultKey, name: str) -> str:
 
 
 def open_vault_name(keys: VaultKeys, sealed: str) -> str:
-    """A vault's name as people see it; refused where it is from before a rotation that was finished."""
-    name = _open(keys, _VAULT, sealed)
-    if read_generation(from_url(sealed.removeprefix(PREFIX))[:4]) < keys.floor:
-        raise Tampered(OLD_KEY)
-    return name
+    """A vault's name as people see it."""
+    return _open(keys, _VAULT, sealed)
 
 
 def seal_collection_name(keys: VaultKey, name: str) -> str:
@@ -91,7 +83,6 @@ def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKe
         name=name,
         wires=tuple(wires),
         keys=tuple(key.collection(name) for key in keys.keys),
-        floor=keys.floor,
         keyring=keys.keyring,
     )
 

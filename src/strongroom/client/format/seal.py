@@ -43,7 +43,6 @@ from strongroom.client.format.encoding import (
     to_url,
 )
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys
-from strongroom.client.format.names import OLD_KEY
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Link
 from strongroom.model import Document, Vault, VaultBlob
@@ -56,7 +55,7 @@ _HEAD_BYTES: Final = 6  # format, kind, generation
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
 _STRANGE: Final = "The server sent a row that is not in this format: another client made it, or it was changed."
 _UNPROVEN: Final = "The server says that a document is deleted, and has no proof from a key holder."
-_OLD_PARENT: Final = "The server shows something newer that was made with keys of before a rotation."
+_OLD_KEY: Final = "The server shows something newer that was made with keys of before a rotation."
 _HEAD: Final = {kind: bytes((FORMAT, kind)) for kind in (DOCUMENT, DELETION, BLOB)}
 _KIND: Final = {_HEAD[DOCUMENT]: DOCUMENT, _HEAD[DELETION]: DELETION}
 _HEAD_TEXT: Final = 8  # characters of base64 that the head takes, exactly
@@ -150,27 +149,7 @@ def require_generation(seen: str, newer: str) -> None:
     """Refuse an `hmac` that names as its parent one under a newer key: its writer was shut out by a rotation."""
     generation, parent = lineage(newer)
     if parent == short(seen) and generation < lineage(seen)[0]:
-        raise Tampered(_OLD_PARENT)
-
-
-def is_below_floor(keys: CollectionKeys, row: Document) -> bool:
-    """Whether a row is from before a rotation that was finished: all that was current then was sealed anew."""
-    return read_proof(row.hmac).generation < keys.floor
-
-
-def require_floor(keys: CollectionKeys, row: Document) -> None:
-    """Refuse a current row of before a rotation that was finished. History may be older.
-
-    A deletion whose content is gone cannot be sealed anew. It says nothing but that the document is not there.
-    """
-    if row.data and is_below_floor(keys, row):
-        raise Tampered(OLD_KEY)
-
-
-def require_blob_floor(keys: VaultKeys, data: str | None) -> None:
-    """Refuse a current blob of before a rotation that was finished."""
-    if data is not None and blob_generation(data) < keys.floor:
-        raise Tampered(OLD_KEY)
+        raise Tampered(_OLD_KEY)
 
 
 def link(row: Document) -> Link:

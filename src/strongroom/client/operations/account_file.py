@@ -204,8 +204,6 @@ class _VaultRows:
         self._parents: list[tuple[int, bytes]] = []
         self._blobs: list[ExportedBlob] = []
         if line.data is not None:
-            if self.scope is not None and self.scope.vault_keys is not None:
-                seal.require_blob_floor(self.scope.vault_keys, line.data)
             self._open_blob(line.version, line.name, line.data, line.salt)
 
     def add(self, line: ExportedDocument | ExportedVersion | ExportedBlob) -> None:
@@ -218,7 +216,6 @@ class _VaultRows:
         made = seal.verify_document(self.scope.key(line.collection), document_of(line))
         self._parents.append((made.generation, made.parent))
         if isinstance(line, ExportedDocument):
-            seal.require_floor(self.scope.key(line.collection), document_of(line))
             self._versions[line.uid] = line.version
             return
         if line.version >= self._versions.get(line.uid, 0) or (line.uid, line.version) in self._history:

@@ -14,7 +14,6 @@ from strongroom.client.format import names, seal
 from strongroom.client.format.content import to_content, to_value
 from strongroom.client.format.encoding import NO_PARENT, checked_uid, short
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
-from strongroom.client.format.names import OLD_KEY
 from strongroom.client.format.padding import NOTHING
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
@@ -58,7 +57,6 @@ class Document(Struct, Generic[T_co], frozen=True, kw_only=True):
     proof: str = ""
     gap: bool = False
     purged: bool = False
-    _emptied: bool = False  # the server has thrown the content away; `purged` is so too where a deletion brought none
     _value: Any = msgspec.UNSET
 
     @property
@@ -84,8 +82,7 @@ class KeyScope(Struct, frozen=True, kw_only=True):
     """Where documents lie: one collection of a vault (`collection_keys`), or all that the keys open.
 
     `vault_keys` are the vault's keys; without them only the one collection can be opened. `type` is that of the values,
-    if the program has said one. `restored`: a person says that the server was restored from a backup of before a
-    rotation, so rows of that time are taken.
+    if the program has said one.
     """
 
     vault: str
@@ -93,7 +90,6 @@ class KeyScope(Struct, frozen=True, kw_only=True):
     collection_keys: CollectionKeys | None
     cache: dict[str, CollectionKeys] = {}
     type: ValueType | None = None
-    restored: bool = False
 
     @property
     def name(self) -> str:
@@ -121,12 +117,6 @@ class KeyScope(Struct, frozen=True, kw_only=True):
         """The version of the keyring that the keys are from."""
         keys = self.vault_keys or self.collection_keys
         return None if keys is None else keys.keyring
-
-    @property
-    def floor(self) -> int:
-        """The lowest generation that a current row may have."""
-        keys = self.vault_keys or self.collection_keys
-        return 1 if keys is None else keys.floor
 
     @property
     def generation(self) -> int | None:
@@ -185,7 +175,7 @@ def renewed(core: Core, scope: KeyScope) -> KeyScope:
         return scope
     name = None if scope.collection_keys is None else scope.name
     renewed_scope = key_scope(ring.vault_keys(entry), name, sealed=entry.sealed)
-    return msgspec.structs.replace(renewed_scope, type=scope.type, restored=scope.restored)
+    return msgspec.structs.replace(renewed_scope, type=scope.type)
 
 
 def create(core: Core, scope: KeyScope, value: Any, uid: str | None) -> Effects[Document]:
@@ -355,15 +345,11 @@ def check_stored(
 def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Effects[Document | None]:
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
     keys, made = yield from verify_row(core, scope, row)
-    if not scope.restored:
-        seal.require_floor(keys, row)
     known = core.device.known(scope.vault, row.uid)
     if known is not None and known.collection != row.collection:  # a document stays where it was created
         raise RolledBack(WITHHELD)
     gap = False
     if known is not None and known.row.version < row.version:
-        if seal.is_below_floor(keys, row) and row.hmac != known.row.proof and not scope.restored:
-            raise Tampered(OLD_KEY)  # a deletion whose content is gone, of something that was seen
         gap = yield from _require_descent(core, row, known)
     if not core.device.record(row, mark, deleted=made.deleted):
         return None
@@ -449,6 +435,5 @@ def to_document(
         proof=row.hmac or "",
         gap=gap,
         purged=purged,
-        _emptied=deleted and not row.data,
         _value=msgspec.UNSET if scope.type is None or purged else scope.type.decode(raw),
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from strongroom.client.errors import Tampered
-from strongroom.client.format import content, names, seal
+from strongroom.client.format import content, seal
 from strongroom.client.format.encoding import checked_integer, checked_uid
 from strongroom.client.format.parents import Descent, Link, trace, trace_all
 from strongroom.client.net import requests
@@ -148,16 +148,10 @@ def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob
     old = yield from core.session.send(requests.vaults.blob_version(vault.uid, version))
     if (old.uid, old.version) != (vault.uid, version):
         raise Tampered(vaults.WRONG_VAULT)
-    opened = seal.open_past_blob(vault.keys, old, _past_names(vault) if old.name is None else (old.name,))
+    names = vault.wires if old.name is None else (old.name,)
+    opened = seal.open_past_blob(vault.keys, old, names)
     gap = yield from vaults.require_blob_descent(core, row, Link(version, old.data))
     return Blob(vault.uid, content.to_value(opened), version, gap)
-
-
-def _past_names(vault: OpenVault) -> tuple[str, ...]:
-    """What the server may have called a vault under this name, in any generation."""
-    if not vault.sealed:
-        return (vault.name,)
-    return tuple(names.seal_vault_name(key, vault.name) for key in reversed(vault.keys.keys))
 
 
 def restore_blob(core: Core, vault: OpenVault, version: int, after: Blob | None) -> Effects[Blob]:

@@ -134,7 +134,7 @@ def require_directory(seen: Keyring, ring: Keyring) -> None:
         now = ring.entry(entry.uid)
         if now is None and not ring.is_gone(entry.uid):
             raise RolledBack(_UNSAID)
-        if now is not None and (not set(entry.keys) <= set(now.keys) or now.floor < entry.floor):
+        if now is not None and not set(entry.keys) <= set(now.keys):
             raise Tampered(TWO_KEYRINGS)
 
 

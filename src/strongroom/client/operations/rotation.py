@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from strongroom.client.format import derive, seal
 from strongroom.client.operations import accounts, documents, keyrings, sessions_and_keys, vaults
-from strongroom.client.operations.batches import BatchWrites, WriteResult, deletions, replacements
+from strongroom.client.operations.batches import BatchWrites, WriteResult, replacements
 from strongroom.client.operations.listing import Listing
 from strongroom.errors import DocumentConflict, DocumentNotFound, VaultNotFound
 
 if TYPE_CHECKING:
-    from strongroom.client.format.keyring import Keyring
-    from strongroom.client.format.keys import VaultKeys
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
-    from strongroom.client.operations.documents import Document, KeyScope
+    from strongroom.client.operations.documents import KeyScope
     from strongroom.client.operations.factors import FactorSource
     from strongroom.client.operations.vaults import OpenVault
 
@@ -66,96 +62,54 @@ def _revoke(core: Core, vault: str | None) -> Effects[None]:
             yield from sessions_and_keys.revoke_key(core, key.uid)
 
 
-def finish(core: Core, progress: Progress | None, *, restored: bool) -> Effects[None]:
-    """Seal anew whatever is not of the newest generation.
-
-    `restored`: a person says that the server was restored from a backup of before a rotation. What it shows of that
-    time is taken then, and the API keys that the backup has brought back are revoked.
-    """
-    if not restored:
-        yield from reseal(core, progress)
-        return
-    yield from _revoke(core, None)
-    found = yield from vaults.list_with_rows(core)
-    opened = [msgspec.structs.replace(vault, keys=_without_floor(vault.keys)) for vault, _ in found]
-    yield from _Resealing(core, progress, restored=True).run(opened)
-
-
 def reseal(core: Core, progress: Progress | None) -> Effects[None]:
     """Seal anew whatever is not of the newest generation."""
     yield from _Resealing(core, progress).run((yield from vaults.list_vaults(core)))
 
 
-def _without_floor(keys: VaultKeys) -> VaultKeys:
-    return msgspec.structs.replace(keys, floor=keys.keys[0].generation)
-
-
 class _Resealing:
     """One run over vaults, with what was done so far."""
 
-    def __init__(self, core: Core, progress: Progress | None, *, restored: bool = False) -> None:
+    def __init__(self, core: Core, progress: Progress | None) -> None:
         self._core = core
         self._progress = progress
-        self._restored = restored
         self._done = self._total = 0
-        self._floors: dict[str, int] = {}  # of the vaults in which nothing older is left
 
     def run(self, opened: list[OpenVault]) -> Effects[None]:
-        """The names and the blobs of the vaults; then their documents, vault by vault; then the floors."""
+        """The names and the blobs of the vaults; then their documents, vault by vault."""
         for vault in opened:
             row = yield from vaults.update_wire(self._core, vault)
             self._total += row.documents or 0
         for vault in opened:
-            scope = msgspec.structs.replace(documents.key_scope(vault.keys), restored=self._restored)
-            yield from self._documents(scope, vault.keys.newest.generation)
-        yield from keyrings.update(self._core, self._with_floors)
-
-    def _with_floors(self, ring: Keyring) -> Keyring | None:
-        """Say in the directory that nothing is current that is older than this."""
-        changed = ring
-        for uid, floor in self._floors.items():
-            entry = ring.entry(uid)
-            if entry is not None and entry.floor < floor:
-                changed = changed.with_entry(uid, floor=floor)
-        return None if changed is ring else changed
+            yield from self._documents(documents.key_scope(vault.keys), vault.keys.newest.generation)
 
     def _documents(self, scope: KeyScope, newest: int) -> Effects[None]:
-        """The documents of a vault, and the deleted ones whose content is still there."""
-        listing, left, told = Listing(self._core, scope, 0), False, set[str]()
+        listing = Listing(self._core, scope, None)
         while listing.more:
             page = yield from listing.page()
-            old = [one for one in page if _is_old(one, newest)]
-            live = [one for one in old if not one.deleted]
-            done = {one.uid for one in page if not one.deleted} - told  # what was sealed anew comes again
-            told |= done
-            self._report_progress(len(done) - len(live))
-            for writes in (
-                BatchWrites(self._core, scope, replacements((one, one.raw) for one in live)),
-                BatchWrites(self._core, scope, deletions(one for one in old if one.deleted)),
-            ):
-                while writes.more:
-                    results = yield from writes.page()
-                    for result in results:
-                        if result.error is not None:
-                            left = (yield from self._retry(scope, result, newest)) or left
-                    self._report_progress(sum(result.uid in done for result in results))
-        if not left:
-            self._floors[scope.vault] = newest
+            old = [one for one in page if seal.read_proof(one.proof).generation != newest]
+            self._report_progress(len(page) - len(old))
+            writes = BatchWrites(self._core, scope, replacements((one, one.raw) for one in old))
+            while writes.more:
+                results = yield from writes.page()
+                for result in results:
+                    if result.error is not None:
+                        yield from self._retry(scope, result)
+                self._report_progress(len(results))
 
-    def _retry(self, scope: KeyScope, refused: WriteResult, newest: int) -> Effects[bool]:
-        """Somebody changed it meanwhile; whether what is there is older still. Then the next run sees to it."""
+    def _retry(self, scope: KeyScope, refused: WriteResult) -> Effects[None]:
+        """Somebody changed it meanwhile: what they wrote may be of the old generation still."""
         if not isinstance(refused.error, DocumentConflict | DocumentNotFound):
             raise refused.error or DocumentNotFound
-        now = yield from documents.get(self._core, scope, refused.uid, deleted=True)
-        return _is_old(now, newest)
+        try:
+            now = yield from documents.get(self._core, scope, refused.uid)
+            if seal.read_proof(now.proof).generation != scope.key(now.wire).newest.generation:
+                yield from documents.replace_raw(self._core, scope, now, now.raw)
+        except (DocumentConflict, DocumentNotFound):
+            pass  # changed or deleted again: a writer that has the new keys, or the next run, sees to it
 
     def _report_progress(self, more: int) -> None:
         self._done += more
         if self._progress is not None:
             self._total = max(self._total, self._done)  # others may write meanwhile
             self._progress(self._done, self._total)
-
-
-def _is_old(document: Document, newest: int) -> bool:
-    """Whether a document is to be sealed anew. A deletion whose content the server has thrown away cannot be."""
-    return seal.read_proof(document.proof).generation < newest and not document._emptied  # noqa: SLF001 - of the package

@@ -46,7 +46,7 @@ class OpenVault(Struct, frozen=True, kw_only=True):
     wire: str
     sealed: bool
     keys: VaultKeys
-    wires: tuple[str, ...]  # what the server may call it: a name for each generation that may be current, newest first
+    wires: tuple[str, ...]  # what the server may call it: a name for each generation of its key, the newest first
 
     def __repr__(self) -> str:
         return f"OpenVault(uid={self.uid!r})"
@@ -403,8 +403,7 @@ def open_entry(core: Core, entry: VaultEntry) -> OpenVault:
     keys = core.keyring().vault_keys(entry)
     wires: tuple[str, ...] = (entry.name,)
     if entry.sealed:
-        current = [key for key in keys.keys if key.generation >= keys.floor]
-        wires = tuple(names.seal_vault_name(key, entry.name) for key in reversed(current))
+        wires = tuple(names.seal_vault_name(key, entry.name) for key in reversed(keys.keys))
     return OpenVault(uid=entry.uid, name=entry.name, wire=wires[0], sealed=entry.sealed, keys=keys, wires=wires)
 
 
@@ -422,7 +421,6 @@ def _check_row(core: Core, vault: OpenVault, row: responses.Vault, mark: int) ->
     if row.uid != vault.uid:
         raise Tampered(WRONG_VAULT)
     gap = False
-    seal.require_blob_floor(vault.keys, row.data)
     known = core.device.vault(vault.uid)
     seen = (0, None) if known is None else (known.version, known.data)
     if row.data is not None and row.version >= seen[0] and seen != (row.version, row.data):

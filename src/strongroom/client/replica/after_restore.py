@@ -62,10 +62,9 @@ class RestoreReconciliation:
             for uid in forgotten:
                 self._queue_forgotten(uid)
             self._file.documents.forget_times(self._scope.vault, forgotten)
-            cursor = max(cursor, self._vault_record.clock)
-            if self._scope.vault in self._local.below_floor:
-                cursor = 0  # all is read again
-            self._file.vaults.put(msgspec.structs.replace(self._vault_record, cursor=cursor, start=None))
+            self._file.vaults.put(
+                msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
+            )
         self._local.restored.add(self._scope.vault)
         return came
 
@@ -97,10 +96,6 @@ class RestoreReconciliation:
             return False
         if here is not None and self._is_past(row, here):
             self._file.documents.put_repeat(self._scope.vault, row.uid, row.version)
-            return False
-        keys = self._scope.key(row.collection)
-        if row.data and seal.is_below_floor(keys, row):
-            self._local.below_floor.add(self._scope.vault)  # not taken; a person says what it is
             return False
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         if not follows:

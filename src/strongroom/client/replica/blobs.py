@@ -36,10 +36,8 @@ def reconcile(
     if record is not None and record.epoch == row.epoch:
         rollback.check_blob(record.version, record.data, row.version, row.data)
     if record is None or record.data is None or (record.version, record.data) == (row.version, row.data):
-        seal.require_blob_floor(scope.vault_keys, row.data)
         return row, 0
     if record.epoch == row.epoch:
-        seal.require_blob_floor(scope.vault_keys, row.data)
         seen = Link(record.version, record.data)
         gaps = yield from vaults.require_blob_descent(core, row, seen)
         return row, gaps
@@ -48,12 +46,10 @@ def reconcile(
         file.vaults.drop_blob_aside(row.uid)
         return row, 0
     if row.version > record.version and row.data is not None:
-        seal.require_blob_floor(scope.vault_keys, row.data)
         descent = yield from vaults.blob_descent(core, row, Link(record.version, record.data))
         if descent is not Descent.FORKED:
             return row, 0
     if row.version >= record.version or (row.data is not None and not _is_past(file, record, row.data)):
-        seal.require_blob_floor(scope.vault_keys, row.data)
         file.vaults.put_blob_aside(record)
         return row, 0
     sealed = seal.SealedBlob(record.data, record.salt or "")

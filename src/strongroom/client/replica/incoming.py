@@ -53,12 +53,7 @@ def descents(
     found: dict[str, Descent] = {}
     for row in rows if heads else ():
         head = heads.get(row.uid)
-        if head is None or row.version <= head[0]:
-            continue
-        if seal.is_below_floor(scope.key(row.collection), row) and row.hmac != head[1]:
-            found[row.uid] = Descent.FORKED  # a deletion whose content is gone, of before a rotation that was finished
-            continue
-        if follows(row.hmac or "", head[1] or "", seal.lineage):
+        if head is None or row.version <= head[0] or follows(row.hmac or "", head[1] or "", seal.lineage):
             continue
         if not history.read:
             for uid, link in (yield from documents.read_history(core, scope.vault, since)):
@@ -94,8 +89,6 @@ def store_page(
     """
     file = local.file
     verified = [(row, seal.verify_document(scope.key(row.collection), row)) for row in rows]
-    for row in rows:
-        seal.require_floor(scope.key(row.collection), row)
     gaps = 0
     with file.transaction():
         fresh = [
@@ -156,7 +149,6 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
     elif entry is not None:  # it waited to be decided against what is here, which is nowhere else any more
         recreate_entry(local, scope, entry)
     data = seal.reseal_notice(scope.key(here.collection), here).data if mine.purged else here.data
-    decided = here.version if not seal.is_below_floor(scope.key(row.collection), row) else row.version  # by a person
     local.file.outbox.put(
         Entry(
             vault=here.vault_uid,
@@ -167,7 +159,7 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
             hmac=here.hmac or "",
             version=here.version - (here.deleted_at is not None),
             base=DIVERGED,
-            floor=max(here.version, decided),
+            floor=here.version,
             made_at=here.updated_at,
         )
     )

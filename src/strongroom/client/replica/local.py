@@ -35,7 +35,6 @@ class Local:
         self.limit = RequestLimit(file)
         self.keyring_gaps = core.keyring_gaps  # those that a report has told
         self.restored: set[str] = set()  # vaults that were compared with a restored server in a sync that has not ended
-        self.below_floor: set[str] = set()  # vaults in which a restored server has rows of before a rotation
         self.reported = False  # whether the newest sync has returned its report
         core.on_lock.append(self.close)  # without keys there is nothing to read or to write
 

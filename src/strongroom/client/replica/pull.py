@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from strongroom.client.errors import Locked, RolledBack, Tampered
-from strongroom.client.format import seal
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, listing
 from strongroom.client.replica import blobs, incoming
@@ -137,21 +136,7 @@ class Pull:
         yield from RestoreReconciliation(self._local, scope, record).compare_rows(
             [row for row in rows if row.uid in repeats]
         )
-        others = [row for row in rows if row.uid not in repeats]
-        old = [row for row in others if row.data and seal.is_below_floor(scope.key(row.collection), row)]
-        if old:  # refused when what is to be sent again is sent
-            self._local.below_floor.add(scope.vault)
-        return [row for row in others if row not in old]
-
-    def check_floor(self, scope: KeyScope) -> None:
-        """Refuse rows that this device took before it knew of a rotation, and that nobody has sealed anew since."""
-        fact, floor = f"floor {scope.vault}", scope.floor
-        if floor <= int(self._file.fact(fact) or 1) or self._file.documents.repeats(scope.vault):
-            return
-        for here in self._file.documents.live(scope.vault):
-            if scope.holds(here.collection):
-                seal.require_floor(scope.key(here.collection), here)
-        self._file.set_fact(fact, str(floor))
+        return [row for row in rows if row.uid not in repeats]
 
     def _count(self, scope: KeyScope, row: responses.Vault) -> None:
         """Compare the number of local documents with the server's count, unless it was written since."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
 from strongroom.client.format.keys import VaultKeys
-from strongroom.client.format.names import OLD_KEY
 from strongroom.client.format.parents import Link
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, keyrings, vaults
@@ -102,11 +101,6 @@ class Sync:
             if stuck == pushed.stale and not pushed.done:
                 raise Tampered(_STUCK)
             stuck = pushed.stale
-        if self.local.below_floor:
-            self.local.below_floor.clear()
-            raise Tampered(OLD_KEY)
-        for scope in self._scopes.values():
-            self._pulling.check_floor(scope)
         update_device(self.local)
         self.report.keyring_gaps = self.core.keyring_gaps - self.local.keyring_gaps
         self.local.keyring_gaps = self.core.keyring_gaps
@@ -288,7 +282,6 @@ class Sync:
         except DocumentNotFound:
             raise RolledBack from None
         made = seal.verify_document(scope.key(row.collection), row)
-        seal.require_floor(scope.key(row.collection), row)
         if row.uid != uid:
             raise Tampered(documents.WRONG_DOCUMENT)
         incoming.is_new(self.file.documents.heads(scope.vault, [uid]).get(uid), row)
