@@ -30,6 +30,10 @@ BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
 # Three times the cores that it aims at: many tests wait for something.
 PARALLEL ?= 6
+# The files with tests that run by themselves; reading all files to find them takes a quarter of a minute.
+ALONE = $(shell grep -rl --include='*.py' 'mark\.alone' tests)
+# The exit code of pytest where a part has no test of the kind that is asked for.
+NONE_CHOSEN := 5
 # The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
 unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
@@ -65,7 +69,8 @@ serve: .venv/.serve
 	@touch $@
 
 test: .venv/.dev .venv/.compiled
-	$(IN_MEMORY) $(BIN)/python -m pytest --rotate --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
+	$(IN_MEMORY) $(BIN)/python -m pytest --rotate -m "not alone" --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST)
+	$(IN_MEMORY) $(BIN)/python -m pytest --rotate -m alone --durations 5 $(or $(PYTEST),$(ALONE)) || test $$? -eq $(NONE_CHOSEN)
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
 coverage: .venv/.dev .venv/.compiled

@@ -35,6 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
+    config.addinivalue_line("markers", "alone: compares times; `make test` runs it after all others, by itself")
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
     config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; processes inherit it
@@ -51,7 +52,6 @@ SLOW = (
     "tests/client/test_vectors.py::test_a_second_implementation_agrees",
     "tests/test_types.py",
     "tests/operating/test_foreign_locks.py",
-    "tests/security/test_timing.py",
     "tests/operating/test_unfinished_backups.py",
     "tests/operating/test_systemd_unit.py",
     "tests/security/test_memory_budget.py",

@@ -31,6 +31,7 @@ async def speed(port: int, writer: Person) -> float:
     return (await writes(port, writer, rounds(1, 3)))[0]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("where", one_of(["sqlite", "postgres"]), indirect=True)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 @runs

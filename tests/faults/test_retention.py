@@ -59,6 +59,7 @@ async def steps(home: House, where: str) -> list[float]:
     return took
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 0), indirect=True)
 @runs
 async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> None:

@@ -189,6 +189,7 @@ def forget(path: str) -> None:
     connection.close()
 
 
+@pytest.mark.alone
 def test_a_wrong_code_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
     """The quickest tenths of interleaved requests lie within a few per cent, in a session and at login."""
     server = Server(tmp_path, LOG_LEVEL="debug")
