@@ -190,6 +190,9 @@ class Converge(RuleBasedStateMachine):
 
         def join(conflict: Conflict) -> Resolution:
             mine, theirs = marks(conflict.mine), marks(conflict.theirs)
+            if how == "reader":
+                self._decided_against(mine - theirs)
+                return keep_theirs(conflict)
             if conflict.mine.deleted and conflict.base is not None and theirs == marks(conflict.base):
                 return keep_mine(conflict)  # they say nothing new: a rotation has sealed it anew
             if conflict.mine.deleted or mine <= frozenset(conflict.theirs.value or ()):
@@ -223,11 +226,15 @@ class Converge(RuleBasedStateMachine):
     def _sync(self, device: Device, how: str, fate: list[str], crash: tuple[int, bool] | None) -> Any:
         def work() -> Any:
             try:
-                return device.replica.sync(self.resolver(how) if how else None)
+                return device.replica.sync(self.resolver(self.decides(device, how)) if how else None)
             except self.passing:
                 return None
 
         return device.run(work, fate, crash, PASSWORD)
+
+    def decides(self, device: Device, how: str) -> str:  # noqa: ARG002
+        """How conflicts on a device are decided."""
+        return how
 
     @rule(data=st.data())
     def end_process(self, data: st.DataObject) -> None:
