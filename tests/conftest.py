@@ -17,6 +17,7 @@ from typing import Any
 
 import httpcore2
 import httpx2
+import hypothesis
 import pytest
 
 from strongroom import create_server
@@ -79,6 +80,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for at in range(workers) for item in slow[at::workers] + rest[at * share : (at + 1) * share]]
 
 
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("strongroom", deadline=None)
+hypothesis.settings.load_profile("strongroom")
 # Every client of httpx2 reads the certificates that the machine trusts, which takes longer than most tests: once is
 # enough.
 httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)
