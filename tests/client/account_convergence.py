@@ -224,7 +224,7 @@ class ConvergeAccount(Converge):
         return self.person.log_in(self.person.client())
 
     def decides(self, device: Device, how: str) -> str:
-        """How conflicts on a device are decided: where nobody may write, nothing is decided for what is there."""
+        """How conflicts on a device are decided: with a token that may not write, the server's side stays."""
         return "reader" if isinstance(device, Agent) and not device.writes else how
 
     def own(self) -> list[OwnDevice]:
@@ -301,6 +301,7 @@ class ConvergeAccount(Converge):
     def finish_rotation(self, data: st.DataObject, fate: list[str], crash: tuple[int, bool] | None) -> None:
         """Somebody finishes what may be left of a rotation."""
         device = data.draw(st.sampled_from(self.own()))
+        # By name each time: in a new process the device has another client.
         self._do("end of a rotation", device, lambda: device.client.finish_rotation(), fate, crash)  # noqa: PLW0108
 
     @precondition(lambda self: not self.astray)

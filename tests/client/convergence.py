@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +191,7 @@ class Converge(RuleBasedStateMachine):
         def join(conflict: Conflict) -> Resolution:
             mine, theirs = marks(conflict.mine), marks(conflict.theirs)
             if how == "reader":
-                self._decided_against(mine - theirs)
+                self._decided_against((mine - theirs).difference(*self._held(self.writers())))
                 return keep_theirs(conflict)
             if conflict.mine.deleted and conflict.base is not None and theirs == marks(conflict.base):
                 return keep_mine(conflict)  # they say nothing new: a rotation has sealed it anew
@@ -258,15 +258,18 @@ class Converge(RuleBasedStateMachine):
     def _forget_what_nobody_holds(self) -> None:
         """What is on no device and not on the server is lost, and nothing else."""
         self._shown = None
-        held = [marks(note) for device in self.devices for note in self.documents(device)]
-        held += [
+        held = self._held(self.devices) + [marks(note) for note in self.reader().vault(self.name)]
+        self.said &= frozenset().union(*held)
+
+    def _held(self, devices: Sequence[Device]) -> list[frozenset[str]]:
+        """What these devices show, or have in conflicts."""
+        shown = [marks(note) for device in devices for note in self.documents(device)]
+        return shown + [
             marks(one)
-            for device in self.devices
+            for device in devices
             for conflict in device.replica.conflicts()
             for one in (conflict.mine, conflict.theirs)
         ]
-        held += [marks(note) for note in self.reader().vault(self.name)]
-        self.said &= frozenset().union(*held)
 
     @precondition(lambda self: self.late)
     @rule(data=st.data())

@@ -132,7 +132,7 @@ def test_one_by_one_and_together_come_to_the_same(house: Open) -> None:
         home = runner.run(place.__aenter__())
         one, two = runner.run(Twin.make(home)), runner.run(Twin.make(home))
 
-        @settings(max_examples=rounds(40, 400), deadline=None, database=None)
+        @settings(max_examples=rounds(40, 400), database=None)
         @given(before=st.lists(_named | _put | _delete, max_size=6), operations=_operations, caller=_caller)
         def check(before: list[Json], operations: list[Json], caller: str) -> None:
             runner.run(compare(one, two, before, operations, caller))

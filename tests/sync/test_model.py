@@ -22,7 +22,6 @@ def examples(short: int, long: int) -> settings:
         derandomize=not LONG,
         phases=[Phase.explicit, Phase.generate] if LONG else list(Phase),
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
 

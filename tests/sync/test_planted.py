@@ -22,7 +22,6 @@ SETTINGS = settings(
     stateful_step_count=40,
     derandomize=True,
     database=None,
-    deadline=None,
     phases=[Phase.generate],
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
