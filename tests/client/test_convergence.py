@@ -63,12 +63,12 @@ def play(machine: type[Converge], place: RestartableServer, short: int, long: in
 
 def test_every_replica_converges(place: RestartableServer) -> None:
     """Creates, changes, deletions, conflicts decided in every way, lost answers, late requests, crashes, restarts."""
-    play(Converge, place, *((4, 250) if "://" in place.where else (10, 1_000)))
+    play(Converge, place, *((4, 50) if "://" in place.where else (10, 200)))
 
 
 def test_a_restore_loses_nothing_that_a_replica_holds(place: RestartableServer) -> None:
     """The same, and once the operator goes back to a backup."""
-    play(ConvergeRestored, place, 2 if "://" in place.where else 3, 150)
+    play(ConvergeRestored, place, 2 if "://" in place.where else 3, 50)
 
 
 def test_an_account_converges_whatever_it_goes_through(place: RestartableServer) -> None:
@@ -76,7 +76,7 @@ def test_an_account_converges_whatever_it_goes_through(place: RestartableServer)
 
     CONVERGENCE_EXAMPLES is how many examples, CONVERGENCE_SEED which ones, as in `make soak`.
     """
-    how = examples(1 if "://" in place.where else 3, 50 if "://" in place.where else 1_000)
+    how = examples(1 if "://" in place.where else 3, 15 if "://" in place.where else 100)
     here = type("Here", (ConvergeAccount,), {"crew": Ground(place)})
     if "CONVERGENCE_EXAMPLES" in os.environ:
         how = settings(how, max_examples=int(os.environ["CONVERGENCE_EXAMPLES"]), derandomize=False)

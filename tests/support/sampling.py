@@ -11,6 +11,7 @@ import pytest
 
 T = TypeVar("T")
 LONG = bool(os.environ.get("SOAK"))
+TIMES = int(os.environ.get("SOAK_TIMES", "1"))  # so many times as many random examples in `make soak`
 _SHARE = 4
 # The workers of one run must agree, at midnight too: the first process of a run decides.
 DAY = os.environ.setdefault("SAMPLE_DAY", str(dt.datetime.now(dt.UTC).date().toordinal()))
