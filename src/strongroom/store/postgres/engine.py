@@ -19,15 +19,17 @@ import asyncpg
 from asyncpg import Connection
 
 from strongroom.errors import Refusal, StorageFull, Unavailable
-from strongroom.store import locks
+from strongroom.store import locks, write_forms
+from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
+from strongroom.store.postgres.combined_writes import run as run_combined
 from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.postgres.pool import CONNECT_SECONDS, Pool, connect, location
 from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
-from strongroom.store.postgres.write_batches import RunSeparately, WriteBatcher
+from strongroom.store.postgres.write_batches import UNKNOWN, Form, OutcomeUnknown, RunSeparately, WriteBatcher
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -187,8 +189,28 @@ class PostgresDatabase:
         if check is not None and not check.passed:
             await self._batched_reads(check).run_check()
         if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
-            self._write_batcher = WriteBatcher(partial(self._attempts, self._transact))
-        return await self._write_batcher.write(owner, action, *args, **keywords)
+            self._write_batcher = WriteBatcher(partial(self._attempts, self._transact), self._combine)
+        form = None if keywords else write_forms.form_of(action, self._clock(), args)
+        return await self._write_batcher.write(owner, action, args if form is None else form.args, keywords, form)
+
+    async def _combine(self, owner: str, forms: list[Form]) -> list[Any] | None:
+        """Run writes of one account in one statement; their results, or None where nothing was written."""
+        results: list[Any] | None = await self._attempts(self._run_combined, owner, (forms,), {})
+        return results
+
+    async def _run_combined(self, connection: Connection, owner: Any, args: Any, _keywords: Any) -> Any:
+        [forms] = args
+        began = time.perf_counter()
+        try:
+            results = await run_combined(connection, owner, forms, self._clock())
+        except (asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError):
+            return None
+        except _LOST:
+            raise OutcomeUnknown from None
+        if results is not None:
+            self.notifications.committed({ChangeHint(owner, form.vault_uid) for form in forms})
+            self.commit_metrics.committed(len(forms), time.perf_counter() - began)
+        return results
 
     async def write_long_checked(
         self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
@@ -267,10 +289,10 @@ class PostgresDatabase:
                 raise self._damaged(error) from None
             except asyncpg.QueryCanceledError:
                 raise Unavailable(1) from None
-            except _Unknown:
-                raise Unavailable(
-                    1, "The connection was lost during the commit; read again to see whether the write was applied."
-                ) from None
+            except OutcomeUnknown:
+                if run == self._run_combined:
+                    raise
+                raise Unavailable(1, UNKNOWN) from None
             except _LOST:
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
@@ -304,7 +326,7 @@ class PostgresDatabase:
         try:
             await connection.execute("COMMIT")
         except _LOST:
-            raise _Unknown from None
+            raise OutcomeUnknown from None
         self.notifications.committed(tx.pending)
         self.commit_metrics.committed(tx.writes, time.perf_counter() - began)
         return result
@@ -343,10 +365,6 @@ class PostgresDatabase:
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None
-
-
-class _Unknown(Exception):  # noqa: N818 - not an error of ours
-    """COMMIT was sent, and the connection was lost before its result came."""
 
 
 async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:

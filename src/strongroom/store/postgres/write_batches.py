@@ -1,7 +1,8 @@
 """Batches concurrent writes of one account on PostgreSQL into one transaction: they would wait for the same row lock.
 
-Each node takes the writes of an account that have gathered and runs them one after the other in one transaction. If
-one of them is refused, all are rolled back and each is run again by itself: a refusal never touches the others.
+Each node takes the writes of an account that have gathered. Those of single documents are combined in one statement for
+all creates and one for all replacements. What cannot be combined runs one after the other in one transaction; if one of
+them is refused, all are rolled back and each is run again by itself: a refusal never touches the others.
 """
 
 from __future__ import annotations
@@ -13,38 +14,55 @@ from typing import Any, Final, NamedTuple
 
 from strongroom.errors import Refusal, Unavailable
 from strongroom.store.exceptions import Duplicate, MissingParent, RollbackWith
+from strongroom.store.write_forms import NewDocument, Replacement
 
 MAX_WRITES: Final = 64  # writes in one transaction
+UNKNOWN: Final = "The connection was lost during the commit; read again to see whether the write was applied."
 
 
 class RunSeparately(Exception):  # noqa: N818 - a way to leave a transaction
     """One write of a batch failed: each is to be run in a transaction of its own."""
 
 
+class OutcomeUnknown(Exception):  # noqa: N818 - not an error of ours
+    """A commit was sent, and the connection was lost before its result came."""
+
+
 class _BatchedWrite(NamedTuple):
-    """A write that waits for its batch."""
+    """A write that waits for its batch, and its form that can be combined, if it has one."""
 
     action: Callable[..., Awaitable[Any]]
     args: tuple[Any, ...]
     keywords: dict[str, Any]
     future: asyncio.Future[Any]
+    form: Form | None
 
 
+Form = NewDocument | Replacement
 Run = Callable[[Callable[..., Awaitable[Any]], tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+Combine = Callable[[str, list[Form]], Awaitable[list[Any] | None]]
 
 
 class WriteBatcher:
     """The queues of one node, one for each account that is being written to."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, combine: Combine) -> None:
         self.loop = asyncio.get_running_loop()
         self._run = run
+        self._combine = combine
         self._queues: dict[str, deque[_BatchedWrite]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def write(self, owner: str, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Awaitable[Any]:
+    def write(
+        self,
+        owner: str,
+        action: Callable[..., Awaitable[Any]],
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        form: Form | None,
+    ) -> Awaitable[Any]:
         """Run an action in a batch of its account; its result, once it is committed."""
-        write = _BatchedWrite(action, args, keywords, self.loop.create_future())
+        write = _BatchedWrite(action, args, keywords, self.loop.create_future(), form)
         queue = self._queues.get(owner)
         if queue is not None:
             queue.append(write)
@@ -61,7 +79,7 @@ class WriteBatcher:
             while queue:
                 writes = [queue.popleft() for _ in range(min(len(queue), MAX_WRITES))]
                 try:
-                    await self._run_batch([write for write in writes if not write.future.done()])
+                    await self._run_batch(owner, [write for write in writes if not write.future.done()])
                 except Unavailable as refusal:  # the writes behind it need not wait to meet the same
                     for write in (*writes, *queue):
                         _complete(write, error=Unavailable(refusal.retry_after, refusal.message))
@@ -71,7 +89,11 @@ class WriteBatcher:
             for write in queue:
                 write.future.cancel()
 
-    async def _run_batch(self, writes: list[_BatchedWrite]) -> None:
+    async def _run_batch(self, owner: str, writes: list[_BatchedWrite]) -> None:
+        for kind in (NewDocument, Replacement):
+            by_uid = {write.form.uid: write for write in writes if isinstance(write.form, kind)}
+            await self._run_combined(owner, list(by_uid.values()))
+        writes = [write for write in writes if not write.future.done()]
         if len(writes) > 1:
             try:
                 results = await self._run(_run_all, (writes,), {})
@@ -90,11 +112,38 @@ class WriteBatcher:
         for write in writes:
             await self._run_single(write)
 
-    async def _run_single(self, write: _BatchedWrite) -> None:
+    async def _run_combined(self, owner: str, writes: list[_BatchedWrite]) -> None:
+        """Run these writes in one statement, or each half of them in one; those that are refused stay as they are."""
+        if not writes:
+            return
+        try:
+            results = await self._combine(owner, [write.form for write in writes if write.form is not None])
+        except OutcomeUnknown:  # to repeat each is to learn whether it was done
+            for write in writes:
+                await self._run_single(write, repeats=True)
+            return
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - raised for all callers
+            for write in writes:
+                _complete(write, error=error)
+            return
+        if results is not None:
+            for write, result in zip(writes, results, strict=True):
+                _complete(write, result)
+        elif len(writes) > 1:
+            middle = len(writes) // 2
+            await self._run_combined(owner, writes[:middle])
+            await self._run_combined(owner, writes[middle:])
+
+    async def _run_single(self, write: _BatchedWrite, *, repeats: bool = False) -> None:
+        """Run a write by itself. One that `repeats`, and is refused, may have been done and changed by others since."""
         try:
             _complete(write, await self._run(write.action, write.args, write.keywords))
         except Unavailable:
             raise
+        except Refusal as refusal:
+            _complete(write, error=Unavailable(1, UNKNOWN) if repeats else refusal)
         except Exception as error:  # noqa: BLE001 - raised for its caller
             _complete(write, error=error)
 

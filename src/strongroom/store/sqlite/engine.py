@@ -37,6 +37,7 @@ from strongroom.store.sqlite.migrate import migrate as migrate_file
 from strongroom.store.sqlite.transaction import ReadTx, Tx, run_sync
 from strongroom.store.sqlite.write_queue import QueuedWrite, transient_refusal
 from strongroom.store.sqlite.writer import BEGIN, COMMIT, ROLLBACK, Writer
+from strongroom.store.write_forms import form_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -254,8 +255,10 @@ class SqliteDatabase:
         **keywords: Any,
     ) -> Any:
         """Run a write for a caller, whose session is checked within the transaction. All owners share transactions."""
-        del owner
-        return await self._submit(QueuedWrite(action, args, keywords, check=check))
+        form = None if keywords else form_of(action, self._clock(), args)
+        if form is not None:
+            args = form.args
+        return await self._submit(QueuedWrite(action, args, keywords, check=check, owner=owner, form=form))
 
     async def write_long(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run a write that may take long: its statements run on the writer's thread too."""

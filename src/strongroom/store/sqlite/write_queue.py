@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
     from strongroom.store.session_check import SessionCheck
     from strongroom.store.sqlite.transaction import Tx
+    from strongroom.store.write_forms import NewDocument, Replacement
 
 
 class QueuedWrite:
     """A write that waits for its batch, and then for the disk."""
 
-    __slots__ = ("action", "args", "check", "error", "future", "keywords", "long", "loop", "result")
+    __slots__ = ("action", "args", "check", "error", "form", "future", "keywords", "long", "loop", "owner", "result")
 
     def __init__(
         self,
@@ -31,12 +32,16 @@ class QueuedWrite:
         *,
         long: bool = False,
         check: SessionCheck | None = None,
+        owner: str = "",
+        form: NewDocument | Replacement | None = None,
     ) -> None:
         self.action = action
         self.args = args
         self.keywords = keywords
         self.long = long
         self.check = check
+        self.owner = owner
+        self.form = form
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import apsw
 
-from strongroom.errors import Unavailable
+from strongroom.errors import Refusal, Unavailable
+from strongroom.store.sqlite.combined_writes import run as run_combined
 from strongroom.store.sqlite.database_file import BUSY_MS, CHECKPOINT_PAGES, DAMAGE, TRUNCATE_WAIT_MS
 from strongroom.store.sqlite.transaction import Faults, Tx
 from strongroom.store.sqlite.write_queue import QueuedWrite, transient_refusal
@@ -186,7 +187,12 @@ class Writer:
         single = len(batch) == 1
         savepoints = self._savepoint_batches > 0 and not single
         self._savepoint_batches -= savepoints
-        for write in batch:
+        try:
+            left = self._execute_combined(batch, tx)
+        except apsw.Error as error:
+            _call_on_loop(batch, self._fail, batch, error)
+            return False
+        for write in left:
             if savepoints:
                 connection.execute("SAVEPOINT job")
             before = connection.total_changes()
@@ -210,6 +216,64 @@ class Writer:
                     return False
             if savepoints:
                 connection.execute("RELEASE job")
+        return True
+
+    def _execute_combined(self, batch: list[QueuedWrite], tx: Tx) -> list[QueuedWrite]:
+        """Run writes of documents together, account by account; the writes that are left to be run by themselves."""
+        groups: dict[tuple[str, type[Any]], dict[str, QueuedWrite]] = {}
+        for write in batch:
+            if write.form is not None:
+                groups.setdefault((write.owner, type(write.form)), {})[write.form.uid] = write
+        done: set[int] = set()
+        for (owner, _), group in groups.items():
+            writes = [write for write in group.values() if self._passes(write, tx)]
+            done.update(id(write) for write in group.values() if write.error is not None)
+            if writes and self._run_combined(owner, writes, tx):
+                done.update(map(id, writes))
+        return [write for write in batch if id(write) not in done] if done else batch
+
+    def _passes(self, write: QueuedWrite, tx: Tx) -> bool:
+        """Whether the session of a write's caller is valid; if not, the refusal is the write's outcome."""
+        write.result = write.error = None
+        if write.check is None or write.check.passed:
+            return True
+        try:
+            tx.run_check(write.check)
+        except Refusal as refusal:
+            write.error = refusal
+            return False
+        except Exception:
+            if not self.connection.in_transaction:  # a failed read has undone the whole transaction
+                raise
+            return False  # run by itself, it meets the same, and its caller is told
+        return True
+
+    def _run_combined(self, owner: str, writes: list[QueuedWrite], tx: Tx) -> bool:
+        """Run writes of one account together; False if that is undone, because one of them is to be refused.
+
+        An error that is not SQLite's is the outcome of all of them.
+        """
+        connection, results, unexpected = self.connection, None, None
+        connection.execute("SAVEPOINT combined")
+        try:
+            forms = [write.form for write in writes if write.form is not None]
+            results = run_combined(connection, owner, forms, tx.now)
+        except Exception as error:
+            if not connection.in_transaction:  # a full disk or a failed read undoes the whole transaction
+                raise
+            if not isinstance(error, apsw.Error | UnicodeDecodeError):  # the actions would know of no reason
+                unexpected = error
+        if results is None:
+            connection.execute("ROLLBACK TO combined")
+        connection.execute("RELEASE combined")
+        if results is None:
+            for write in writes:
+                write.error = unexpected
+            return unexpected is not None
+        for write, result in zip(writes, results, strict=True):
+            write.result = result
+            if write.form is not None:
+                tx.notify(owner, write.form.vault_uid)
         return True
 
     def _roll_back(self, batch: list[QueuedWrite]) -> None:

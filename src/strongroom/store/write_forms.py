@@ -1,0 +1,68 @@
+"""Writes of single documents in a form that an engine may combine: many of one account in one statement.
+
+An action that has such a form is registered with a function that makes it from the action's arguments. The form holds
+what the action would write if nothing stands against it; wherever something does, the engine runs the action itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.model import AccountLimits
+
+A = TypeVar("A", bound="Callable[..., Any]")
+
+
+class NewDocument(Struct, frozen=True):
+    """A document that is to be created. `args` are the action's arguments, with the uid that was chosen for it."""
+
+    args: tuple[Any, ...]
+    limits: AccountLimits
+    keyring_version: int | None
+    uid: str
+    vault_uid: str
+    collection: str
+    data: str
+    hmac: str | None
+    version: int
+    size: int
+
+
+class Replacement(Struct, frozen=True):
+    """A live document that is to be replaced, at the version that the client saw; `new_version` None: the next one."""
+
+    args: tuple[Any, ...]
+    limits: AccountLimits
+    keyring_version: int | None
+    uid: str
+    vault_uid: str
+    data: str
+    hmac: str | None
+    version: int
+    new_version: int | None
+    size: int
+    most_retained: int | None  # bytes of trash and history of the account; None does not limit
+
+
+_forms: dict[Callable[..., Any], Callable[..., NewDocument | Replacement | None]] = {}
+
+
+def combinable(form: Callable[..., NewDocument | Replacement | None]) -> Callable[[A], A]:
+    """Register the form of an action; the function gets the time and the action's arguments."""
+
+    def register(action: A) -> A:
+        _forms[action] = form
+        return action
+
+    return register
+
+
+def form_of(action: Callable[..., Any], now: int, args: tuple[Any, ...]) -> NewDocument | Replacement | None:
+    """The form of a write; None if it has none."""
+    make = _forms.get(action)
+    return None if make is None else make(now, *args)

@@ -1,0 +1,138 @@
+"""Combined writes with one thing wrong: a test of them must notice."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import asyncpg
+import pytest
+
+from strongroom.errors import Refusal
+from strongroom.model import AccountLimits
+from strongroom.store.postgres import combined_writes as on_postgres
+from strongroom.store.session_check import SessionCheck
+from strongroom.store.sqlite import combined_writes as on_sqlite
+from tests.conftest import Clock
+from tests.store import test_combined_writes as tests
+from tests.sync.test_planted import PAGE
+
+
+class Change(NamedTuple):
+    """In which statement, what, and what in its place."""
+
+    statement: str
+    right: str
+    wrong: str
+
+
+class Fault(NamedTuple):
+    """A fault: how it is planted on each engine, and the test that must notice."""
+
+    postgres: Change | None
+    sqlite: Change | None
+    test: Callable[..., None]
+
+
+FAULTS = {
+    "a write is not booked in its vault": Fault(
+        Change("_CREATE", "documents = vaults.documents + booked.documents", "documents = vaults.documents"),
+        Change("_COUNT", "documents = documents + ?4", "documents = documents + 0 * ?4"),
+        tests.test_many_writes_are_combined,
+    ),
+    "a write is not booked in its account": Fault(
+        Change("_CREATE", "documents = ledgers.documents +", "documents = ledgers.documents + 0 *"),
+        Change("_BOOK", "documents = ?3", "documents = documents + 0 * ?3"),
+        tests.test_many_writes_are_combined,
+    ),
+    "the clock runs out of order": Fault(
+        Change("_CREATE", "+ place,", "- place,"),
+        Change("_INSERT", "?7, ?8, ?8", "?7, -?8, -?8"),
+        tests.test_many_writes_are_combined,
+    ),
+    "the clock of the account stays behind": Fault(
+        None, Change("_BOOK", "clock = ?2", "clock = ?2 - 1"), tests.test_a_clock_is_never_behind
+    ),
+    "history is not retained": Fault(
+        Change("_REPLACE", "FROM stored, documents, ledger WHERE", "FROM stored, documents, ledger WHERE false AND"),
+        Change("_RETAIN", "uid = ?2", "uid = ?2 AND false"),
+        tests.test_history_is_kept_and_trimmed,
+    ),
+    "history is not trimmed": Fault(
+        Change("_REPLACE", "stored.version >", "-1 >"),
+        Change("_TRIM", "uid = ?2 AND version <=", "uid = ?2 AND -version >"),
+        tests.test_history_is_kept_and_trimmed,
+    ),
+    "a quota of documents does not hold": Fault(
+        Change("_CREATE", "IS NULL OR ledgers.documents", "IS NULL OR 0"),
+        Change("_LEDGER", "clock, documents,", "clock, 0,"),
+        tests.test_a_quota_holds_for_all_of_a_round,
+    ),
+    "a quota of bytes does not hold": Fault(
+        Change("_CREATE", "IS NULL OR ledgers.bytes", "IS NULL OR 0"),
+        Change("_LEDGER", "documents, bytes", "documents, 0"),
+        tests.test_a_quota_holds_for_all_of_a_round,
+    ),
+    "history may exceed its limit": Fault(
+        Change("_REPLACE", "(SELECT coalesce(sum(kept), 0) FROM vaults", "0 * (SELECT count(*) FROM vaults"),
+        Change("_KEPT", "coalesce(sum(kept), 0)", "0 * count(*)"),
+        tests.test_bytes_of_history_stay_within_their_limit,
+    ),
+    "the keyring is not compared": Fault(
+        Change("_CREATE", "FROM keyring WHERE", "FROM keyring WHERE false AND"),
+        Change("_KEYRING", "SELECT version", "SELECT 0 * version"),
+        tests.test_nothing_is_written_under_an_older_keyring,
+    ),
+    "the version is not compared": Fault(
+        Change("_REPLACE", "documents.version = wanted.version", "true"), None, tests.test_each_refusal_is_its_own
+    ),
+    "the uid of a vault is taken": Fault(
+        Change(
+            "_CREATE",
+            "AND NOT EXISTS (SELECT 1 FROM vaults WHERE",
+            "AND NOT EXISTS (SELECT 1 FROM vaults WHERE false AND",
+        ),
+        Change("_INSERT", "SELECT 1 FROM vaults WHERE", "SELECT 1 FROM vaults WHERE false AND"),
+        tests.test_each_refusal_is_its_own,
+    ),
+    "what others have written since is overlooked": Fault(
+        Change("_CREATE", "ledgers.clock = seen.clock", "true"),
+        None,
+        tests.test_a_uid_is_never_a_vaults_and_a_documents,
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_noticed(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    """A statement with one thing wrong does not pass the test of it."""
+    planted = FAULTS[fault]
+    change = planted.postgres if "://" in where else planted.sqlite
+    if change is None:
+        pytest.skip("there is no such statement on this engine")
+    if "://" in where:
+        statement = getattr(on_postgres, change.statement)
+        owner, name, text = statement, "postgres", statement.postgres
+    else:
+        owner, name, text = on_sqlite, change.statement, getattr(on_sqlite, change.statement)
+    assert change.right in text
+    monkeypatch.setattr(owner, name, text.replace(change.right, change.wrong))
+    limits = AccountLimits(documents=7) if "documents" in fault else AccountLimits(bytes=30)
+    given: dict[str, Any] = {"where": where, "clock": clock, "monkeypatch": monkeypatch, "limits": limits}
+    wanted = inspect.signature(planted.test).parameters
+    with pytest.raises((AssertionError, pytest.fail.Exception, Refusal, asyncpg.PostgresError)):
+        planted.test(**{name: value for name, value in given.items() if name in wanted})
+
+
+def test_a_session_that_is_not_checked_is_noticed(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that lets everybody pass does not pass the test of it."""
+    monkeypatch.setattr(SessionCheck, "resolve", lambda check, _: setattr(check, "passed", True))
+    with pytest.raises(AssertionError):
+        tests.test_a_session_that_has_ended_writes_nothing(where=where, clock=clock)
+
+
+def test_the_faults_are_listed() -> None:
+    """Whoever reads the page learns which faults were planted."""
+    text = PAGE.read_text("utf-8")
+    assert [fault for fault in FAULTS if f"| {fault} |" not in text] == []
