@@ -167,7 +167,7 @@ class Marks:
                 return int(self._runner.run(self._connection.fetchval(statement)))
         elif Path(self._where).exists():
             file = apsw.Connection(self._where, flags=apsw.SQLITE_OPEN_READWRITE)
-            with closing(file), suppress(apsw.SQLError, apsw.BusyError):
+            with closing(file), suppress(apsw.SQLError, apsw.SchemaChangeError, apsw.BusyError):
                 return int(str(file.execute(statement).get))
         return 0
 
