@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import strongroom.store
 from strongroom.store import open_database
+from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.queries import documents, versions
 from strongroom.store.sqlite import combined_writes
 from strongroom.store.statement import Sql
@@ -119,3 +121,45 @@ async def _bad_steps(connection: Any, sql: Sql) -> list[str]:
         if "Index" in step and "Scan" in step and not any("Index Cond" in line for line in plan[at + 1 : at + 3]):
             bad.append(f"{step}, from end to end")
     return bad
+
+
+_ACCOUNTS = """
+    INSERT INTO users (id, email, created_at, updated_at)
+    SELECT n, n, 1, 1 FROM generate_series(1, 400) AS n;
+    INSERT INTO ledgers (user_id, clock, documents, bytes) SELECT id, 1, 0, 0 FROM users;
+    INSERT INTO vaults (user_id, uid, name, version, created_at, updated_at, documents, bytes, kept)
+    SELECT id, n || ' of ' || id, n, 1, 1, 1, 0, 0, 0
+      FROM users, generate_series(1, CASE id WHEN '1' THEN 20000 ELSE 2 END) AS n;
+    INSERT INTO documents (user_id, uid, vault_uid, collection, data, version, created_at, updated_at)
+    SELECT id, n || ' of ' || id, '1 of ' || id, 'c', 'data', 1, n, n
+      FROM users, generate_series(1, CASE id WHEN '1' THEN 20000 ELSE 5 END) AS n;
+    INSERT INTO versions (user_id, uid, vault_uid, collection, data, version, created_at, updated_at, replaced_at)
+    SELECT user_id, uid, vault_uid, collection, data, 1, 1, 1, 1 FROM documents;
+"""
+
+
+@pytest.mark.parametrize("analysed", [True, False])
+@pytest.mark.parametrize("statement", ["_CREATE", "_REPLACE"])
+@runs
+async def test_a_combined_write_reads_its_own_rows_alone(statement: str, analysed: bool) -> None:  # noqa: FBT001
+    """Most accounts are small, one is large: the plan for all of them reads by key, not through an account."""
+    url = postgres().fresh()
+    open_database(url, lambda: 1)
+    connection: Any = await asyncpg.connect(url)
+    try:
+        await connection.execute(_ACCOUNTS)
+        if analysed:
+            await connection.execute("ANALYZE")
+        await connection.execute("SET plan_cache_mode = force_generic_plan")
+        sql: Sql = getattr(on_postgres, statement)
+        text = re.sub(r"\(SELECT coalesce\(sum\(kept\), 0\) FROM vaults.*?\)", "0", sql.postgres)  # of all vaults
+        await connection.execute(f"PREPARE asked AS {text}")
+        nothing = ", ".join(["NULL"] * len(sql.names))
+        plan = [row[0].strip() for row in await connection.fetch(f"EXPLAIN (COSTS OFF) EXECUTE asked({nothing})")]
+        scans = [at for at, step in enumerate(plan) if re.search(r" on (documents|versions|vaults)\b", step)]
+        scans = [at for at in scans if "Scan" in plan[at]]
+        assert scans
+        for at in scans:
+            assert re.match(r"Index Cond: .*user_id = .*\buid = ", plan[at + 1]), "\n".join(plan)
+    finally:
+        await connection.close()

@@ -85,13 +85,13 @@ FAULTS = {
         tests.test_nothing_is_written_under_an_older_keyring,
     ),
     "the version is not compared": Fault(
-        Change("_REPLACE", "documents.version = wanted.version", "true"), None, tests.test_each_refusal_is_its_own
+        Change("_REPLACE", "AND version = wanted_version", ""), None, tests.test_each_refusal_is_its_own
     ),
     "the uid of a vault is taken": Fault(
         Change(
             "_CREATE",
-            "AND NOT EXISTS (SELECT 1 FROM vaults WHERE",
-            "AND NOT EXISTS (SELECT 1 FROM vaults WHERE false AND",
+            "AND NOT EXISTS (SELECT 1 FROM wanted JOIN vaults USING (user_id, uid))",
+            "",
         ),
         Change("_INSERT", "SELECT 1 FROM vaults WHERE", "SELECT 1 FROM vaults WHERE false AND"),
         tests.test_each_refusal_is_its_own,
