@@ -28,11 +28,11 @@ from strongroom.errors import (
 from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, ApiKey, Document, Expected
 from strongroom.rules import octets
 from strongroom.store import open_database
-from strongroom.store.postgres import engine as postgres_engine
+from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.postgres.pool import connect
 from strongroom.store.session_check import SessionCheck
-from strongroom.store.sqlite import writer as sqlite_writer
+from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
@@ -369,11 +369,11 @@ async def test_an_unexpected_error_is_told_to_every_caller(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody waits for ever, nothing of the round is written, and the next round is."""
-    engine = postgres_engine if "://" in where else sqlite_writer
     async with nodes(where, clock, "v") as (node, _):
         await node.create("d")
         with monkeypatch.context() as broken:
-            broken.setattr(engine, "run_combined", _raise)
+            broken.setattr(on_postgres, "run", _raise)
+            broken.setattr(on_sqlite, "run", _raise)
             writes = asyncio.gather(node.create("a"), node.create("b"), node.put("d", 1), return_exceptions=True)
             outcomes = await asyncio.wait_for(writes, 30)
         assert [type(outcome) for outcome in outcomes] == [ZeroDivisionError] * 3

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from strongroom import rules
-from strongroom.actions import document_operations
+from strongroom.actions import document_forms, document_operations
 from strongroom.actions.account_write import AccountWrite, begin
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Refusal, UidTaken
 from strongroom.model import Document, Expected, Permission
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from strongroom.model import AccountLimits, Actor
     from strongroom.store import Tx
+    from strongroom.store.write_forms import NewDocument, Replacement
     from strongroom.wire.requests import Operation
 
 
@@ -35,6 +37,11 @@ async def run(
     """Apply all operations in order; if any fails, report every failure and apply none."""
     _authorise(actor, wanted)
     rules.require_vault(actor, vault_uid)
+    if (forms := _forms(tx.now, actor, limits, vault_uid, wanted)) is not None:
+        written = await tx.combine(actor.user_id, forms)
+        if written is not None:
+            tx.notify(actor.user_id, vault_uid)
+            return [document for group in written for document in group]
     sizes = [rules.octets(one.data, one.hmac) for one in wanted if isinstance(one, CreateOperation)]
     write = await begin(tx, actor, limits, timestamps=len(wanted), documents=len(sizes), size=sum(sizes))
     outcomes: list[Document | Refusal] = []
@@ -50,6 +57,31 @@ async def run(
     ]:
         raise BatchConflict(failures)
     return await write.finish([outcome for outcome in outcomes if isinstance(outcome, Document)], vault_uid)
+
+
+def _forms(
+    now: int, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: Sequence[Operation]
+) -> list[list[NewDocument] | list[Replacement]] | None:
+    """The operations in a form that the engine combines, those of one kind that follow on each other in one group.
+
+    None if they cannot be combined: there is a deletion among them, two concern one document, or one is out of scope.
+    """
+    forms: list[NewDocument | Replacement] = []
+    for one in wanted:
+        if isinstance(one, DeleteOperation):
+            return None
+        if isinstance(one, CreateOperation):
+            form: NewDocument | Replacement | None = document_forms.new_document(now, actor, limits, vault_uid, one)
+        else:
+            expected = Expected((one.version,))
+            form = document_forms.replacement(now, actor, limits, vault_uid, one.uid.lower(), one, expected)
+        if form is None:
+            return None
+        forms.append(form)
+    if len({form.uid for form in forms}) < len(forms):
+        return None
+    groups: list[Any] = [list(group) for _, group in groupby(forms, type)]
+    return groups
 
 
 def _groups(wanted: Sequence[Operation]) -> Iterator[list[CreateOperation] | PutOperation | DeleteOperation]:

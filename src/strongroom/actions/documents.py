@@ -6,15 +6,15 @@ from contextlib import aclosing
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from strongroom import identifiers, rules, store
-from strongroom.actions import document_operations
+from strongroom import rules, store
+from strongroom.actions import document_forms, document_operations
 from strongroom.actions.account_write import begin
 from strongroom.errors import DocumentNotFound, UidTaken, VaultNotFound
 from strongroom.model import Document, Head
 from strongroom.store.queries.documents import Show
-from strongroom.store.write_forms import NewDocument, Replacement, combinable
+from strongroom.store.write_forms import combinable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -46,29 +46,7 @@ class ListQuery(Struct, frozen=True):
         return Show.ALL if tombstones else Show.LIVE
 
 
-def _new_document(
-    now: int, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: CreateDocument
-) -> NewDocument | None:
-    """The form of a create; None if it is beyond the actor's scope."""
-    if not rules.reaches(actor, vault_uid, wanted.collection):
-        return None
-    if wanted.uid is None:
-        wanted = structs.replace(wanted, uid=identifiers.new_uid(now))
-    return NewDocument(
-        args=(actor, limits, vault_uid, wanted),
-        limits=limits,
-        keyring_version=actor.keyring_version,
-        uid=(wanted.uid or "").lower(),
-        vault_uid=vault_uid,
-        collection=wanted.collection,
-        data=wanted.data,
-        hmac=wanted.hmac,
-        version=wanted.new_version or 1,
-        size=rules.octets(wanted.data, wanted.hmac),
-    )
-
-
-@combinable(_new_document)
+@combinable(document_forms.new_document)
 async def create(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, wanted: CreateDocument
 ) -> tuple[Document, bool]:
@@ -199,37 +177,7 @@ class DocumentList:
                 yield page
 
 
-def _replacement(
-    _now: int,
-    actor: Actor,
-    limits: AccountLimits,
-    vault_uid: str,
-    uid: str,
-    wanted: PutDocument,
-    expected: Expected,
-) -> Replacement | None:
-    """The form of a put at one version; None if it is, or may be, beyond the actor's scope."""
-    key = actor.key
-    if key is not None and (key.collections is not None or not rules.reaches(actor, vault_uid, "")):
-        return None
-    if expected.versions is None or len(expected.versions) != 1:
-        return None
-    return Replacement(
-        args=(actor, limits, vault_uid, uid, wanted, expected),
-        limits=limits,
-        keyring_version=actor.keyring_version,
-        uid=uid,
-        vault_uid=vault_uid,
-        data=wanted.data,
-        hmac=wanted.hmac,
-        version=expected.versions[0],
-        new_version=wanted.new_version,
-        size=rules.octets(wanted.data, wanted.hmac),
-        most_retained=rules.retention_limit(limits.bytes),
-    )
-
-
-@combinable(_replacement)
+@combinable(document_forms.replacement)
 async def put(
     tx: Tx, actor: Actor, limits: AccountLimits, vault_uid: str, uid: str, wanted: PutDocument, expected: Expected
 ) -> Document:

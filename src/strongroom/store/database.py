@@ -8,10 +8,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
+    from strongroom.model import Document
     from strongroom.store.change_notifications import ChangeNotifications
     from strongroom.store.commit_metrics import CommitMetrics
     from strongroom.store.session_check import SessionCheck
     from strongroom.store.statement import Sql
+    from strongroom.store.write_forms import Form
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +49,13 @@ class Tx(Protocol):
 
         The columns `by` of what it changes are the parameters of those names. Together they must identify a row, also
         among those of other accounts; where they do not, the outcomes mean nothing.
+        """
+
+    async def combine(self, user_id: str, groups: Sequence[Sequence[Form]]) -> list[list[Document]] | None:
+        """Write documents of one account, each group of one kind with few statements, in order.
+
+        The documents of each group as they are stored; None, and nothing written, if one of them is to be refused. No
+        two have the same uid.
         """
 
     def pages(

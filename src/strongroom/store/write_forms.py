@@ -6,14 +6,14 @@ what the action would write if nothing stands against it; wherever something doe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from strongroom.model import AccountLimits
+    from strongroom.model import AccountLimits, Document
 
 A = TypeVar("A", bound="Callable[..., Any]")
 
@@ -32,6 +32,10 @@ class NewDocument(Struct, frozen=True):
     version: int
     size: int
 
+    def result(self, document: Document) -> tuple[Document, bool]:
+        """What the action returns of a document that was stored: that, and that it is new."""
+        return document, True
+
 
 class Replacement(Struct, frozen=True):
     """A live document that is to be replaced, at the version that the client saw; `new_version` None: the next one."""
@@ -48,11 +52,16 @@ class Replacement(Struct, frozen=True):
     size: int
     most_retained: int | None  # bytes of trash and history of the account; None does not limit
 
+    def result(self, document: Document) -> Document:
+        """What the action returns of a document that was stored."""
+        return document
 
-_forms: dict[Callable[..., Any], Callable[..., NewDocument | Replacement | None]] = {}
+
+Form: TypeAlias = NewDocument | Replacement
+_forms: dict[Callable[..., Any], Callable[..., Form | None]] = {}
 
 
-def combinable(form: Callable[..., NewDocument | Replacement | None]) -> Callable[[A], A]:
+def combinable(form: Callable[..., Form | None]) -> Callable[[A], A]:
     """Register the form of an action; the function gets the time and the action's arguments."""
 
     def register(action: A) -> A:
@@ -62,7 +71,7 @@ def combinable(form: Callable[..., NewDocument | Replacement | None]) -> Callabl
     return register
 
 
-def form_of(action: Callable[..., Any], now: int, args: tuple[Any, ...]) -> NewDocument | Replacement | None:
+def form_of(action: Callable[..., Any], now: int, args: tuple[Any, ...]) -> Form | None:
     """The form of a write; None if it has none."""
     make = _forms.get(action)
     return None if make is None else make(now, *args)

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.model import RETAINED_ROW_BYTES, Document
 from strongroom.store.statement import Sql, columns
-from strongroom.store.write_forms import NewDocument, Replacement
+from strongroom.store.write_forms import NewDocument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from asyncpg import Connection
 
-    Rows = Sequence[NewDocument] | Sequence[Replacement]
+    from strongroom.store.write_forms import Form
+
 
 _DOCUMENT: Final = columns(Document)
 # Evaluated once, before anything is locked: what the statement has read of the ledger, and the keyring, which stays.
@@ -85,7 +86,7 @@ _REPLACE: Final = Sql(
         SELECT * FROM (
             SELECT place, user_id, uid, documents.vault_uid, collection, documents.version, created_at, size,
                    coalesce(chosen, documents.version + 1) AS new_version, deleted_at, purged_at,
-                   wanted.vault_uid AS wanted_vault, wanted.version AS wanted_version,
+                   wanted.vault_uid AS wanted_vault, wanted.version AS wanted_version, wanted.data, wanted.hmac,
                    octet_length(documents.data) + coalesce(octet_length(documents.hmac), 0) AS bytes
               FROM wanted JOIN documents USING (user_id, uid) OFFSET 0) AS found
          WHERE vault_uid = wanted_vault AND version = wanted_version AND new_version > version
@@ -118,10 +119,8 @@ _REPLACE: Final = Sql(
                octet_length(versions.data) + coalesce(octet_length(versions.hmac), 0) + {RETAINED_ROW_BYTES} AS bytes),
     replaced AS (
         UPDATE documents
-           SET data = wanted.data, hmac = wanted.hmac, version = stored.new_version,
-               updated_at = ledger.clock - :count + stored.place
-          FROM wanted, stored, ledger
-         WHERE documents.user_id = stored.user_id AND documents.uid = stored.uid AND wanted.place = stored.place),
+           SET data = stored.data, hmac = stored.hmac, version = stored.new_version, updated_at = {_TIMESTAMP}
+          FROM stored, ledger WHERE documents.user_id = stored.user_id AND documents.uid = stored.uid),
     counted AS (
         UPDATE vaults
            SET updated_at = {_TIMESTAMP}, bytes = vaults.bytes + booked.bytes, kept = vaults.kept + booked.kept
@@ -136,8 +135,8 @@ _REPLACE: Final = Sql(
 )
 
 
-async def run(connection: Connection, user_id: str, rows: Rows, now: int) -> list[Any] | None:
-    """What the actions of these writes would return; None if nothing was written. No two have the same uid."""
+async def run(connection: Connection, user_id: str, rows: Sequence[Form], now: int) -> list[Document] | None:
+    """The documents that these writes, which are all of one kind and of different uids, store; None: not written."""
     first = rows[0]
     seen = [row.keyring_version for row in rows if row.keyring_version is not None]
     parameters: dict[str, Any] = {
@@ -158,7 +157,7 @@ async def run(connection: Connection, user_id: str, rows: Rows, now: int) -> lis
     return await _replace(connection, rows, parameters)
 
 
-async def _create(connection: Connection, rows: Any, parameters: dict[str, Any]) -> list[tuple[Document, bool]] | None:
+async def _create(connection: Connection, rows: Any, parameters: dict[str, Any]) -> list[Document] | None:
     parameters["collections"] = [row.collection for row in rows]
     parameters["more_bytes"] = sum(parameters["sizes"])
     parameters["most_documents"] = rows[0].limits.documents
@@ -167,7 +166,7 @@ async def _create(connection: Connection, rows: Any, parameters: dict[str, Any])
         return None
     begin = last - len(rows) + 1
     return [
-        (Document(row.uid, row.vault_uid, row.collection, row.data, row.hmac, row.version, at, at, None), True)
+        Document(row.uid, row.vault_uid, row.collection, row.data, row.hmac, row.version, at, at, None)
         for at, row in enumerate(rows, begin)
     ]
 

@@ -23,19 +23,21 @@ from strongroom.store import locks, write_forms
 from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
-from strongroom.store.postgres.combined_writes import run as run_combined
+from strongroom.store.postgres import combined_writes
 from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.postgres.pool import CONNECT_SECONDS, Pool, connect, location
 from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
-from strongroom.store.postgres.write_batches import UNKNOWN, Form, OutcomeUnknown, RunSeparately, WriteBatcher
+from strongroom.store.postgres.write_batches import UNKNOWN, OutcomeUnknown, RunSeparately, WriteBatcher
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 
+    from strongroom.model import Document
     from strongroom.store.session_check import SessionCheck
+    from strongroom.store.write_forms import Form
 
 R = TypeVar("R")
 WAIT_SECONDS: Final = 5.0  # that a request waits for a connection, or for the database to come back
@@ -193,16 +195,16 @@ class PostgresDatabase:
         form = None if keywords else write_forms.form_of(action, self._clock(), args)
         return await self._write_batcher.write(owner, action, args if form is None else form.args, keywords, form)
 
-    async def _combine(self, owner: str, forms: list[Form]) -> list[Any] | None:
-        """Run writes of one account in one statement; their results, or None where nothing was written."""
-        results: list[Any] | None = await self._attempts(self._run_combined, owner, (forms,), {})
+    async def _combine(self, owner: str, forms: list[Form]) -> list[Document] | None:
+        """Run writes of one account in one statement; the documents, or None where nothing was written."""
+        results: list[Document] | None = await self._attempts(self._run_combined, owner, (forms,), {})
         return results
 
     async def _run_combined(self, connection: Connection, owner: Any, args: Any, _keywords: Any) -> Any:
         [forms] = args
         began = time.perf_counter()
         try:
-            results = await run_combined(connection, owner, forms, self._clock())
+            results = await combined_writes.run(connection, owner, forms, self._clock())
         except (asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError):
             return None
         except _LOST:

@@ -11,13 +11,22 @@ from asyncpg import Connection
 
 from strongroom.store.change_notifications import NotifyingTransaction
 from strongroom.store.exceptions import Duplicate, MissingParent
+from strongroom.store.postgres import combined_writes
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
 
+    from strongroom.model import Document
+    from strongroom.store.write_forms import Form
+
 PAGE_BYTES: Final = 1280 * 1024
 PAGE_ROWS: Final = 2_048
+_LOCK: Final = "SELECT 1 FROM ledgers WHERE user_id = $1 FOR UPDATE"
+
+
+class _Refused(Exception):  # noqa: N818 - a way to leave a transaction
+    """One of several combined writes is to be refused."""
 
 
 class Tx(NotifyingTransaction):
@@ -78,6 +87,25 @@ class Tx(NotifyingTransaction):
             while returned and returned[0] == key:
                 returned.popleft()
         return outcomes
+
+    async def combine(self, user_id: str, groups: Sequence[Sequence[Form]]) -> list[list[Document]] | None:
+        """Lock the account, then one statement for each group, behind a savepoint."""
+        connection = self._connection
+        await connection.execute("SAVEPOINT combined")
+        try:
+            await connection.execute(_LOCK, user_id)
+            stored = [await self._write_group(user_id, group) for group in groups]
+        except (_Refused, asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError):
+            await connection.execute("ROLLBACK TO SAVEPOINT combined")
+            return None
+        await connection.execute("RELEASE SAVEPOINT combined")
+        return stored
+
+    async def _write_group(self, user_id: str, group: Sequence[Form]) -> list[Document]:
+        stored = await combined_writes.run(self._connection, user_id, group, self.now)
+        if stored is None:
+            raise _Refused
+        return stored
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any

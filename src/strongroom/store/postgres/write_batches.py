@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strongroom.errors import Refusal, Unavailable
 from strongroom.store.exceptions import Duplicate, MissingParent, RollbackWith
-from strongroom.store.write_forms import NewDocument, Replacement
+from strongroom.store.write_forms import Form, NewDocument, Replacement
+
+if TYPE_CHECKING:
+    from strongroom.model import Document
 
 MAX_WRITES: Final = 64  # writes in one transaction
 UNKNOWN: Final = "The connection was lost during the commit; read again to see whether the write was applied."
@@ -38,9 +41,8 @@ class _BatchedWrite(NamedTuple):
     form: Form | None
 
 
-Form = NewDocument | Replacement
 Run = Callable[[Callable[..., Awaitable[Any]], tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-Combine = Callable[[str, list[Form]], Awaitable[list[Any] | None]]
+Combine = Callable[[str, list[Form]], Awaitable["list[Document] | None"]]
 
 
 class WriteBatcher:
@@ -116,8 +118,9 @@ class WriteBatcher:
         """Run these writes in one statement, or each half of them in one; those that are refused stay as they are."""
         if not writes:
             return
+        forms = [write.form for write in writes if write.form is not None]
         try:
-            results = await self._combine(owner, [write.form for write in writes if write.form is not None])
+            stored = await self._combine(owner, forms)
         except OutcomeUnknown:  # to repeat each is to learn whether it was done
             for write in writes:
                 await self._run_single(write, repeats=True)
@@ -128,9 +131,9 @@ class WriteBatcher:
             for write in writes:
                 _complete(write, error=error)
             return
-        if results is not None:
-            for write, result in zip(writes, results, strict=True):
-                _complete(write, result)
+        if stored is not None:
+            for write, form, document in zip(writes, forms, stored, strict=True):
+                _complete(write, form.result(document))
         elif len(writes) > 1:
             middle = len(writes) // 2
             await self._run_combined(owner, writes[:middle])

@@ -50,7 +50,7 @@ _REPLACE: Final = """
 
 
 def run(connection: apsw.Connection, user_id: str, forms: Sequence[NewDocument | Replacement], now: int) -> Any:
-    """What the actions of these writes, which are all of one kind and of different uids, would return; or None."""
+    """The documents that these writes, which are all of one kind and of different uids, store; None: one is refused."""
     execute = connection.cursor().execute
     ledger = execute(_LEDGER, (user_id,)).fetchone()
     seen = [form.keyring_version for form in forms if form.keyring_version is not None]
@@ -84,7 +84,7 @@ def _create(connection: Any, user_id: str, forms: Any, first: int, documents: in
     many(_COUNT, [(user_id, uid, at, number, added, 0) for uid, (at, number, added) in booked.items()])
     connection.execute(_BOOK, (user_id, last, documents, size))
     return [
-        (Document(one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at, at, None), True)
+        Document(one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at, at, None)
         for at, one in enumerate(forms, first)
     ]
 

@@ -14,6 +14,7 @@ from strongroom.errors import InternalError
 from strongroom.store.change_notifications import NotifyingTransaction
 from strongroom.store.exceptions import Duplicate, MissingParent
 from strongroom.store.session_check import combine
+from strongroom.store.sqlite import combined_writes
 from strongroom.store.sqlite.database_file import DAMAGE
 from strongroom.store.statement import Sql
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from strongroom.errors import Refusal
+    from strongroom.model import Document
     from strongroom.store.session_check import SessionCheck
+    from strongroom.store.write_forms import Form
 
 _NAMES: Final[tuple[str, ...]] = (
     "user_id",
@@ -197,6 +200,29 @@ class Tx(NotifyingTransaction):
             run(sql, parameters)
             outcomes.append(changes() > 0)
         return outcomes
+
+    async def combine(self, user_id: str, groups: Sequence[Sequence[Form]]) -> None:
+        """None: here a statement costs no round trip, and those of the actions are as quick."""
+
+    def run_combined(self, user_id: str, groups: Sequence[Sequence[Form]]) -> list[list[Document]] | None:
+        """Write documents of one account, as `combine` of the protocol says, behind a savepoint."""
+        connection, stored = self._connection, []
+        connection.execute("SAVEPOINT combined")
+        try:
+            for group in groups:
+                documents = combined_writes.run(connection, user_id, group, self.now)
+                if documents is None:
+                    break
+                stored.append(documents)
+        except (apsw.Error, UnicodeDecodeError):  # the action meets the same, and knows what it means
+            if not connection.in_transaction:  # a full disk or a failed read undoes the whole transaction
+                raise
+        finally:
+            if connection.in_transaction:
+                if len(stored) < len(groups):
+                    connection.execute("ROLLBACK TO combined")
+                connection.execute("RELEASE combined")
+        return stored if len(stored) == len(groups) else None
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import apsw
 
 from strongroom.errors import Refusal, Unavailable
-from strongroom.store.sqlite.combined_writes import run as run_combined
 from strongroom.store.sqlite.database_file import BUSY_MS, CHECKPOINT_PAGES, DAMAGE, TRUNCATE_WAIT_MS
 from strongroom.store.sqlite.transaction import Faults, Tx
 from strongroom.store.sqlite.write_queue import QueuedWrite, transient_refusal
@@ -253,27 +252,20 @@ class Writer:
 
         An error that is not SQLite's is the outcome of all of them.
         """
-        connection, results, unexpected = self.connection, None, None
-        connection.execute("SAVEPOINT combined")
+        forms = [write.form for write in writes if write.form is not None]
         try:
-            forms = [write.form for write in writes if write.form is not None]
-            results = run_combined(connection, owner, forms, tx.now)
-        except Exception as error:
-            if not connection.in_transaction:  # a full disk or a failed read undoes the whole transaction
-                raise
-            if not isinstance(error, apsw.Error | UnicodeDecodeError):  # the actions would know of no reason
-                unexpected = error
-        if results is None:
-            connection.execute("ROLLBACK TO combined")
-        connection.execute("RELEASE combined")
-        if results is None:
+            stored = tx.run_combined(owner, [forms])
+        except apsw.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - stored in the writes for their callers
             for write in writes:
-                write.error = unexpected
-            return unexpected is not None
-        for write, result in zip(writes, results, strict=True):
-            write.result = result
-            if write.form is not None:
-                tx.notify(owner, write.form.vault_uid)
+                write.error = error
+            return True
+        if stored is None:
+            return False
+        for write, form, document in zip(writes, forms, stored[0], strict=True):
+            write.result = form.result(document)
+            tx.notify(owner, form.vault_uid)
         return True
 
     def _roll_back(self, batch: list[QueuedWrite]) -> None:
