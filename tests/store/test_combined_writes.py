@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import documents, vaults
+from strongroom.actions import batches, documents, vaults
 from strongroom.errors import (
     DocumentConflict,
     DocumentNotFound,
@@ -203,6 +203,22 @@ async def test_a_repeated_write_is_answered_as_before(where: str, clock: Clock) 
         assert await node.create("d") == (first, False)
         second = await node.put("d", 1)
         assert await node.put("d", 1) == second
+        await require_booked(where)
+
+
+@runs
+async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: Clock) -> None:
+    """A put that was done before is answered by the action: what the statements have written by then is undone."""
+    async with nodes(where, clock, "v") as (node, _):
+        await node.create("d")
+        await node.put("d", 1)
+        operations = [
+            wire.requests.CreateOperation(collection="c", data="AAAA"),
+            wire.requests.PutOperation(uid="d", version=1, data="BBBBBBBB"),
+        ]
+        made = await node.db.write(batches.run, ANN, LIMITS, "v", operations)
+        assert made[1].version == 2
+        assert {row[1] for row in (await rows_of(where))["documents"]} == {"d", made[0].uid}
         await require_booked(where)
 
 
