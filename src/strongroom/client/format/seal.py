@@ -14,7 +14,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -23,6 +23,7 @@ from strongroom.client.format import box, padding, primitives
 from strongroom.client.format.content import EMPTY, to_content, to_value
 from strongroom.client.format.encoding import (
     FORMAT,
+    MOST_VERSION,
     NO_PARENT,
     PARENT,
     PREFIX,
@@ -85,7 +86,7 @@ class SealedBlob(Struct, frozen=True):
     salt: str
 
 
-class Proof(NamedTuple):
+class Proof(Struct, frozen=True):
     """What an `hmac` says: the generation of the key, the parent, and the proof itself."""
 
     generation: int
@@ -93,7 +94,7 @@ class Proof(NamedTuple):
     mac: bytes
 
 
-class Verified(Struct, frozen=True, kw_only=True):
+class Verified(Struct, frozen=True):
     """A row whose proof is right. `deleted` is a key holder's word; `purged`: the content is gone from the server."""
 
     uid: str
@@ -249,18 +250,18 @@ def verify_document(keys: CollectionKeys, row: Document) -> Verified:
     The caller compares a uid that it asked for with `row.uid`; vault and collection are compared here. The proof of a
     deletion does not cover its data, so that box is opened.
     """
-    verified, key, kind, associated = _verified(keys, row)
+    verified, key, kind, items_of_row = _verified(keys, row)
     if kind == DELETION and not verified.purged:
-        padding.unpad(box.open_(key.sealing, from_base64(row.data)[_HEAD_BYTES:], associated))
+        _open(key, kind, items_of_row, row.data)
     return verified
 
 
 def open_document(keys: CollectionKeys, row: Document) -> Opened:
     """Believe a row, live or deleted, and open it."""
-    verified, key, kind, associated = _verified(keys, row)
+    verified, key, kind, items_of_row = _verified(keys, row)
     content = EMPTY
     if not verified.purged:
-        content = padding.unpad(box.open_(key.sealing, from_base64(row.data)[_HEAD_BYTES:], associated))
+        content = _open(key, kind, items_of_row, row.data)
         if content.kind == padding.NOTHING and kind == DOCUMENT:
             raise Tampered
     return Opened(
@@ -274,38 +275,33 @@ def open_document(keys: CollectionKeys, row: Document) -> Opened:
     )
 
 
+def _open(key: CollectionKey, kind: int, items_of_row: bytes, data: str) -> Content:
+    return padding.unpad(box.open_(key.sealing, from_base64(data)[_HEAD_BYTES:], _LABEL[kind] + items_of_row))
+
+
 def _verified(keys: CollectionKeys, row: Document) -> tuple[Verified, CollectionKey, int, bytes]:
+    """A row whose proof is right; and its key, its kind, and the items that it is bound to."""
     if row.vault_uid != keys.vault or row.collection not in keys.wires:
         raise Tampered
     gone = row.deleted_at is not None
     version = row.version - gone  # the DELETE counted one more than the notice
     proof = read_proof(row.hmac)
-    if not is_version(version) or not is_version(row.version):
+    generation, parent = proof.generation, proof.parent
+    if version < 1 or row.version > MOST_VERSION:
         raise Tampered(_UNPROVEN if gone else None)
-    purged = gone and not row.data
-    kind = DELETION if purged else _kind(row.data, proof)
+    purged, kind = gone and not row.data, DELETION
+    if not purged:
+        kind, sealed_under = _head(row.data[:_HEAD_TEXT])
+        if sealed_under != generation:
+            raise Tampered
     if gone and kind != DELETION:
         raise Tampered(_UNPROVEN)
-    key = keys.of(proof.generation)
-    items_of_row = _row(keys, key, row.collection, row.uid, version, proof.parent)
+    key = keys.of(generation)
+    items_of_row = _row(keys, key, row.collection, row.uid, version, parent)
     if not primitives.equal(proof.mac, _mac(key, kind, items_of_row, row.data)):
         raise Tampered(_UNPROVEN if gone else None)
-    verified = Verified(
-        uid=row.uid,
-        version=row.version,
-        generation=proof.generation,
-        parent=proof.parent,
-        deleted=kind == DELETION,
-        purged=purged,
-    )
-    return verified, key, kind, _LABEL[kind] + items_of_row
-
-
-def _kind(data: str, proof: Proof) -> int:
-    kind, generation = _head(data[:_HEAD_TEXT])
-    if generation != proof.generation:
-        raise Tampered
-    return kind
+    verified = Verified(row.uid, row.version, generation, parent, kind == DELETION, purged)
+    return verified, key, kind, items_of_row
 
 
 @lru_cache(maxsize=64)
