@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ORDER: Final = "The server's list of documents is not in order, or shows a document twice."
 FIRST_LIMIT: Final = 200  # documents of a first page
 _MAX_LIMIT: Final = 2_000
-_TARGET_BYTES: Final = 4 << 20  # bytes that a page should have
+_TARGET_BYTES: Final = 2 << 20  # bytes that a page should have
 
 
 def check_page(page: Documents, scope: KeyScope, since: int, limit: int, *, deleted: bool) -> int:
