@@ -265,7 +265,8 @@ class Stage:
         assert self.replica is not None
         file: Any = self.replica._local.file
         statements = {
-            "documents": "SELECT * FROM documents WHERE vault = ? ORDER BY uid",
+            "documents": "SELECT p.collection, d.* FROM documents AS d JOIN places AS p ON p.id = d.collection"
+            " WHERE p.vault = ? ORDER BY d.uid",
             "vaults": "SELECT uid, wire, version, data, salt FROM vaults WHERE uid = ?",
             "outbox": "SELECT uid, kind FROM outbox WHERE vault = ? ORDER BY uid",
         }

@@ -88,12 +88,11 @@ def store_page(
     `heads` are the documents that are here. `stored` is what was sent from here and stored before some of these rows.
     """
     file = local.file
-    verified = [(row, seal.verify_document(scope.key(row.collection), row)) for row in rows]
+    keys = {wire: scope.key(wire) for wire in {row.collection for row in rows}}
+    verified = [(row, seal.verify_document(keys[row.collection], row).deleted) for row in rows]
     gaps = 0
     with file.transaction():
-        fresh = [
-            (row, made.deleted) for row, made in verified if (head := heads.get(row.uid)) is None or is_new(head, row)
-        ]
+        fresh = [one for one in verified if is_new(heads.get(one[0].uid), one[0])] if heads else verified
         queued_documents = file.outbox.documents()
         for row, _ in fresh if traced else ():
             descent = traced.get(row.uid)
@@ -101,7 +100,8 @@ def store_page(
                 queue_local_conflict(local, scope, row)
             elif descent is Descent.GAP:
                 gaps += 1
-        file.documents.put(fresh)
+        file.documents.put([one for one in fresh if one[0].uid in heads])
+        file.documents.add([one for one in fresh if one[0].uid not in heads])
         for row, deleted in fresh if queued_documents else ():
             if (scope.vault, row.uid) in queued_documents and not _rebase_same(
                 local, scope, row, heads.get(row.uid), traced.get(row.uid)

@@ -116,11 +116,13 @@ class Database:
             self.require_writer()
             self._db.execute(statement, values)
 
-    def run_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Run a statement once for each row."""
+    def run_many(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Run a statement once for each row; the number of rows that it has changed."""
         with self._lock:
             self.require_writer()
+            before = self._db.total_changes()
             self._db.executemany(statement, rows)
+            return self._db.total_changes() - before
 
     def fact(self, name: str) -> str | None:
         """Get a property of the replica."""

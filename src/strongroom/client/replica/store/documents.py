@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from strongroom.client.replica.store.schema import COLLECTION_NUMBER, VAULT_NUMBER
 from strongroom.model import Document
 
 if TYPE_CHECKING:
@@ -14,12 +13,18 @@ if TYPE_CHECKING:
     from strongroom.client.replica.store.records import Head
     from strongroom.client.replica.store.refusals import RefusalTable
 
-_COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at"
-_PUT: Final = (
-    f"INSERT INTO documents ({_COLUMNS}, deleted, mine) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (vault, uid) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in f"{_COLUMNS}, deleted, mine".split(", "))
+# A collection that is missing from a damaged file has no name, which no key opens.
+_DOCUMENT: Final = (
+    "uid, ?1, COALESCE((SELECT collection FROM places WHERE id = documents.collection), ''),"
+    " data, hmac, version, created_at, updated_at, deleted_at"
 )
+_COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at, deleted, mine"
+_INSERT: Final = f"INSERT INTO documents ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_ADD: Final = f"{_INSERT} ON CONFLICT DO NOTHING"
+_PUT: Final = f"{_INSERT} ON CONFLICT (vault, uid) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in _COLUMNS.split(", ")
+)
+_CHUNK: Final = 256  # documents that are read at a time
 
 
 class DocumentTable:
@@ -31,34 +36,31 @@ class DocumentTable:
 
     def get(self, vault: str, uid: str) -> Document | None:
         """One document."""
-        found = self._db.select(f"SELECT {_COLUMNS} FROM documents WHERE vault = ? AND uid = ?", vault, uid)
+        statement = f"SELECT {_DOCUMENT} FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2"
+        found = self._db.select(statement, vault, uid)
         return Document(*found[0]) if found else None
 
     def exists(self, vault: str, uid: str) -> bool:
         """Whether a document, deleted or not, or a change of one is here."""
         statement = (
             "SELECT 1 FROM outbox WHERE vault = ?1 AND uid = ?2 UNION ALL"
-            " SELECT 1 FROM documents WHERE vault = ?1 AND uid = ?2"
+            f" SELECT 1 FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2"
         )
         return bool(self._db.select(statement, vault, uid))
 
     def live(self, vault: str, collection: str | None = None) -> Iterator[Document]:
         """Iterate the live documents in the order of their last change, in chunks."""
-        after: tuple[int, str] = (-1, "")
-        condition = "" if collection is None else "AND collection = ?"
-        scope = () if collection is None else (collection,)
+        place = f"vault = {VAULT_NUMBER}" if collection is None else f"collection = {COLLECTION_NUMBER}"
+        chosen = f"SELECT {_DOCUMENT}, id FROM documents WHERE {place} AND NOT deleted AND updated_at"
+        # Many can have the time 0, so those of one time are continued by an index as well.
+        statement = f"{chosen} = ?3 AND id > ?4 UNION ALL {chosen} > ?3 ORDER BY updated_at, id LIMIT {_CHUNK}"
+        after: tuple[int, int] = (-1, 0)
         while True:
-            found = self._db.select(
-                f"SELECT {_COLUMNS} FROM documents WHERE vault = ? {condition} AND (updated_at, uid) > (?, ?)"
-                " AND NOT deleted ORDER BY updated_at, uid LIMIT 256",
-                vault,
-                *scope,
-                *after,
-            )
-            yield from (Document(*row) for row in found)
-            if len(found) < 256:
+            found = self._db.select(statement, vault, collection, *after)
+            yield from (Document(*row[:-1]) for row in found)
+            if len(found) < _CHUNK:
                 return
-            after = found[-1][7], found[-1][0]
+            after = found[-1][7], found[-1][-1]
 
     def heads(self, vault: str, uids: list[str]) -> dict[str, Head]:
         """The heads of documents, by uid."""
@@ -69,7 +71,8 @@ class DocumentTable:
             some = uids[start : start + 500]
             marks = ", ".join("?" * len(some))
             statement = (
-                f"SELECT uid, version, hmac, created_at, updated_at FROM documents WHERE vault = ? AND uid IN ({marks})"
+                "SELECT uid, version, hmac, created_at, updated_at FROM documents"
+                f" WHERE vault = {VAULT_NUMBER} AND uid IN ({marks})"
             )
             found |= {row[0]: (row[1], row[2], row[3], row[4]) for row in self._db.select(statement, vault, *some)}
         return found
@@ -77,41 +80,80 @@ class DocumentTable:
     def changed_after(self, vault: str, timestamp: int) -> dict[str, int]:
         """Uid and version of the documents that have changed after a moment: what was sent from here, as a rule."""
         statement = (
-            "SELECT uid, version FROM documents AS d WHERE vault = ? AND updated_at > ?"
-            " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = d.vault AND r.uid = d.uid)"
+            f"SELECT uid, version FROM documents AS d WHERE vault = {VAULT_NUMBER} AND updated_at > ?2"
+            " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = ?1 AND r.uid = d.uid)"
         )
         return {row[0]: row[1] for row in self._db.select(statement, vault, timestamp)}
 
     def uids(self, vault: str) -> set[str]:
         """The uids of all documents of a vault, deleted ones included."""
-        return {row[0] for row in self._db.select("SELECT uid FROM documents WHERE vault = ?", vault)}
+        return {row[0] for row in self._db.select(f"SELECT uid FROM documents WHERE vault = {VAULT_NUMBER}", vault)}
 
     def is_empty(self, vault: str) -> bool:
         """Whether a vault has no documents here."""
-        return not self._db.select("SELECT 1 FROM documents WHERE vault = ? LIMIT 1", vault)
+        return not self._db.select(f"SELECT 1 FROM documents WHERE vault = {VAULT_NUMBER} LIMIT 1", vault)
 
     def count_live(self, vault: str) -> tuple[int, int]:
         """The number of documents that the server has not deleted, and the latest timestamp of any."""
         [(count, last)] = self._db.select(
-            "SELECT COUNT(*) FILTER (WHERE deleted_at IS NULL), MAX(updated_at) FROM documents WHERE vault = ?", vault
+            "SELECT COUNT(*) FILTER (WHERE deleted_at IS NULL), MAX(updated_at) FROM documents"
+            f" WHERE vault = {VAULT_NUMBER}",
+            vault,
         )
         return count, last or 0
 
-    def put(self, rows: Iterable[tuple[Document, bool]], *, mine: bool = False) -> None:
+    def put(self, rows: Sequence[tuple[Document, bool]], *, mine: bool = False) -> None:
         """Keep documents as they were received, each with whether a key holder deleted it. `mine`: written here."""
-        self._db.run_many(_PUT, ((*msgspec.structs.astuple(row), deleted, mine) for row, deleted in rows))
+        with self._db.transaction():
+            self._db.run_many(_PUT, self._bindings(rows, mine=mine))
+
+    def add(self, rows: Sequence[tuple[Document, bool]]) -> None:
+        """The same for documents that are not here yet: much faster, because SQLite need not be able to undo a row."""
+        with self._db.transaction():
+            if self._db.run_many(_ADD, self._bindings(rows, mine=False)) < len(rows):
+                self.put(rows)
+
+    def _bindings(self, rows: Sequence[tuple[Document, bool]], *, mine: bool) -> Iterator[tuple[Any, ...]]:
+        places = {(row.vault_uid, row.collection) for row, _ in rows}
+        numbers = {place: self._numbers(*place) for place in places}
+        return (
+            (
+                row.uid,
+                *numbers[row.vault_uid, row.collection],
+                row.data,
+                row.hmac,
+                row.version,
+                row.created_at,
+                row.updated_at,
+                row.deleted_at,
+                deleted,
+                mine,
+            )
+            for row, deleted in rows
+        )
+
+    def _numbers(self, vault: str, collection: str) -> tuple[int, int]:
+        """The numbers of a vault and of a collection in it; new ones if they have none."""
+        statement = "INSERT INTO places (vault, collection) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        self._db.run_many(statement, ((vault, ""), (vault, collection)))
+        [(vault_number, collection_number)] = self._db.select(
+            f"SELECT {VAULT_NUMBER}, {COLLECTION_NUMBER}", vault, collection
+        )
+        return vault_number, collection_number
 
     def is_mine(self, vault: str, uid: str) -> bool:
         """Whether the newest version of a document was written by this device."""
-        return bool(self._db.select("SELECT 1 FROM documents WHERE vault = ? AND uid = ? AND mine", vault, uid))
+        statement = f"SELECT 1 FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2 AND mine"
+        return bool(self._db.select(statement, vault, uid))
 
     def is_deleted(self, vault: str, uid: str) -> bool:
         """Whether a key holder deleted a document."""
-        return bool(self._db.select("SELECT 1 FROM documents WHERE vault = ? AND uid = ? AND deleted", vault, uid))
+        statement = f"SELECT 1 FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2 AND deleted"
+        return bool(self._db.select(statement, vault, uid))
 
     def forget_times(self, vault: str, uids: Iterable[str]) -> None:
         """A restored server does not have these rows: the times that another database gave them mean nothing."""
-        statement = "UPDATE documents SET created_at = 0, updated_at = 0 WHERE vault = ? AND uid = ?"
+        statement = f"UPDATE documents SET created_at = 0, updated_at = 0 WHERE vault = {VAULT_NUMBER} AND uid = ?2"
         self._db.run_many(statement, ((vault, uid) for uid in uids))
 
     # What a restored server has forgotten
@@ -131,9 +173,9 @@ class DocumentTable:
 
     def drop(self, vault: str, uid: str) -> None:
         """Delete a document that the server lost in a restore."""
-        self._db.run("DELETE FROM documents WHERE vault = ? AND uid = ?", vault, uid)
+        self._db.run(f"DELETE FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2", vault, uid)
 
     def had_version(self, row: Document) -> bool:
         """Whether this device had this version of a document earlier."""
-        statement = "SELECT 1 FROM earlier WHERE vault = ? AND uid = ? AND version = ? AND hmac = ?"
+        statement = f"SELECT 1 FROM earlier WHERE vault = {VAULT_NUMBER} AND uid = ?2 AND version = ?3 AND hmac = ?4"
         return bool(self._db.select(statement, row.vault_uid, row.uid, row.version, row.hmac))

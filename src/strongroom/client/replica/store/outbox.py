@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from strongroom.client.replica.store.refusals import RefusalTable
 
 _ENTRY: Final = "seq, vault, uid, collection, kind, data, hmac, version, base, floor, before, made_at"
+_WITH_DOCUMENT: Final = (  # the document that an entry changes, if the server has one
+    "outbox AS o LEFT JOIN places AS p ON p.vault = o.vault AND p.collection = ''"
+    " LEFT JOIN documents AS d ON d.vault = p.id AND d.uid = o.uid"
+)
 _row_text = msgspec.json.Encoder().encode
 _row_back = msgspec.json.Decoder(Document).decode
 
@@ -38,8 +42,7 @@ class Outbox:
         """The entries that can be sent, in order: their base is the server's version, and it has not refused them."""
         names = ", ".join(f"o.{name}" for name in _ENTRY.split(", "))
         statement = (
-            f"SELECT {names} FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
-            " WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0)"
+            f"SELECT {names} FROM {_WITH_DOCUMENT} WHERE o.vault = ? AND o.seq > ? AND o.base = COALESCE(d.version, 0)"
             " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = o.vault AND r.uid = o.uid)"
             " AND NOT EXISTS (SELECT 1 FROM refusals AS f WHERE f.vault = o.vault AND f.uid = o.uid AND NOT f.again)"
             " ORDER BY o.seq LIMIT ?"
@@ -48,10 +51,7 @@ class Outbox:
 
     def conflicting(self) -> list[tuple[str, str]]:
         """The vault and uid of every entry whose base is not the server's version."""
-        statement = (
-            "SELECT o.vault, o.uid FROM outbox AS o JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
-            " WHERE o.base != d.version ORDER BY o.seq"
-        )
+        statement = f"SELECT o.vault, o.uid FROM {_WITH_DOCUMENT} WHERE o.base != d.version ORDER BY o.seq"
         return [(row[0], row[1]) for row in self._db.select(statement)]
 
     def length(self) -> int:
@@ -129,8 +129,7 @@ class Outbox:
     def count_sendable(self) -> int:
         """The number of queued changes that a sync would send."""
         statement = (
-            "SELECT COUNT(*) FROM outbox AS o LEFT JOIN documents AS d ON d.vault = o.vault AND d.uid = o.uid"
-            " WHERE o.base = COALESCE(d.version, 0)"
+            f"SELECT COUNT(*) FROM {_WITH_DOCUMENT} WHERE o.base = COALESCE(d.version, 0)"
             " AND NOT EXISTS (SELECT 1 FROM refusals AS f WHERE f.vault = o.vault AND f.uid = o.uid)"
         )
         return int(self._db.select(statement)[0][0])

@@ -10,10 +10,14 @@ import apsw
 from strongroom.errors import Invalid
 
 _ANY_FORMAT: Final = "strongroom replica "
-FORMAT: Final = f"{_ANY_FORMAT}4"
+FORMAT: Final = f"{_ANY_FORMAT}5"
 _NEWER: Final = "Update this program"
 _OLDER: Final = "Move it away, open a new one and sync; what was not sent yet is in the old file alone"
 EARLIER_VERSIONS: Final = 50  # of a document, versions that are known to be earlier ones
+# Documents name their vault and their collection by number, because the texts would stand in every index again. A vault
+# has the number of its place without a collection. In these, ?1 is the vault and ?2 the collection.
+VAULT_NUMBER: Final = "(SELECT id FROM places WHERE vault = ?1 AND collection = '')"
+COLLECTION_NUMBER: Final = "(SELECT id FROM places WHERE vault = ?1 AND collection = ?2)"
 SCHEMA: Final = f"""
     CREATE TABLE facts (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE vaults (
@@ -27,10 +31,17 @@ SCHEMA: Final = f"""
         data TEXT,
         salt TEXT
     ) STRICT, WITHOUT ROWID;
-    CREATE TABLE documents (
-        uid TEXT NOT NULL,
+    CREATE TABLE places (
+        id INTEGER PRIMARY KEY,
         vault TEXT NOT NULL,
         collection TEXT NOT NULL,
+        UNIQUE (vault, collection)
+    ) STRICT;
+    CREATE TABLE documents (
+        id INTEGER PRIMARY KEY,
+        uid TEXT NOT NULL,
+        vault INTEGER NOT NULL,
+        collection INTEGER NOT NULL,
         data TEXT NOT NULL,
         hmac TEXT,
         version INTEGER NOT NULL,
@@ -39,12 +50,12 @@ SCHEMA: Final = f"""
         deleted_at INTEGER,
         deleted INTEGER NOT NULL,
         mine INTEGER NOT NULL,
-        PRIMARY KEY (vault, uid)
+        UNIQUE (vault, uid)
     ) STRICT;
-    CREATE INDEX documents_in_order ON documents (vault, collection, updated_at, uid);
-    CREATE INDEX documents_by_moment ON documents (vault, updated_at, uid);
+    CREATE INDEX documents_of_collection ON documents (collection, updated_at);
+    CREATE INDEX documents_of_vault ON documents (vault, updated_at, id, deleted_at);
     CREATE TABLE earlier (
-        vault TEXT NOT NULL,
+        vault INTEGER NOT NULL,
         uid TEXT NOT NULL,
         version INTEGER NOT NULL,
         hmac TEXT NOT NULL,

@@ -8,7 +8,7 @@ import msgspec
 
 from strongroom.client.format.encoding import short, to_url
 from strongroom.client.replica.store.records import RenamedVault, VaultRecord
-from strongroom.client.replica.store.schema import EARLIER_VERSIONS
+from strongroom.client.replica.store.schema import EARLIER_VERSIONS, VAULT_NUMBER
 
 if TYPE_CHECKING:
     from strongroom.client.replica.store.database import Database
@@ -71,7 +71,9 @@ class VaultTable:
     def drop(self, uid: str) -> None:
         """Delete a vault and its documents; changes that are queued in it, and its keys, stay."""
         with self._db.transaction():
-            for table in ("documents", "earlier", "repeats", "sent"):
+            for table in ("documents", "earlier"):
+                self._db.run(f"DELETE FROM {table} WHERE vault = {VAULT_NUMBER}", uid)
+            for table in ("places", "repeats", "sent"):
                 self._db.run(f"DELETE FROM {table} WHERE vault = ?", uid)
             self._db.run("DELETE FROM vaults WHERE uid = ?", uid)
             self._db.run("DELETE FROM facts WHERE name IN (?, ?)", f"blobs {uid}", f"blob aside {uid}")
