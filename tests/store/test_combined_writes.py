@@ -212,7 +212,7 @@ async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: C
     async with nodes(where, clock, "v") as (node, _):
         await node.create("d")
         await node.put("d", 1)
-        operations = [
+        operations: list[Any] = [
             wire.requests.CreateOperation(collection="c", data="AAAA"),
             wire.requests.PutOperation(uid="d", version=1, data="BBBBBBBB"),
         ]
