@@ -16,7 +16,7 @@ from strongroom.errors import Invalid
 _DAMAGED: Final = "Move it away, open a new one and sync; what was not sent yet is in the damaged file alone"
 # Each page costs several system calls on its way through the log, and documents of 1 KB leave small ones half empty.
 # A file keeps the size that it was made with.
-_PAGE_BYTES: Final = 16_384
+_PAGE_BYTES: Final = 8_192
 
 
 def create(path: Path) -> None:
