@@ -15,7 +15,6 @@ from strongroom.cli.configuration import SYSTEM_FILE
 from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
-from strongroom.store import migrations
 from tests.support import processes
 
 ROOT = Path(__file__).parent.parent
@@ -164,19 +163,3 @@ def test_the_unit_starts_this_program_and_locks_it_in() -> None:
         assert f"\n{line}\n" in printed
     assert "ExecReload=/bin/kill -HUP $MAINPID" in printed
     assert "\nKillMode=mixed\n" in printed  # the one that watches ends the others
-
-
-def test_the_shards_are_those_of_the_schema() -> None:
-    """Every table is named once; what is distributed has the account first in its key."""
-    page = (ROOT / "docs" / "operating.md").read_text("utf-8")
-    named = dict(re.findall(r"create_\w+_table\('(\w+)'(?:, '(\w+)')?", page))
-    schema = "".join(step.template for step in migrations.load())
-    keys = {}
-    for table, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\n\)", schema, re.DOTALL):
-        keyed = re.search(r"PRIMARY KEY \((\w+)|^    (\w+) .*PRIMARY KEY", body, re.MULTILINE)
-        keys[table] = keyed and (keyed[1] or keyed[2])
-    assert named.keys() == keys.keys()
-    assert all(keys[table] == "user_id" for table, by in named.items() if by)
-    assert {table for table, by in named.items() if not by and keys[table] == "user_id"} == {
-        *("api_keys", "passkeys")  # looked up by what a caller has, before the account is known
-    }

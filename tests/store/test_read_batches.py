@@ -32,6 +32,7 @@ class _Asked:
         self._connection = connection
         self._turn = asyncio.Lock()
         self.questions: list[str] = []
+        self.failures: list[Exception] = []
 
     async def fetch(self, text: str, values: Sequence[Any]) -> list[Any]:
         async with self._turn:
@@ -60,7 +61,7 @@ async def _people() -> AsyncIterator[_Asked]:
 async def test_many_reads_are_few_queries_and_each_has_its_own_row() -> None:
     """Rows that exist, rows that do not, and the same one twice."""
     async with _people() as asked:
-        read_batcher = ReadBatcher(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch, asked.failures.append)
         names = [*PEOPLE, "nobody", *PEOPLE[:7]]
         rows = await asyncio.gather(*(read_batcher.row(_WITH_HASH.postgres, [name]) for name in names))
         assert [row and Login(*row).password_hash for row in rows] == [
@@ -73,7 +74,7 @@ async def test_many_reads_are_few_queries_and_each_has_its_own_row() -> None:
 async def test_different_statements_do_not_mix() -> None:
     """One question for each statement."""
     async with _people() as asked:
-        read_batcher = ReadBatcher(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch, asked.failures.append)
         asks = [read_batcher.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:5]]
         asks += [read_batcher.row(_BY_EMAIL.postgres, [f"{name}@x"]) for name in PEOPLE[:5]]
         asks.append(read_batcher.row("SELECT $1::bigint + 1", [41]))
@@ -86,36 +87,65 @@ async def test_different_statements_do_not_mix() -> None:
 async def test_a_read_that_fails_fails_alone() -> None:
     """PostgreSQL takes no NUL: a read with one fails, and the others get their rows."""
     async with _people() as asked:
-        read_batcher = ReadBatcher(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch, asked.failures.append)
         names = [*PEOPLE[:3], "p\0", *PEOPLE[3:6]]
         rows = await asyncio.gather(
             *(read_batcher.row(_WITH_HASH.postgres, [name]) for name in names), return_exceptions=True
         )
         assert isinstance(rows.pop(3), asyncpg.PostgresError)
         assert [Login(*row).id for row in rows if not isinstance(row, BaseException)] == PEOPLE[:6]
+        assert [type(failure) for failure in asked.failures] == [asyncpg.CharacterNotInRepertoireError]
+
+
+@runs
+async def test_a_batch_that_is_refused_is_counted_and_logged_once(clock: Clock) -> None:
+    """Each time it is counted; the log names the first of a kind, and no value that was read with."""
+    db = open_database(postgres().fresh(), clock)
+    said: list[str] = []
+    db.warn = said.append
+
+    async def read(tx: Any, name: str) -> Any:
+        return await tx.one(Login, _WITH_HASH, id=name)
+
+    for rounds in (1, 2):
+        checks = [SessionCheck(Sql("SELECT :name"), lambda _found: None, name="x") for _ in range(3)]
+        names = ["p", "secret\0", "q"]
+        outcomes = await asyncio.gather(
+            *(db.read_checked(check, read, name) for check, name in zip(checks, names, strict=True)),
+            return_exceptions=True,
+        )
+        assert [isinstance(outcome, Exception) for outcome in outcomes] == [False, True, False]
+        assert db.commit_metrics.failed_batches == rounds
+    assert len(said) == 1
+    assert "CharacterNotInRepertoireError" in said[0]
+    assert "strongroom_read_batch_failures_total" in said[0]
+    assert "secret" not in said[0]
+    await db.close()
 
 
 @runs
 async def test_a_database_that_is_away_is_away_for_all() -> None:
     """No caller waits for it a second time."""
     asked = 0
+    failures: list[Exception] = []
 
     async def away(_text: str, _values: Sequence[Any]) -> list[Any]:
         nonlocal asked
         asked += 1
         raise Unavailable(1)
 
-    read_batcher = ReadBatcher(away)
+    read_batcher = ReadBatcher(away, failures.append)
     outcomes = await asyncio.gather(*(read_batcher.row("SELECT $1", [name]) for name in "abc"), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
     assert asked == 1
+    assert failures == []
 
 
 @runs
 async def test_a_cancelled_read_delays_no_other() -> None:
     """A read whose caller was cancelled is not completed."""
     async with _people() as asked:
-        read_batcher = ReadBatcher(asked.fetch)
+        read_batcher = ReadBatcher(asked.fetch, asked.failures.append)
         left, stayed = (read_batcher.row(_WITH_HASH.postgres, [name]) for name in PEOPLE[:2])
         left.cancel()
         assert Login(*await stayed).id == PEOPLE[1]

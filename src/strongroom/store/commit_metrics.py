@@ -36,6 +36,7 @@ class CommitMetrics:
 
     def __init__(self) -> None:
         self.lost_at: float | None = None
+        self.failed_batches = 0  # queries for many reads that failed; each was read by itself
         self.writes = Histogram(WRITES)
         self.seconds = Histogram(SECONDS)
 

@@ -78,6 +78,7 @@ class PostgresDatabase:
         self._is_replaced = False
         self._write_batcher: WriteBatcher | None = None
         self._read_batcher: ReadBatcher | None = None
+        self._batch_failures: set[type[Exception]] = set()
         self.notifications = PostgresNotifications(lambda: connect(url))
         self.commit_metrics = CommitMetrics()
         self.warn: Callable[[str], None] = lambda _sentence: None
@@ -167,8 +168,20 @@ class PostgresDatabase:
 
     def _batched_reads(self, check: SessionCheck) -> BatchedReadTx:
         if self._read_batcher is None or self._read_batcher.loop is not asyncio.get_running_loop():
-            self._read_batcher = ReadBatcher(lambda text, values: self._attempts(_fetch, text, tuple(values), {}))
+            self._read_batcher = ReadBatcher(
+                lambda text, values: self._attempts(_fetch, text, tuple(values), {}), self._batch_failed
+            )
         return BatchedReadTx(self._read_batcher, check, self._clock(), self.read)
+
+    def _batch_failed(self, error: Exception) -> None:
+        """Count a query for many reads that failed, and report the first one of each kind; each is read by itself."""
+        self.commit_metrics.failed_batches += 1
+        if type(error) not in self._batch_failures:
+            self._batch_failures.add(type(error))
+            self.warn(  # what the driver says of the error may show a value
+                f"{self.describe} refused a query that reads for many requests at once ({type(error).__name__}). Each "
+                "is read by itself instead, which is slow where strongroom_read_batch_failures_total rises."
+            )
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
         """Run an action in a transaction of its own; when this returns, it is committed."""

@@ -35,9 +35,14 @@ class _QueuedRead(NamedTuple):
 class ReadBatcher:
     """Collects the reads of one turn of the loop, by statement."""
 
-    def __init__(self, fetch: Callable[[str, Sequence[Any]], Awaitable[list[Any]]]) -> None:
+    def __init__(
+        self,
+        fetch: Callable[[str, Sequence[Any]], Awaitable[list[Any]]],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self._fetch = fetch
+        self._on_failure = on_failure
         self._waiting: dict[tuple[str, tuple[type, ...]], list[_QueuedRead]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -72,8 +77,8 @@ class ReadBatcher:
                 for read in reads:
                     _complete(read, refusal)
                 return
-            except Exception:  # noqa: BLE001, S110 - whatever it is, each will meet it or not
-                pass
+            except Exception as error:  # noqa: BLE001 - whatever it is, each will meet it or not
+                self._on_failure(error)
             else:
                 found = {row[0]: row[2:] for row in rows if row[1]}
                 for number, read in enumerate(reads, 1):
