@@ -91,6 +91,13 @@ TABLE: Final = (
         "",
         "PostgreSQL instead of a file: postgresql://user:password@host/name. The option names a file with it",
     ),
+    Option(
+        "DATABASE_POOLER_URL",
+        "--database-pooler-url-file",
+        "",
+        "A connection pooler, such as PgBouncer, that requests go through; DATABASE_URL is PostgreSQL itself. The "
+        "option names a file with it",
+    ),
     Option("DB_POOL", "--db-pool", "10", "Connections to PostgreSQL, at most, for each process"),
     Option(
         "DB_WAIT_SECONDS",

@@ -18,7 +18,7 @@ import pytest
 
 from strongroom.cli import terminal
 from strongroom.store import open_database
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock
 from tests.support import processes
 from tests.support.populated_database import copied_rows_of, drawn_by, fill, live_in, one_pair

@@ -33,6 +33,7 @@ _SETTINGS = {
     "JWT_REFRESH_EXPIRY",
     "DB_PATH",
     "DATABASE_URL",
+    "DATABASE_POOLER_URL",
     "DB_POOL",
     "WORKERS",
     "PORT",

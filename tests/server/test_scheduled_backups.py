@@ -19,7 +19,7 @@ from strongroom.server.backup_schedule import BackupFile, backup_name, expired, 
 from strongroom.server.settings import BackupRetention, BadSetting, resolve
 from strongroom.store import locks, open_database
 from strongroom.store.locks import FileLock
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.support import processes

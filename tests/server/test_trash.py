@@ -14,7 +14,7 @@ from strongroom.model import AccountLimits, Actor, Expected, RetentionPolicy
 from strongroom.rules import DAY
 from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, Open, Person, runs
 from tests.support.populated_database import rows_of
 from tests.support.postgres import postgres

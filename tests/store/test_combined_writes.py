@@ -29,8 +29,8 @@ from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, ApiKey, D
 from strongroom.rules import octets
 from strongroom.store import open_database
 from strongroom.store.postgres import combined_writes as on_postgres
+from strongroom.store.postgres.connection import connect
 from strongroom.store.postgres.engine import PostgresDatabase
-from strongroom.store.postgres.pool import connect
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase

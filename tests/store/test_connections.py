@@ -10,8 +10,9 @@ import pytest
 
 from strongroom.store import open_database
 from strongroom.store.change_notifications import ChangeHint
+from strongroom.store.postgres.connection import connect
 from strongroom.store.postgres.engine import PostgresDatabase
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.notify import SEND
 from tests.conftest import Clock, runs
 from tests.support.postgres import postgres
 
@@ -100,3 +101,12 @@ async def test_notifications_disconnect_however_they_end(clock: Clock) -> None:
         await worker
     await until_none_is_open(where)
     await db.close()
+
+
+@runs
+async def test_a_notification_leaves_its_session_as_it_was() -> None:
+    """A hint waits for no disk; but the session may serve others next, in a pooler, whose commits must."""
+    connection = await connect(postgres().url())
+    await connection.execute(SEND, "strongroom", "a hint")
+    assert await connection.fetchval("SHOW synchronous_commit") == "on"
+    await connection.close()

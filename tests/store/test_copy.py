@@ -18,7 +18,7 @@ from strongroom.store.maintenance.copy import LEFT_OUT, CannotCopy, Tally, copy,
 from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
 from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.migrations import Migration
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from strongroom.store.sqlite.migrate import migrate
 from tests.conftest import Clock, runs
 from tests.support.populated_database import (

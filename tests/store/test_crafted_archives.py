@@ -20,7 +20,7 @@ from strongroom import archive, sealing
 from strongroom.archive import Manifest, Reader, Row, Writer
 from strongroom.cli import main
 from strongroom.store.maintenance.backup import backup
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from tests.conftest import START, Clock
 from tests.store.test_restore import Silence
 from tests.support.populated_database import live_in, rows_of

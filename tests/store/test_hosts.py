@@ -10,7 +10,7 @@ import pytest
 
 from strongroom import store
 from strongroom.store import open_database
-from strongroom.store.postgres import hosts, pool
+from strongroom.store.postgres import connection, hosts
 from tests.conftest import Clock, runs
 from tests.support.postgres import postgres
 
@@ -44,14 +44,14 @@ def beside(where: str, *ports: int) -> str:
 @runs
 async def test_a_host_that_does_not_respond_delays_no_connection(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """One takes connections and is silent, as a machine that hangs; one refuses them; the third serves."""
-    monkeypatch.setattr(pool, "CONNECT_SECONDS", 300.0)
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 300.0)
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         where = beside(postgres().fresh(), silent.getsockname()[1], closed.getsockname()[1])
         began = time.monotonic()
         db = open_database(where, clock)
         await db.write(store.accounts.insert, "u", "e@x", "hash")
-        assert time.monotonic() - began < pool.CONNECT_SECONDS
+        assert time.monotonic() - began < connection.CONNECT_SECONDS
         await db.close()
 
 

@@ -25,7 +25,7 @@ from strongroom.store.maintenance.backup import Busy, backup, verify
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
 from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
 from tests.support.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of

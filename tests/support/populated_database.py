@@ -14,7 +14,7 @@ import httpx2
 
 from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
-from strongroom.store.postgres.pool import connect
+from strongroom.store.postgres.connection import connect
 from tests.conftest import SECRET, House
 from tests.support import one_time_codes, passkeys, processes
 from tests.support.internals import database_of

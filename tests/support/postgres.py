@@ -107,6 +107,12 @@ class Postgres:
             command, arguments, self._server.bin_path, user=self._server.system_user, cwd=self.folder
         )
 
+    @property
+    def system_user(self) -> str | None:
+        """The user of the system that it runs as, where that is another one than ours: it does not run as root."""
+        user: str | None = self._server.system_user
+        return user
+
     def give(self, folder: Path) -> None:
         """Let that user have a folder."""
         if self._server.system_user is not None:

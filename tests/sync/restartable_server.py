@@ -15,7 +15,7 @@ from strongroom import create_server, identifiers
 from strongroom.actions import accounts
 from strongroom.model import Origin
 from strongroom.server import opening
-from strongroom.store.postgres.pool import hosts_and_database
+from strongroom.store.postgres.connection import hosts_and_database
 from strongroom.wire.requests import Register
 from tests.conftest import SECRET, Clock
 from tests.security.asgi_request import ask

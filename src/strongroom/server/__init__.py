@@ -112,7 +112,14 @@ def open_server(
     if wait:
         given: dict[str, Any] = {"clock": clock, "metrics_slot": metrics_slot, "examine": examine, "migrate": migrate}
         return opening.retry(partial(open_server, settings, log=log, **given), wait, log)
-    db = open_database(settings.database, clock, pool=settings.db_pool, migrate=migrate, recover=True)
+    db = open_database(
+        settings.database,
+        clock,
+        pool=settings.db_pool,
+        migrate=migrate,
+        recover=True,
+        pooler_url=settings.database_pooler_url if settings.database_url else "",
+    )
     if db.notice is not None:
         print(f"strongroom: {db.notice}", file=sys.stderr, flush=True)  # noqa: T201
         (log or Silent()).say("error", db.notice)

@@ -183,6 +183,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "JWT_REFRESH_EXPIRY": parse_duration,
     "DB_PATH": _text,
     "DATABASE_URL": _database_url,
+    "DATABASE_POOLER_URL": _database_url,
     "DB_POOL": _whole(1, 1_000),
     "DB_WAIT_SECONDS": _whole(0, 86_400),
     "HOST": _host,
@@ -236,6 +237,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     jwt_refresh_expiry: Lifetime
     db_path: str
     database_url: str
+    database_pooler_url: str
     db_pool: int
     db_wait_seconds: int
     host: str
@@ -322,6 +324,11 @@ def resolve(
             raise BadSetting(f"{name} must be {error}{shown}.") from None
     if options.get("--db-path") is not None and options.get("--database-url-file") is None:
         values["database_url"] = ""  # an explicit file wins over DATABASE_URL in the environment
+    elif values["database_pooler_url"] and not values["database_url"]:
+        raise BadSetting(
+            "DATABASE_POOLER_URL is set and DATABASE_URL is not; set that to the address of PostgreSQL itself, which "
+            "is needed besides that of the pooler."
+        )
     if options.get("--jwt-issuer") is None and not environment.get("JWT_ISSUER"):
         values["jwt_issuer"] = _ISSUERS[values["vault_variant"]]
     if values["backup_passphrase"] and values["backup_recipient"]:

@@ -86,24 +86,30 @@ __all__ = [
 def location_of(where: str) -> str:
     """The location of a database for the operator: a path, or host and name; never a password."""
     if is_postgres(where):
-        from strongroom.store.postgres.pool import location
+        from strongroom.store.postgres.connection import location
 
         return location(where)
     return os.path.realpath(Path(where).expanduser())
 
 
 def open_database(
-    where: str, clock: Callable[[], int], *, pool: int = 10, migrate: bool = True, recover: bool = False
+    where: str,
+    clock: Callable[[], int],
+    *,
+    pool: int = 10,
+    migrate: bool = True,
+    recover: bool = False,
+    pooler_url: str = "",
 ) -> Database:
     """Open the database at this path or URL, and bring its schema up to date; or refuse one that is not.
 
     A file whose write-ahead log is damaged is refused, unless it is to be recovered: then its `notice` says what is
-    missing.
+    missing. Requests go through the connection pooler at `pooler_url`, if there is one; all else goes to the database.
     """
     if is_postgres(where):
         from strongroom.store.postgres.engine import PostgresDatabase
 
-        return PostgresDatabase(where, clock, pool, migrate=migrate)
+        return PostgresDatabase(where, clock, pool, migrate=migrate, pooler_url=pooler_url)
     from strongroom.store.sqlite.engine import SqliteDatabase
 
     return SqliteDatabase(where, clock, migrate=migrate, recover=recover)

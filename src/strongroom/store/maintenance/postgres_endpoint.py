@@ -10,7 +10,7 @@ import asyncpg
 from strongroom.store.exceptions import CannotOpen, reason
 from strongroom.store.maintenance import endpoint_protocol
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy, failed, in_use, quoted, rejected
-from strongroom.store.postgres import migrate, pool
+from strongroom.store.postgres import connection, migrate, pooler
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ class PostgresEndpoint:
         self.role = role
         self._url = address
         try:
-            self._hosts, self._database = pool.hosts_and_database(address)
+            self._hosts, self._database = connection.hosts_and_database(address)
         except ValueError as error:
             raise CannotCopy(f"The {role}'s address {error}.") from None
         self.identity = f"postgresql://{self._hosts}/{self._database}"
@@ -52,10 +52,15 @@ class PostgresEndpoint:
         """Connect."""
         del to_fill, even_damaged
         try:
-            self._connection = await pool.connect(self._url)
+            self._connection = await connection.connect(self._url)
+            await pooler.refuse_shared_session(self._url, self._connection)
         except ValueError:  # about the address; what the driver says of it may show a part of the password
             raise CannotCopy(f"{self.named} has an address that PostgreSQL does not take.") from None
+        except CannotOpen as error:
+            raise CannotCopy(str(error)) from None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError) as error:
+            if pooler.is_of_shared_session(error):
+                raise CannotCopy(str(pooler.unfit())) from None
             raise CannotCopy(f"{self.named} cannot be reached: {reason(error)}.") from None
         for setting in (
             "statement_timeout = 0",  # a server's limits are made for requests

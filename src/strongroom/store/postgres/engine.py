@@ -24,9 +24,11 @@ from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
 from strongroom.store.postgres import combined_writes
+from strongroom.store.postgres import pooler as poolers
+from strongroom.store.postgres.connection import CONNECT_SECONDS, connect, location
 from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import PostgresNotifications
-from strongroom.store.postgres.pool import CONNECT_SECONDS, Pool, connect, location
+from strongroom.store.postgres.pool import Pool
 from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
 from strongroom.store.postgres.write_batches import UNKNOWN, OutcomeUnknown, RunSeparately, WriteBatcher
@@ -65,12 +67,21 @@ class PostgresDatabase:
     """A PostgreSQL database, shared by any number of nodes."""
 
     waits = True
-    notice: str | None = None
     is_damaged = False
 
-    def __init__(self, url: str, clock: Callable[[], int], pool_size: int = 10, *, migrate: bool = True) -> None:
-        self.describe = location(url)
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], int],
+        pool_size: int = 10,
+        *,
+        migrate: bool = True,
+        pooler_url: str = "",
+    ) -> None:
+        self.notice: str | None = None
         self._url = url
+        self._pooler = poolers.Pooler(pooler_url) if pooler_url else None
+        self.describe = location(url) + (f", through {self._pooler.where}" if self._pooler else "")
         self._clock = clock
         self._size = pool_size
         self._pool: Pool | None = None
@@ -121,6 +132,9 @@ class PostgresDatabase:
     async def _prepare(self, apply: bool) -> None:  # noqa: FBT001 - passed on
         """Bring the schema up to date before the server accepts requests, or check that it is."""
         async with self._opening("bring up to date") as connection:
+            await poolers.refuse_shared_session(self._url, connection)
+            if self._pooler is not None:
+                self.notice = await self._pooler.examine(connection)
             await migrate_database(connection, self._clock(), apply=apply)
 
     @asynccontextmanager
@@ -131,6 +145,8 @@ class PostgresDatabase:
         except ValueError:  # about the address; what the driver says of it may show a part of the password
             raise CannotOpen("DATABASE_URL is an address that PostgreSQL does not take.") from None
         except (*_LOST, asyncpg.PostgresError) as error:
+            if poolers.is_of_shared_session(error):
+                raise poolers.unfit() from None
             kind = CannotReach if isinstance(error, _LOST) and not isinstance(error, ssl.SSLError) else CannotOpen
             raise kind(f"Cannot reach {self.describe}: {reason(error)}.") from None
         try:
@@ -138,13 +154,15 @@ class PostgresDatabase:
                 raise CannotOpen(f"{self.describe} is being restored; start again when that is done.")
             yield connection
         except (*_LOST, asyncpg.PostgresError) as error:
+            if poolers.is_of_shared_session(error):
+                raise poolers.unfit() from None
             raise CannotOpen(f"Cannot {purpose} {self.describe}: {reason(error)}.") from None
         finally:
             await connection.close()
 
     def _connections(self) -> Pool:
         if self._pool is None or self._pool.loop is not asyncio.get_running_loop():
-            self._pool = Pool(self._url, self._size, self._check_epoch)
+            self._pool = Pool(self._url, self._size, self._check_epoch, self._pooler)
         return self._pool
 
     async def read(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
@@ -246,9 +264,9 @@ class PostgresDatabase:
         try:
             async with consistent_read(connection) if steady else nullcontext():
                 yield Tx(connection, self._clock())
-            good = not connection.is_in_transaction()
+            good = _is_free(connection)
         except (Refusal, GeneratorExit):
-            good = not connection.is_in_transaction()
+            good = _is_free(connection)
             raise
         except _LOST:
             raise Unavailable(1) from None
@@ -380,6 +398,11 @@ class PostgresDatabase:
         if self._pool is not None and self._pool.loop is asyncio.get_running_loop():
             await self._pool.close()
         self._pool = None
+
+
+def _is_free(connection: Connection) -> bool:
+    """Whether a connection is open, and in no transaction."""
+    return not connection.is_closed() and not connection.is_in_transaction()
 
 
 async def _fetch(connection: Connection, text: str, values: Any, _keywords: Any) -> Any:

@@ -27,6 +27,8 @@ MAX_HINTS: Final = 100  # in one notification: PostgreSQL takes 8,000 bytes
 PAUSE_SECONDS: Final = 0.005  # seconds between two notifications of one node
 RETRY_SECONDS: Final = 1.0  # seconds before another attempt to connect
 ALIVE_SECONDS: Final = 10.0  # a connection that is silent for so long is checked
+# A change hint is worth no disk. For this statement alone: the session may outlive the connection, in a pooler.
+SEND: Final = "SELECT set_config('synchronous_commit', 'off', TRUE), pg_notify($1, $2)"
 _FAILED: Final = (
     asyncpg.PostgresError,
     asyncpg.InterfaceError,
@@ -103,7 +105,6 @@ class PostgresNotifications(ChangeNotifications):
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             self._connection, self._is_listening = await self._connect(), False
-            await self._connection.execute("SET synchronous_commit = off")  # a change hint is worth no disk
             self._connection.add_termination_listener(lambda _: self._wake.set())
         return self._connection
 
@@ -119,7 +120,7 @@ class PostgresNotifications(ChangeNotifications):
     async def _send(self, connection: Connection) -> None:
         sending = [self._pending.pop() for _ in range(min(MAX_HINTS, len(self._pending)))]
         words = [self._node, *(f"{hint.user_id}/{hint.vault_uid or ''}" for hint in sending)]
-        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, " ".join(words))
+        await connection.execute(SEND, CHANNEL, " ".join(words))
 
     def _received(self, _connection: Any, _pid: int, _channel: str, payload: str) -> None:
         node, *words = payload.split(" ")

@@ -1,38 +1,40 @@
-"""The connection pool of PostgreSQL, and how a connection is made."""
+"""The connection pool of PostgreSQL."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
-from urllib.parse import parse_qsl, urlsplit
+from functools import partial
+from typing import TYPE_CHECKING
 
 from strongroom.errors import Unavailable
-from strongroom.store import locks
-from strongroom.store.exceptions import CannotOpen
-from strongroom.store.postgres import hosts
+from strongroom.store.postgres.connection import connect
+from strongroom.store.postgres.serving_lock import ServingLock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from asyncpg import Connection
 
-CONNECT_SECONDS: Final = 3.0
-STATEMENT_SECONDS: Final = 15
+    from strongroom.store.postgres.pooler import Pooler
 
 
 class Pool:
     """A bounded pool of connections. When all are in use, a caller waits until its deadline."""
 
-    def __init__(self, url: str, size: int, check: Callable[[Connection], Awaitable[None]]) -> None:
+    def __init__(
+        self, url: str, size: int, check: Callable[[Connection], Awaitable[None]], pooler: Pooler | None
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self._url = url
+        self._pooler = pooler
         self._size = size
         self._check = check
+        self._lock = ServingLock(partial(connect, url), self._drop)
         self._out = 0
+        self._open: set[Connection] = set()
         self._idle: list[Connection] = []
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -61,19 +63,22 @@ class Pool:
                 connection = self._idle.pop()
                 if not connection.is_closed():
                     return connection
+                self._discard(connection)
             return await self._connect_to_serve()
         except BaseException:
             self._free_slot()
             raise
 
     async def _connect_to_serve(self) -> Connection:
-        """A new connection, which keeps a restore away for as long as it lives."""
-        connection = await connect(self._url)
+        """A new connection to the server where the lock is held that keeps a restore away."""
+        await self._lock.hold()
+        connection = await (connect(self._url) if self._pooler is None else self._pooler.connect())
+        self._open.add(connection)  # before the lock is compared: it may be lost at any moment from then on
         try:
-            await _keep_restores_away(connection)
-            await self._check(connection)  # under the lock: nothing is restored from here on
+            await self._lock.check(connection)
+            await self._check(connection)
         except BaseException:  # also where the caller was cancelled meanwhile
-            connection.terminate()
+            self._discard(connection)
             raise
         return connection
 
@@ -82,8 +87,20 @@ class Pool:
         if good and not connection.is_closed() and not self._closed:
             self._idle.append(connection)
         else:
-            connection.terminate()
+            self._discard(connection)
         self._free_slot()
+        if self._closed and not self._out:
+            self._lock.release()
+
+    def _discard(self, connection: Connection) -> None:
+        self._open.discard(connection)
+        connection.terminate()
+
+    def _drop(self) -> None:
+        """Close all connections: the lock is lost, so a restore may begin, or another server be the primary."""
+        self._idle.clear()
+        for connection in tuple(self._open):
+            self._discard(connection)
 
     def _free_slot(self) -> None:
         self._out -= 1
@@ -102,65 +119,5 @@ class Pool:
         while self._idle:
             with suppress(Exception):
                 await self._idle.pop().close(timeout=2)
-
-
-async def _keep_restores_away(connection: Connection) -> None:
-    if not await connection.fetchval(locks.TRY_SHARED, locks.SERVING):
-        raise Unavailable(5, "The service is being restored from a backup; try again shortly.")
-
-
-def hosts_and_database(url: str) -> tuple[str, str]:
-    """Hosts and database of a URL. Of one that cannot be parsed nothing is shown.
-
-    A password with a bare / or # in it would otherwise pass for a port or a database, and be printed.
-    """
-    with suppress(ValueError):
-        parts = urlsplit(url)
-        query = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        named = parts.netloc.rpartition("@")[2]
-        good = all(re.fullmatch(r"(\[[\w:.%]+\]|[^:\[\]]*)(:\d*)?", host) for host in named.split(","))
-        if good and not parts.fragment and "@" not in parts.path + parts.query:
-            where = ":".join(filter(None, (named or query.get("host"), query.get("port"))))
-            databases = (parts.path.lstrip("/"), query.get("database"), query.get("dbname"), parts.username)
-            return where, next(filter(None, databases), "default")
-    raise ValueError("is not a good URL; in a password, signs like / # ? @ are written %2F %23 %3F %40")
-
-
-def location(url: str) -> str:
-    """Hosts and database of a URL, as the operator reads them."""
-    try:
-        where, database = hosts_and_database(url)
-    except ValueError as error:
-        raise CannotOpen(f"DATABASE_URL {error}.") from None
-    return f"PostgreSQL at {where or 'a local socket'}, database {database}"
-
-
-async def connect(url: str, *, patient: bool = False) -> Connection:
-    """A connection with timeouts and synchronous commits; `patient`, without a timeout for statements."""
-    connection = await hosts.connect(
-        url,
-        CONNECT_SECONDS,
-        command_timeout=None if patient else STATEMENT_SECONDS + 5,
-        statement_cache_size=512,
-        server_settings={
-            "application_name": "strongroom",
-            "statement_timeout": str(STATEMENT_SECONDS * 1000),
-            "idle_in_transaction_session_timeout": "300000",
-            "jit": "off",
-        },
-    )
-    try:
-        if await connection.fetchval("SHOW synchronous_commit") == "off":
-            await connection.execute("SET synchronous_commit = on")
-        # Text that may hold NUL, which PostgreSQL's own text cannot, is kept as bytes.
-        await connection.set_type_codec(
-            "bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary"
-        )
-    except BaseException:  # the caller was cancelled: no other code knows of the connection
-        connection.terminate()
-        raise
-    return connection
-
-
-def _text(raw: bytes) -> str:
-    return bytes(raw).decode()
+        if not self._out:
+            await self._lock.close()
