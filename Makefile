@@ -6,12 +6,12 @@
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
-#   make unpack   unpack caddy, nginx, haproxy, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
+#   make unpack   unpack caddy, nginx, haproxy, PgBouncer, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
 #                 installed (needs apt); tests that run them are skipped without
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
 #                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
-#                 soak-upgrade, soak-mutation
+#                 soak-upgrade, soak-cluster, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-client, bench-report and
 #                 bench-setup are explained in bench/README.md
@@ -101,8 +101,8 @@ unpack: .venv/.dev
 	$(BIN)/python -m tests.support.unpack
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
-# client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1.
-SOAK_PARTS := sync faults client operating store security server proxies upgrade
+# client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1; on x86-64, cluster 25.
+SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster
 SOAK_faults := tests/faults
 SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
@@ -112,10 +112,11 @@ SOAK_proxies := tests/proxies
 SOAK_operating := tests/operating tests/cli
 SOAK_store := tests/store
 SOAK_upgrade := tests/upgrade tests/test_release.py
+SOAK_cluster := tests/cluster
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
-soak-client soak-sync soak-store soak-security soak-server soak-proxies: private PLACE = $(IN_MEMORY)
+soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster: private PLACE = $(IN_MEMORY)
 
 soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \

@@ -16,6 +16,7 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "caddy": ("caddy",),
     "nginx": ("nginx",),
     "haproxy": ("haproxy",),
+    "pgbouncer": ("pgbouncer",),
     "pgbackrest": ("pgbackrest",),
     "postgresql-15": (f"{_POSTGRES}/initdb", f"{_POSTGRES}/pg_ctl", f"{_POSTGRES}/postgres"),
     "postgresql-client-15": (f"{_POSTGRES}/psql",),
