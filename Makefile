@@ -13,8 +13,9 @@
 #                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
 #                 soak-upgrade, soak-cluster, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
-#                 QUICK=1 takes two minutes; bench-growth, bench-streams, bench-sync, bench-client, bench-report and
-#                 bench-setup are explained in bench/README.md
+#                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
+#                 bench-growth, bench-streams, bench-sync, bench-client, bench-profile, bench-report and bench-setup are
+#                 explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
 #   make generate write the files that are generated from others
@@ -41,7 +42,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-report check format generate lock build release clean
+.PHONY: help serve test coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-profile bench-report bench-all check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -159,9 +160,23 @@ bench-sync: .venv/.dev
 	@mkdir -p bench/.work
 	$(BIN)/python -m bench.sync --json bench/.work/sync.json $(BENCH)
 
+bench-profile: bench-setup
+	$(BENCH_PYTHON) -m bench.profile $(BENCH)
+
+# What the pages show is kept, one folder for each architecture.
+RESULTS = bench/results/$(shell uname -m)
+
+bench-all: bench-setup .venv/.dev
+	@mkdir -p $(RESULTS)
+	$(BENCH_PYTHON) -m bench --json $(RESULTS)/run.json --note "$(NOTE)"
+	$(BENCH_PYTHON) -m bench.growth --json $(RESULTS)/growth.json
+	$(BIN)/python -m bench.sync --json $(RESULTS)/sync.json
+	$(BIN)/python -m bench.client --json $(RESULTS)/client.json
+	$(BENCH_PYTHON) -m bench.profile --json $(RESULTS)/profile.json
+	$(MAKE) bench-report
+
 bench-report:
-	$(BENCH_PYTHON) -m bench.report bench/.work/run.json --growth bench/.work/growth.json \
-	  --sync bench/.work/sync.json --client bench/.work/client.json --output docs/benchmarks.md
+	$(PYTHON) -m bench.report
 
 check: .venv/.dev
 	$(BIN)/ruff check .

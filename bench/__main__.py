@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import show
+from bench import result_files, show
 from bench.asks import WrongAnswer
 from bench.check import check
 from bench.dataset import MOST_CLIENTS, dataset
@@ -34,6 +31,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.9, help="length of one window")
     parser.add_argument("--rounds", type=int, help="windows of each target (default 4, quick 3)")
     parser.add_argument("--large", type=int, default=100_000, help="documents in the large vault")
+    parser.add_argument("--note", default="", help="what a reader must know of the machine during this run")
     parser.add_argument("--pin", action="store_true", help="the load on the first core, the servers on the others")
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     options = parser.parse_args()
@@ -52,6 +50,11 @@ def _some(given: str | None, known: list[str], parser: argparse.ArgumentParser) 
     if unknown := set(chosen) - set(known):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     return [name for name in known if name in chosen]
+
+
+def clients_of(name: str, wanted: list[int]) -> list[int]:
+    """The numbers of clients of a scenario: its own, or those that the run is asked for."""
+    return list(SCENARIOS[name].clients) or wanted
 
 
 def start(names: list[str], large: int) -> tuple[list[Peer], dict[str, str]]:
@@ -100,13 +103,13 @@ def main() -> int:
                     sys.stderr.write(f"Not timed: {peer.title}, {name}. {error!r}\n")
                     continue
                 able.append(peer)
-            for clients in options.clients:
+            for clients in clients_of(name, options.clients):
                 found, failed = measure(
                     load,
                     SCENARIOS[name],
                     able,
                     clients,
-                    options.rounds,
+                    min(SCENARIOS[name].rounds or options.rounds, options.rounds),
                     options.seconds,
                     set(cores[1:]) if pinned else None,
                     plans,
@@ -122,7 +125,7 @@ def main() -> int:
             peer.stop()
     result = _result(options, peers, absent, cells, cannot, time.monotonic() - begun, pinned=pinned)
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        options.json.write_text(result_files.text(result))
     tell("")
     print(show.text(result))
     print(f"\n{result['date']}, {result['machine']}, {result['took_s']:.0f} s. we serve, our CPU: strongroom ÷ target.")
@@ -140,8 +143,8 @@ def _result(
     pinned: bool,
 ) -> dict[str, Any]:
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        **result_files.circumstances(),
+        "note": options.note,
         "pinned": pinned,
         "rounds": options.rounds,
         "seconds": options.seconds,
@@ -149,8 +152,10 @@ def _result(
         "took_s": round(took, 1),
         "targets": [{"name": peer.name, "title": peer.title, "version": peer.version} for peer in peers],
         "absent": absent,
-        "scenarios": [{"name": name, "title": SCENARIOS[name].title} for name in options.scenarios],
-        "clients": options.clients,
+        "scenarios": [
+            {"name": name, "title": SCENARIOS[name].title, "clients": clients_of(name, options.clients)}
+            for name in options.scenarios
+        ],
         "cannot": cannot,
         "cells": [cell.as_json() for cell in cells],
     }

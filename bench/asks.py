@@ -43,9 +43,20 @@ class Track:
     status: int
     least: int  # an answer's body has at least this many bytes
     most: int
+    first: bytes | None = None  # the value with which a list in pages begins; its time runs from here
+    last: bool = True  # False: another page follows, and the answer is only a part of what is timed
 
 
-def track(ask: Ask, host: str, *, slot: int = -1, least: int = 0, most: int = 1 << 30) -> Track:
+def track(
+    ask: Ask,
+    host: str,
+    *,
+    slot: int = -1,
+    least: int = 0,
+    most: int = 1 << 30,
+    first: bytes | None = None,
+    last: bool = True,
+) -> Track:
     """The bytes of a request."""
     body = "" if ask.body is None else ask.body
     length = len(body.encode()) + (WIDTH - 1) * body.count(VALUE)
@@ -56,7 +67,8 @@ def track(ask: Ask, host: str, *, slot: int = -1, least: int = 0, most: int = 1 
     text = "\r\n".join(lines)
     before, _, after = text.partition(VALUE)
     pad = WIDTH if VALUE in body else 0
-    return Track(before.encode(), after.encode(), slot if VALUE in text else -1, pad, ask.status, least, most)
+    place = slot if VALUE in text else -1
+    return Track(before.encode(), after.encode(), place, pad, ask.status, least, most, first, last)
 
 
 @dataclass(frozen=True)

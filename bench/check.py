@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from bench.asks import Ask, WrongAnswer, expect, send
-from bench.dataset import payload
+from bench.dataset import PAGE, SIZES, payload
 from bench.peers.base import Peer
 
 
@@ -86,6 +87,39 @@ def _login(peer: Peer) -> None:
     _require(true=send(peer.host, wrong).status in {400, 401}, otherwise="a wrong password is accepted")
 
 
+def _accounts(peer: Peer) -> None:
+    """An account writes into its own vault, and not into that of another."""
+    mine, other = peer.create_as(0, payload(9)), peer.create_as(1, payload(9))
+    _require(true=mine.headers != other.headers, otherwise="two accounts write as one")
+    _require(true=peer.document(expect(peer.host, mine))[1] == payload(9), otherwise="create answers with other data")
+    crossed = Ask(mine.method, mine.path, mine.body, other.headers, mine.status)
+    _require(true=peer.refuses(send(peer.host, crossed)), otherwise="an account writes into the vault of another")
+
+
+def _list_large(peer: Peer) -> None:
+    """The first pages are the first documents, in order, and each begins where the one before ended."""
+    large, cursor, found = peer.data.large, peer.first_cursor, []
+    for _ in range(3):
+        reply = expect(peer.host, peer.page(large.vault).filled(cursor))
+        found += peer.documents(reply)
+        cursor = peer.next_cursor(reply)
+    wanted = [(uid, payload(number)) for number, uid in enumerate(large.uids[: 3 * PAGE])]
+    _require(true=found == wanted, otherwise="the pages are not what was put in")
+
+
+def _get_sized(size: int, peer: Peer) -> None:
+    seeded = peer.data.sized[size]
+    found = peer.document(expect(peer.host, peer.get(seeded.vault, seeded.uids[-1])))
+    _require(true=found == (seeded.uids[-1], seeded.payload(seeded.count - 1)), otherwise="get gives another document")
+
+
+def _create_sized(size: int, peer: Peer) -> None:
+    vault = peer.data.created[-1].vault
+    uid, _ = peer.document(expect(peer.host, peer.create(vault, payload(3, size))))
+    kept = peer.document(expect(peer.host, peer.get(vault, uid)))
+    _require(true=kept == (uid, payload(3, size)), otherwise="what was created is not there")
+
+
 CHECKS: dict[str, tuple[Callable[[Peer], None], ...]] = {
     "get": (_get,),
     "create": (_create,),
@@ -94,6 +128,10 @@ CHECKS: dict[str, tuple[Callable[[Peer], None], ...]] = {
     "since": (_since,),
     "login": (_login,),
     "mixed": (_since, _create),
+    "accounts": (_accounts,),
+    "list-large": (_list_large,),
+    **{f"get-{size}": (partial(_get_sized, size),) for size in SIZES.values()},
+    **{f"create-{size}": (partial(_create_sized, size),) for size in SIZES.values()},
 }
 
 

@@ -6,10 +6,8 @@ What a sync is compared with is the same server listing the same documents for a
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -20,6 +18,7 @@ from typing import Any
 
 import httpx2
 
+from bench import result_files
 from bench.figures import client_text
 from bench.streams import Place
 from bench.tell import tell
@@ -205,11 +204,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     options = parser.parse_args()
     found = sealing() | importing() | creating(options.creates) | syncing(options.documents, options.rounds)
-    machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
-    date = dt.datetime.now(dt.UTC).date().isoformat()
-    result = {"date": date, "machine": machine, "documents": options.documents, "found": found}
+    result = {**result_files.circumstances(), "documents": options.documents, "found": found}
     if options.json is not None:
-        options.json.write_text(json.dumps(result, indent=1))
+        options.json.write_text(result_files.text(result))
     sys.stdout.write(client_text(result) + "\n")
 
 

@@ -6,6 +6,7 @@ import base64
 import random
 import uuid
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 MOST_CLIENTS: Final = 64
@@ -14,6 +15,10 @@ LISTED: Final = 1_000
 UPDATES_EACH: Final = 16  # documents that each client updates in turn
 MIXED_EACH: Final = 100  # documents in the vault that each client of the mixed load keeps in sync
 ACCOUNTS: Final = 16  # accounts that log in
+WRITERS: Final = 1_000  # accounts that write at once
+PAGE: Final = 1_000  # documents in one answer, where a vault is listed in pages
+SIZES: Final = {"100 B": 100, "10 KB": 10_240, "1 MB": 1_048_576}  # other sizes of documents, in characters
+SIZED_EACH: Final = {100: 256, 10_240: 256, 1_048_576: 32}  # documents of each that are read
 PASSWORD: Final = "correct horse battery staple"
 COLLECTION: Final = "notes"
 
@@ -22,9 +27,14 @@ HMAC: Final = "0" * 64
 PAYLOADS: Final = [base64.b64encode(_RANDOM.randbytes(PAYLOAD_BYTES * 3 // 4)).decode() for _ in range(256)]
 
 
-def payload(number: int) -> str:
+def payload(number: int, size: int = PAYLOAD_BYTES) -> str:
     """The ciphertext of document `number` of a vault."""
-    return PAYLOADS[number % len(PAYLOADS)]
+    return PAYLOADS[number % len(PAYLOADS)] if size == PAYLOAD_BYTES else _payload(number % 4, size)
+
+
+@lru_cache
+def _payload(number: int, size: int) -> str:
+    return base64.b64encode(random.Random(number).randbytes(size * 3 // 4 + 3)).decode()[:size]
 
 
 @dataclass
@@ -33,9 +43,14 @@ class Seeded:
 
     name: str
     count: int
+    size: int = PAYLOAD_BYTES  # characters of each document
     vault: str = ""  # its id, as the peer calls it
     uids: list[str] = field(default_factory=list)
     end: str = ""  # the cursor after the last change
+
+    def payload(self, number: int) -> str:
+        """The ciphertext of one of its documents."""
+        return payload(number, self.size)
 
 
 @dataclass
@@ -47,11 +62,12 @@ class Dataset:
     created: list[Seeded]  # one for each client, as of here
     updated: list[Seeded]
     mixed: list[Seeded]
+    sized: dict[int, Seeded]  # by the size of its documents
 
     @property
     def vaults(self) -> list[Seeded]:
         """Every vault."""
-        return [self.large, self.listed, *self.created, *self.updated, *self.mixed]
+        return [self.large, self.listed, *self.created, *self.updated, *self.mixed, *self.sized.values()]
 
 
 def dataset(large: int) -> Dataset:
@@ -62,6 +78,7 @@ def dataset(large: int) -> Dataset:
         [Seeded(f"created {number}", 0) for number in range(MOST_CLIENTS)],
         [Seeded(f"updated {number}", UPDATES_EACH) for number in range(MOST_CLIENTS)],
         [Seeded(f"mixed {number}", MIXED_EACH) for number in range(MOST_CLIENTS)],
+        {size: Seeded(f"sized {size}", count, size) for size, count in SIZED_EACH.items()},
     )
 
 

@@ -1,8 +1,11 @@
-"""The figures that were set for sync and for the client, and tables of what was found beside them."""
+"""What was measured of growth, sync and the client, as tables; for some of it a figure was set."""
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
+
+from bench import show
 
 # What is measured, by its key: a title, what it is counted in, and the figure that was set.
 WANTED = {
@@ -18,6 +21,8 @@ WANTED = {
     "purge_stall_ms": ("longest silence of 16 writers during a purge", "ms", "≤ 50"),
     "purge_usual_ms": ("… the same without a purge", "ms", ""),
     "purge_rows_s": ("… rows purged a second meanwhile", "", ""),
+    "export_per_s": ("documents of 1 KB a second, in the export of an account", "", ""),
+    "import_per_s": ("… in its import into another database of the same engine", "", ""),
 }
 
 
@@ -59,10 +64,42 @@ CLIENT = {
 
 def client_text(result: dict[str, Any]) -> str:
     """What the client costs as a table, beside what was wanted."""
-    lines = [f"{result['date']}; {result['machine']}; a first sync of {result['documents']:,} documents of 1 KB.", ""]
-    lines += ["| | found | wanted |", "|---|---:|---:|"]
+    lines = [f"{result['date']}; {result['machine']}; a first sync of {result['documents']:,} documents of 1 KB."]
+    lines[0] += f" {result['note']}" if result.get("note") else ""
+    lines += ["", "| | found | wanted |", "|---|---:|---:|"]
     for key, (title, unit, wanted) in CLIENT.items():
-        value = result["found"][key]
+        value = result["found"].get(key)
+        if value is None:
+            continue
         shown = f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
         lines.append(f"| {title} | {shown} {unit} | {wanted} |".replace("  |", " |"))
+    return "\n".join(lines)
+
+
+# What of growth is shown: the scenario, and its title.
+GROWTH = {"get": "get one document (1 KB)", "since": "`since`, nothing new", "create": "create (1 KB)"}
+
+
+def growth_text(result: dict[str, Any]) -> str:
+    """Cost against size, memory and start as tables."""
+    small, large = (result["counts"][at] for at in (0, -1))
+    cells = {(cell["scenario"], cell["clients"], cell["target"]): cell for cell in result["cells"]}
+    lines = [f"{result['date']}; {result['machine']}.", ""]
+    lines += [f"| {small:,} → {large:,} documents | clients | CPU µs | grows | p50 ms | grows |"]
+    lines += ["|---|---:|---:|---:|---:|---:|"]
+    for name, title in GROWTH.items():
+        for clients in result["clients"]:
+            one, other = (cells[name, clients, f"strongroom-{count}"] for count in (small, large))
+            found = [
+                f"{one[figure]:.4g} → {other[figure]:.4g} | {show.ratio(other[figure], one[figure])}"
+                for figure in ("cpu_us", "p50_ms")
+            ]
+            lines.append(f"| {title} | {clients} | {' | '.join(found)} |")
+    starts = result["first_answer_s"]
+    lines += ["", "| strongroom alone | |", "|---|---:|"]
+    lines.append(f"| start to first answer, median | {statistics.median(starts):.2f} s |")
+    lines += [
+        f"| memory {'at rest' if name == 'idle' else f'peak up to and with `{name}`'} | {value:.0f} MiB |"
+        for name, value in result["memory_mib"].items()
+    ]
     return "\n".join(lines)

@@ -6,15 +6,13 @@ Two strongrooms run side by side, one with a small vault and one with a large on
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
-import statistics
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from bench import proc, show
+from bench import figures, proc, result_files
 from bench.asks import Ask, expect, track
 from bench.check import check
 from bench.dataset import dataset, payload
@@ -37,8 +35,8 @@ def _create_in_large(peer: Peer) -> Plan:
 # `create` comes last: it moves the vault's clock, and `since` asks for what is new at its end.
 MEASURED = (
     SCENARIOS["get"],
-    Scenario("since", "`since`, nothing new", SCENARIOS["since"].plan),
-    Scenario("create", "create (1 KB)", _create_in_large),
+    Scenario("since", figures.GROWTH["since"], SCENARIOS["since"].plan),
+    Scenario("create", figures.GROWTH["create"], _create_in_large),
 )
 
 
@@ -105,35 +103,12 @@ def memory(seconds: float) -> dict[str, float]:
         found["idle"] = proc.memory_bytes(peer.pids()) / 2**20
         for name, scenario in SCENARIOS.items():
             tell(f"memory: {name}")
-            load.run(scenario.plan(peer), 64, seconds)
+            load.run(scenario.plan(peer), max(scenario.clients, default=64), seconds)
             found[name] = proc.peak_bytes(peer.pids()) / 2**20
     finally:
         load.stop()
         peer.stop()
     return {name: round(value, 1) for name, value in found.items()}
-
-
-def text(result: dict[str, Any]) -> str:
-    """The findings as a table."""
-    small, large = f"strongroom-{result['counts'][0]}", f"strongroom-{result['counts'][-1]}"
-    cells = {(cell["scenario"], cell["clients"], cell["target"]): cell for cell in result["cells"]}
-    head = f"{result['counts'][0]:,} → {result['counts'][-1]:,} documents"
-    lines = [f"| {head} | clients | CPU µs | grows | p50 ms | grows |", "|---|---:|---:|---:|---:|---:|"]
-    for scenario in MEASURED:
-        for clients in result["clients"]:
-            one, other = cells[scenario.name, clients, small], cells[scenario.name, clients, large]
-            figures = [
-                f"{one[name]:.4g} → {other[name]:.4g} | {show.ratio(other[name], one[name])}"
-                for name in ("cpu_us", "p50_ms")
-            ]
-            lines.append(f"| {scenario.title} | {clients} | {' | '.join(figures)} |")
-    lines += ["", "| strongroom alone | |", "|---|---:|"]
-    lines.append(f"| start to first answer, median of {STARTS} | {statistics.median(result['first_answer_s']):.2f} s |")
-    lines += [
-        f"| memory {'at rest' if name == 'idle' else f'peak up to and with `{name}`, 64 clients'} | {value:.0f} MiB |"
-        for name, value in result["memory_mib"].items()
-    ]
-    return "\n".join(lines)
 
 
 def main() -> int:
@@ -148,13 +123,18 @@ def main() -> int:
     counts = sorted(int(part) for part in options.documents.split(","))
     clients = [int(part) for part in options.clients.split(",")]
     tell("start to first answer")
-    result: dict[str, Any] = {"counts": counts, "clients": clients, "first_answer_s": first_answer()}
+    result: dict[str, Any] = {
+        **result_files.circumstances(),
+        "counts": counts,
+        "clients": clients,
+        "first_answer_s": first_answer(),
+    }
     result["memory_mib"] = memory(options.seconds * 2)
     result["cells"] = grow(counts, clients, options.rounds, options.seconds)
     if options.json:
-        options.json.write_text(json.dumps(result, indent=1) + "\n")
+        options.json.write_text(result_files.text(result))
     tell("")
-    print(text(result))
+    print(figures.growth_text(result))
     return 0
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from bench.asks import Track
 
 _END = b"\r\n\r\n"
+_PATIENCE = 180  # seconds for what is under way when a window ends
+_TAIL = 4_096  # bytes at the end of an answer in which its value lies, if that is not in the head
 
 
 @dataclass
@@ -63,6 +65,9 @@ class _Client(asyncio.Protocol):
         self._chunked = False
         self._size = 0
         self._sent = 0
+        self._timed = True  # the request under way begins what is timed
+        self._head = b""
+        self._tail = b""  # of the body, where the answer has a value
         self._write: Any = None
         self._transport: Any = None
 
@@ -81,8 +86,12 @@ class _Client(asyncio.Protocol):
         if track.slot < 0:
             request = track.before
         else:
+            if track.first is not None:
+                self._values[track.slot] = track.first
             request = track.before + self._values[track.slot].ljust(track.pad) + track.after
-        self._sent = time.perf_counter_ns()
+        if self._timed:
+            self._sent = time.perf_counter_ns()
+        self._timed = track.last
         self._write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -107,34 +116,33 @@ class _Client(asyncio.Protocol):
                 if len(data) - end - 4 == self._left:  # the whole answer at once, as nearly always
                     self._done(data)
                     return
-                if self._track.slot >= 0:  # its value may lie anywhere in it, so it is read whole
-                    self._buffer, self._left = data, -1
-                    return
             elif b"transfer-encoding: chunked" in head:
-                if self._track.slot >= 0:
-                    self._size = len(data) - end - 4
-                    if data.endswith(b"\r\n0\r\n\r\n"):
-                        self._done(data)
-                    else:
-                        self._buffer = data
-                    return
                 self._chunked = True
                 self._left = self._size = 0
             else:
                 self._run.fail(f"an answer of unknown length: {head!r}")
                 return
+            self._head, self._tail = data[: end + 4], b""
             data = data[end + 4 :]
         if self._chunked:
             self._take_chunks(data)
             return
         self._left -= len(data)
+        if self._track.slot >= 0:
+            self._keep(data)
         if self._left == 0:
-            self._done(b"")
+            self._done(self._head + self._tail)
+
+    def _keep(self, part: bytes) -> None:
+        """Keep the end of a body whose value is needed; of the others nothing is."""
+        self._tail = (self._tail + part[-_TAIL:])[-_TAIL:]
 
     def _take_chunks(self, data: bytes) -> None:
         """Walk over chunks. `_left` counts what is to come of the current one, its line end included."""
         at = 0
         while True:
+            if self._track.slot >= 0:
+                self._keep(data[at : at + max(self._left - 2, 0)])
             if self._left > len(data) - at:
                 self._left -= len(data) - at
                 return
@@ -149,7 +157,7 @@ class _Client(asyncio.Protocol):
                 if len(data) < stop + 4:
                     self._buffer = data[at:]
                     return
-                self._done(b"")
+                self._done(self._head + self._tail)
                 return
             self._size += size
             self._left = size + 2
@@ -169,8 +177,9 @@ class _Client(asyncio.Protocol):
                 found += len(before)
                 value = answer[found : answer.find(after, found)]
                 self._values[track.slot] = value.replace(b" ", b"%20") if b" " in value else value
-        self._run.latencies.append(now - self._sent)
-        if now < self._run.until:
+        if track.last:
+            self._run.latencies.append(now - self._sent)
+        if not track.last or now < self._run.until:
             self._send()
         else:
             self._run.plan.at[self._number] = self._at
@@ -220,10 +229,10 @@ class _Run:
         try:
             for client in clients:
                 client.start()
-            await asyncio.wait_for(self._ended, seconds + 60)
+            await asyncio.wait_for(self._ended, seconds + _PATIENCE)
             took = (time.perf_counter_ns() - begun) / 1e9
         except TimeoutError:
-            raise LoadFailed("no answer within a minute") from None
+            raise LoadFailed(f"it was not done within {_PATIENCE} seconds") from None
         finally:
             self.over = True
             for client in clients:
@@ -240,12 +249,13 @@ def _serve(pipe: Connection, cpus: set[int] | None) -> None:
         while (order := pipe.recv()) is not None:
             plan, clients, seconds = order
             try:
-                pipe.send((runner.run(_start(plan, clients, seconds)), plan.values, plan.at))
+                pipe.send((runner.run(run_window(plan, clients, seconds)), plan.values, plan.at))
             except (LoadFailed, OSError) as error:
                 pipe.send((LoadFailed(str(error)), None, None))
 
 
-async def _start(plan: Plan, clients: int, seconds: float) -> Window:
+async def run_window(plan: Plan, clients: int, seconds: float) -> Window:
+    """Let this many clients run for so long, in this process."""
     return await _Run(plan, clients).go(seconds)
 
 

@@ -1,183 +1,150 @@
-"""`python -m bench.report`: turn the figures of a run into docs/benchmarks.md and a plot."""
+"""`python -m bench.report`: write docs/benchmarks.md, its plots, and the figures of other pages.
+
+It reads what lies in bench/results, one folder for each architecture. In other pages it replaces what stands between
+`<!-- bench: NAME -->` and `<!-- bench: end -->`.
+"""
 
 from __future__ import annotations
 
-import argparse
-import json
+import re
 import sys
-from html import escape
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from bench import growth, show
-from bench.figures import client_text
-from bench.figures import text as sync_text
+from bench import figures, layers, marks, show, tables
+from bench.plot import plot
+from bench.result_files import FOLDER, Machine, machines
 
-# To be reached with 64 clients: our requests a second over the twin's, at least; our CPU over the floor's, at most.
-FIGURES = {"get": (2.0, 1.5), "create": (3.0, 1.4), "list": (2.0, 1.2), "since": (2.0, 1.5)}
-READS = ("get", "list", "since")
-COLOURS = ("#1f6f8b", "#7fb3c4", "#9a9a9a", "#c8553d", "#d9a441", "#6b5b95")
-
-STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #333 }
-.h { font-size: 15px; font-weight: 600 }
-.s { fill: #777 }
-.g { stroke: #999; stroke-width: .5; stroke-dasharray: 2 3 }
-@media (prefers-color-scheme: dark) { text { fill: #ddd } .s { fill: #aaa } }
-"""
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python -m bench.report` from one run of `make bench`. What is compared, what is not, and how to read it:
-`bench/README.md`. Ratios travel between machines; absolute rates do not.
+Written by `make bench-report` from the results in `bench/results/`, which `make bench-all` measures. What is compared,
+what is not, and how to read it: `bench/README.md`.
+
+Neither rates nor ratios travel between machines. One and the same commit, against the Hono twin with 64 clients, had
+4.06 for get, 3.03 for create and 2.11 for update on aarch64, and 2.0, 1.6 and 0.94 on x86-64. So both architectures
+stand side by side here, each with its date, and a ratio means something only within its column.
 """
 LEGEND = """\
 *we serve* is strongroom's requests a second over the target's: more is better. *our p50* and *our CPU* are strongroom's
 median latency and CPU time a request over the target's: less is better.
 """
+BLOCK = re.compile(r"(<!-- bench: ([a-z-]+) -->\n)(.*?)(\n<!-- bench: end -->)", re.DOTALL)
+# What the README's table compares, by product and database.
+TARGETS = {
+    ("strongroom", "SQLite"): "strongroom",
+    ("strongroom", "PostgreSQL"): "strongroom-pg",
+    ("Hono twin", "SQLite"): "hono",
+    ("PocketBase", "SQLite"): "pocketbase",
+    ("Kinto", "PostgreSQL"): "kinto",
+}
 
 
-def figures(result: dict[str, Any]) -> str:
-    """The figures that were set, and what this run found."""
-    cells = {(cell["scenario"], cell["clients"], cell["target"]): cell for cell in result["cells"]}
-    names = {scenario["name"]: scenario["title"] for scenario in result["scenarios"]}
-    lines = ["| scenario, 64 clients | times the twin's requests/s | times the floor's CPU |", "|---|---:|---:|"]
-    for name, (least, most) in FIGURES.items():
-        ours, twin, floor = (cells.get((name, 64, target)) for target in ("strongroom", "hono", "floor"))
-        if ours is None:
-            continue
-        served = "-" if twin is None else _verdict(ours["rate"] / twin["rate"], least, at_least=True)
-        spent = "-" if floor is None else _verdict(ours["cpu_us"] / floor["cpu_us"], most, at_least=False)
-        lines.append(f"| {names[name]} | {served} | {spent} |")
-    lines += ["", "| | found | wanted |", "|---|---|---|"]
-    lines.append(_one_client(cells, names))
-    for name in READS:
-        ours, theirs = cells.get((name, 64, "strongroom")), cells.get((name, 64, "strongroom-pg"))
-        if ours is not None and theirs is not None:
-            part = theirs["rate"] / ours["rate"]
-            lines.append(f"| {names[name]}: PostgreSQL's part of SQLite's requests/s | {part:.0%} | at least 60 % |")
+def compared(found: list[Machine], old: str) -> str:
+    """The README's table with the figures of the machine that was measured last."""
+    lines = []
+    for line in old.splitlines():
+        row = line.split("|")
+        target = TARGETS.get((row[1].strip(" [").partition("]")[0], row[4].strip())) if len(row) > 4 else None
+        if target is not None:
+            for column, name in ((5, "get"), (6, "create")):
+                cell = found[0].cells.get((name, 64, target))
+                row[column] = " " if cell is None else f" {show.short(cell['rate'])} "
+        lines.append("|".join(row))
     return "\n".join(lines)
 
 
-def _verdict(found: float, wanted: float, *, at_least: bool) -> str:
-    reached = found >= wanted if at_least else found <= wanted
-    sign = "≥" if at_least else "≤"
-    return f"{found:.2f} (wanted {sign} {wanted:g}{'' if reached else ', **missed**'})"
+def compared_on(found: list[Machine], _old: str) -> str:
+    """Where the README's figures come from, and where the twin is faster."""
+    [[cores, name]] = re.findall(r"(\d+) cores, (\w+)", found[0].run["machine"])
+    said = "Requests a second for documents of 1 KB with 64 clients, as each product ships,"
+    said += f" on {cores} cores of {name} that also carry the load; empty cells were not measured."
+    slower = [name for name in ("create", "update") if _is_slower(found[0], name)]
+    if slower:
+        said += f" With a single client the Hono twin is faster at {' and '.join(f'{one}s' for one in slower)},"
+        said += " because it does not wait for the disk."
+    return textwrap.fill(said, 120)
 
 
-def _one_client(cells: dict[Any, Any], names: dict[str, str]) -> str:
-    slower = []
-    for name, title in names.items():
-        ours, twin = cells.get((name, 1, "strongroom")), cells.get((name, 1, "hono"))
-        if ours is not None and twin is not None and ours["p50_ms"] > twin["p50_ms"]:
-            slower.append(f"{title} ({ours['p50_ms']:.2f} ms against {twin['p50_ms']:.2f})")
-    found = "slower: " + "; ".join(slower) if slower else "none slower"
-    return f"| one client, median latency against the twin's | {found} | none slower |"
+def _is_slower(machine: Machine, scenario: str) -> bool:
+    ours, twin = (machine.cells.get((scenario, 1, target)) for target in ("strongroom", "hono"))
+    return ours is not None and twin is not None and bool(ours["p50_ms"] > twin["p50_ms"])
 
 
-def plot(result: dict[str, Any], clients: int) -> str:
-    """Requests a second of every target, strongroom's being 1, as an SVG of bars on a logarithmic scale."""
-    from math import log10
-
-    cells = {(cell["scenario"], cell["target"]): cell for cell in result["cells"] if cell["clients"] == clients}
-    targets, base = result["targets"], result["targets"][0]["name"]
-    names = [scenario for scenario in result["scenarios"] if (scenario["name"], base) in cells]
-    low, high, left, width, bar = 0.01, 4.0, 250, 620, 14
-    group = bar * len(targets) + 22
-    height = 92 + group * len(names) + 34
-
-    def x(ratio: float) -> float:
-        return left + width * log10(max(min(ratio, high), low) / low) / log10(high / low)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 130} {height}" role="img">',
-        f"<title>Requests a second with {clients} clients, relative to strongroom on SQLite</title>",
-        f"<style>{STYLE}</style>",
-        f'<text class="h" x="16" y="26">Requests a second, {clients} clients: strongroom on SQLite is 1</text>',
-    ]
-    for number, target in enumerate(targets):
-        at = 16 + number * 145
-        parts.append(f'<rect x="{at}" y="42" width="12" height="12" fill="{COLOURS[number % len(COLOURS)]}"/>')
-        parts.append(f'<text x="{at + 17}" y="53">{escape(target["title"])}</text>')
-    for mark in (0.01, 0.1, 0.5, 1, 2, 4):
-        parts.append(f'<line class="g" x1="{x(mark):.1f}" x2="{x(mark):.1f}" y1="74" y2="{height - 26}"/>')
-        parts.append(f'<text class="s" text-anchor="middle" x="{x(mark):.1f}" y="{height - 10}">{mark:g}</text>')
-    y = 84
-    for scenario in names:
-        title = escape(scenario["title"].replace("`", ""))
-        parts.append(f'<text text-anchor="end" x="{left - 10}" y="{y + bar * len(targets) / 2 + 4:.0f}">{title}</text>')
-        ours = cells[scenario["name"], base]["rate"]
-        for number, target in enumerate(targets):
-            cell = cells.get((scenario["name"], target["name"]))
-            row = y + number * bar
-            if cell is None:
-                parts.append(f'<text class="s" x="{left + 4}" y="{row + 11}">no such scenario</text>')
-                continue
-            ratio, colour = cell["rate"] / ours, COLOURS[number % len(COLOURS)]
-            length = max(x(ratio) - left, 1)
-            parts.append(f'<rect x="{left}" y="{row}" width="{length:.1f}" height="{bar - 3}" fill="{colour}"/>')
-            said = f"{cell['rate']:,.0f}/s" if target["name"] == base else f"{ratio:.2f}"
-            parts.append(f'<text class="s" x="{left + length + 5:.1f}" y="{row + 10}">{said}</text>')
-        y += group
-    return "\n".join([*parts, "</svg>", ""])
+BLOCKS: dict[str, Callable[[list[Machine], str], str]] = {
+    "compared": compared,
+    "compared-on": compared_on,
+    "sizing": lambda found, _: tables.sizing(found[0]),
+    "workers": lambda found, _: tables.workers(found),
+    "accounts": lambda found, _: tables.accounts(found),
+    "moves": lambda found, _: tables.moves(found),
+}
 
 
-def document(
-    result: dict[str, Any],
-    grown: dict[str, Any] | None,
-    synced: dict[str, Any] | None,
-    client: dict[str, Any] | None,
-    plot_name: str,
-) -> str:
+def document(found: list[Machine]) -> str:
     """docs/benchmarks.md."""
-    pinned = "the load on one core, the servers on the other" if result["pinned"] else "load and servers on all cores"
-    windows = f"{result['rounds']} rounds of {result['seconds']:g} s a cell"
-    versions = "; ".join(f"{target['title']} {target['version']}" for target in result["targets"] if target["version"])
-    absent = [f"- {name}: {reason}" for name, reason in result["absent"].items()]
-    parts = [
-        INTRODUCTION,
-        f"{result['date']}; {result['machine']}; {pinned}; {windows}, interleaved over the targets. {versions}.",
-        "",
-        f"![Requests a second with {max(result['clients'])} clients, relative to strongroom]({plot_name})",
-        "",
-        "## The figures that were set",
-        "",
-        figures(result),
-        "",
-        "## The whole run",
-        "",
-        LEGEND,
-        show.markdown(result),
-        "",
+    parts = [INTRODUCTION]
+    for machine in found:
+        titles = machine.run["targets"]
+        versions = "; ".join(f"{target['title']} {target['version']}" for target in titles if target["version"])
+        parts += [f"{tables.heading(machine)} {versions}{'.' * bool(versions)}".strip(), ""]
+    measured = [machine for machine in found if machine.cells]
+    parts += [
+        f"![Requests a second with 64 clients on {machine.title}](benchmarks-{machine.name}.svg)\n"
+        for machine in measured
     ]
-    if absent:
-        parts += ["Not run here:", "", *absent, ""]
-    if grown is not None:
-        parts += ["## Cost against size, memory, start", "", growth.text(grown), ""]
-    if synced is not None:
-        parts += ["## Sync", "", sync_text(synced), ""]
-    if client is not None:
-        parts += ["## The client", "", client_text(client), ""]
+    parts += ["## The figures that were set", "", marks.table(found), ""]
+    parts += ["## Side by side", "", "With the most clients that a scenario was measured with.", "", LEGEND]
+    parts += [tables.side_by_side(found), ""]
+    for title, made in (("Two worker processes", tables.workers), ("One account and many", tables.accounts)):
+        if (text := made(found)) != tables.NONE:
+            parts += [f"## {title}", "", text, ""]
+    for machine in measured:
+        parts += [f"## The whole run on {machine.title}", "", tables.heading(machine), "", LEGEND]
+        parts += [show.markdown(machine.run), ""]
+        if absent := [f"- {name}: {reason}" for name, reason in machine.run["absent"].items()]:
+            parts += ["Not run here:", "", *absent, ""]
+    for machine in found:
+        if machine.profile is not None:
+            parts += [f"## Where the time goes on {machine.title}", "", layers.text(machine.profile), ""]
+    for machine in found:
+        if machine.growth is not None:
+            parts += [
+                f"## Cost against size, memory, start on {machine.title}",
+                "",
+                figures.growth_text(machine.growth),
+                "",
+            ]
+        if machine.sync is not None:
+            parts += [f"## Sync on {machine.title}", "", figures.text(machine.sync), ""]
+    for machine in found:
+        if machine.client is not None:
+            parts += [f"## The client on {machine.title}", "", figures.client_text(machine.client), ""]
     return "\n".join(parts)
 
 
+def filled(text: str, found: list[Machine]) -> str:
+    """A page with its figures."""
+    return BLOCK.sub(lambda block: f"{block[1]}{BLOCKS[block[2]](found, block[3])}{block[4]}", text)
+
+
+def written(root: Path, folder: Path) -> dict[Path, str]:
+    """Every page that holds figures, as it has to be."""
+    found = machines(folder)
+    docs = root / "docs"
+    pages = {docs / "benchmarks.md": document(found)}
+    pages |= {docs / f"benchmarks-{machine.name}.svg": plot(machine) for machine in found if machine.cells}
+    for page in (root / "README.md", docs / "operating.md", docs / "scaling.md"):
+        pages[page] = filled(page.read_text(), found)
+    return pages
+
+
 def main() -> int:
-    """Write both files."""
-    parser = argparse.ArgumentParser(prog="python -m bench.report", description=__doc__)
-    parser.add_argument("run", type=Path, help="what `python -m bench --json` wrote")
-    parser.add_argument("--growth", type=Path, help="what `python -m bench.growth --json` wrote")
-    parser.add_argument("--sync", type=Path, help="what `python -m bench.sync --json` wrote")
-    parser.add_argument("--client", type=Path, help="what `python -m bench.client --json` wrote")
-    parser.add_argument("--output", type=Path, default=Path("docs/benchmarks.md"))
-    options = parser.parse_args()
-    result = json.loads(options.run.read_text())
-    grown = json.loads(options.growth.read_text()) if options.growth else None
-    synced = json.loads(options.sync.read_text()) if options.sync and options.sync.exists() else None
-    client = json.loads(options.client.read_text()) if options.client and options.client.exists() else None
-    picture = options.output.with_suffix(".svg")
-    picture.write_text(plot(result, max(result["clients"])))
-    options.output.write_text(document(result, grown, synced, client, picture.name))
-    print(f"Wrote {options.output} and {picture}.")
+    """Write them."""
+    for page, text in written(FOLDER.parent.parent, FOLDER).items():
+        page.write_text(text)
+        print(f"Wrote {page.name}.")
     return 0
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bench.asks import track
-from bench.dataset import ACCOUNTS, LISTED, PAYLOAD_BYTES, payload
+from bench.dataset import ACCOUNTS, LISTED, MOST_CLIENTS, PAGE, PAYLOAD_BYTES, SIZES, WRITERS, payload
 from bench.load import Plan
 from bench.peers.base import Peer
 
@@ -22,6 +23,8 @@ class Scenario:
     name: str
     title: str
     plan: Callable[[Peer], Plan]
+    clients: tuple[int, ...] = ()  # the numbers of clients that it is made for; none: those of the run
+    rounds: int | None = None  # None: those of the run
 
 
 def _get(peer: Peer) -> Plan:
@@ -82,6 +85,50 @@ def _mixed(peer: Peer) -> Plan:
     return Plan(peer.host, lanes, values, peer.marker_cursor)
 
 
+def _accounts(peer: Peer) -> Plan:
+    """Each request is of another account than the one before on its connection, in a vault of that account."""
+    lanes = [
+        [track(peer.create_as(number, payload(number)), peer.host, least=_DOCUMENT) for number in numbers]
+        for numbers in (range(first, WRITERS, MOST_CLIENTS) for first in range(MOST_CLIENTS))
+    ]
+    return Plan(peer.host, lanes)
+
+
+def _list_large(peer: Peer) -> Plan:
+    """Each client reads the whole large vault in pages, each page from the cursor of the one before; then once more."""
+    large = peer.data.large
+    sizes = [min(PAGE, large.count - done) for done in range(0, large.count, PAGE)]
+    ask, begin = peer.page(large.vault), peer.first_cursor.encode()
+    lane = [
+        track(
+            ask,
+            peer.host,
+            slot=0,
+            least=size * PAYLOAD_BYTES,
+            first=None if number else begin,
+            last=number == len(sizes) - 1,
+        )
+        for number, size in enumerate(sizes)
+    ]
+    values = [[begin] for _ in range(MOST_CLIENTS)]
+    return Plan(peer.host, [lane], values, peer.marker_page, [0] * MOST_CLIENTS)
+
+
+def _get_sized(size: int, peer: Peer) -> Plan:
+    seeded = peer.data.sized[size]
+    asks = [peer.get(seeded.vault, uid) for uid in seeded.uids]
+    return Plan(peer.host, [[track(ask, peer.host, least=size) for ask in asks]])
+
+
+def _create_sized(size: int, peer: Peer) -> Plan:
+    """As `create`, with few different bodies: the load keeps them all in memory."""
+    vaults = [seeded.vault for seeded in peer.data.created]
+    lanes = [
+        [track(peer.create(vault, payload(number, size)), peer.host, least=size)] for number, vault in enumerate(vaults)
+    ]
+    return Plan(peer.host, lanes)
+
+
 SCENARIOS: dict[str, Scenario] = {
     scenario.name: scenario
     for scenario in (
@@ -92,5 +139,12 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario("since", "`since`, nothing new, vault of 100,000", _since),
         Scenario("login", "login", _login),
         Scenario("mixed", "sync: 90 % `since`, 10 % writes", _mixed),
+        Scenario("accounts", f"create (1 KB) as {WRITERS:,} accounts", _accounts, (64,)),
+        Scenario("list-large", f"list 100,000 {TIMES} 1 KB in pages of {PAGE:,}", _list_large, (16,), 1),
+        *(
+            Scenario(f"{name}-{size}", f"{name} ({title})", partial(plan, size), (16,))
+            for title, size in SIZES.items()
+            for name, plan in (("get", _get_sized), ("create", _create_sized))
+        ),
     )
 }

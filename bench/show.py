@@ -12,12 +12,12 @@ def rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
     """The table's cells as text. `we serve` is our requests a second over theirs; `our p50`
     and `our CPU` are our time over theirs."""
     titles = {target["name"]: target["title"] for target in result["targets"]}
-    names = {scenario["name"]: scenario["title"] for scenario in result["scenarios"]}
     by_key = {(cell["scenario"], cell["clients"], cell["target"]): cell for cell in result["cells"]}
     base = result["targets"][0]["name"]
     out = []
-    for scenario, title in names.items():
-        for clients in result["clients"]:
+    for each in result["scenarios"]:
+        scenario, title = each["name"], each["title"]
+        for clients in each["clients"]:
             ours = by_key.get((scenario, clients, base))
             for target, said in titles.items():
                 cell = by_key.get((scenario, clients, target))
@@ -29,7 +29,7 @@ def rows(result: dict[str, Any]) -> list[tuple[str, ...]]:
                 if ours is not None and target != base:
                     against = tuple(ratio(ours[figure], cell[figure]) for figure in ("rate", "p50_ms", "cpu_us"))
                 figures = (cell["rate"], cell["cpu_us"], cell["p50_ms"], cell["p99_ms"], cell["memory_mib"])
-                out.append((title, str(clients), said, *map(_short, figures), *against))
+                out.append((title, str(clients), said, *map(short, figures), *against))
     return out
 
 
@@ -38,7 +38,8 @@ def ratio(ours: float, theirs: float) -> str:
     return f"{ours / theirs:.2f} \N{MULTIPLICATION SIGN}" if theirs else "-"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """A figure with three digits that count."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

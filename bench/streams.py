@@ -48,24 +48,26 @@ class Person:
         self.vault = ""
 
 
-async def settle(where: str, count: int) -> list[Person]:
+async def settle(where: str, count: int, secret: str = SECRET, issued_by: str = "strongroom") -> list[Person]:
     """So many accounts, straight through the store."""
     now = time.time_ns() // 1_000_000
-    issuer = TokenIssuer(
-        TokenSigner(SECRET.encode(), "strongroom"), "strongroom", Lifetime(86_400_000), Lifetime(86_400_000)
-    )
+    lifetime = Lifetime(86_400_000)
+    issuer = TokenIssuer(TokenSigner(secret.encode(), issued_by), issued_by, lifetime, lifetime)
     db = open_database(where, lambda: now)
-    people = []
 
     async def add(tx: Tx, user_id: str, pair: Any) -> None:
         await accounts.insert(tx, user_id, f"{user_id}@example.com", "no password")
         await sessions.open_(tx, user_id, pair.session_id, "no password", pair.session_expires_at, Origin("bench", ""))
 
-    for _ in range(count):
+    async def one() -> Person:
         user_id = str(uuid.uuid4())
         pair = issuer.pair(user_id, str(uuid.uuid4()), now)
         await db.write(add, user_id, pair)
-        people.append(Person(pair.access_token))
+        return Person(pair.access_token)
+
+    people: list[Person] = []
+    while len(people) < count:  # those of a round share a commit
+        people += await asyncio.gather(*(one() for _ in range(min(100, count - len(people)))))
     await db.close()
     return people
 

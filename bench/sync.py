@@ -1,22 +1,19 @@
 """`python -m bench.sync`: what sync costs, against the figures that were set for it.
 
 Strongroom alone, on SQLite and on PostgreSQL. Does `since` cost more in a large vault? How soon does an event come?
-What does a batch save? How much memory do idle streams take? How long does a purge hold up those who write?
+What does a batch save? How much memory do idle streams take? How long does a purge hold up those who write? How quickly
+does an account move to another database?
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime as dt
 import gc
 import json
-import platform
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from os import cpu_count
 from pathlib import Path
 from typing import Any
 
@@ -24,78 +21,16 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 import uvloop
 
-from bench import proc
-from bench.dataset import COLLECTION, HMAC, payload, uuid7
+from bench import proc, result_files
+from bench.dataset import COLLECTION, HMAC, payload
 from bench.figures import text
+from bench.filling import COLUMNS, VERSION_COLUMNS, owner, put_in, rows, run_sql
+from bench.move import move
 from bench.streams import WRITERS, Person, Place, Wire, asked, furnished, idle, latency, settle, wire
 from bench.tell import tell
 
 NEW = 10  # documents that `since` shows
 DAY = 86_400_000
-COLUMNS = (
-    "user_id",
-    "uid",
-    "vault_uid",
-    "collection",
-    "data",
-    "hmac",
-    "version",
-    "created_at",
-    "updated_at",
-    "deleted_at",
-)
-VERSION_COLUMNS = (*COLUMNS, "replaced_at")
-
-
-def rows(
-    person: str, vault: str, count: int, first: int, size: int, deleted_at: int | None
-) -> Iterator[tuple[Any, ...]]:
-    """Documents a millisecond apart, as the store keeps them."""
-    for number in range(count):
-        moment = first + number
-        data = payload(number) if size == 1_024 else "A" * size
-        yield (person, uuid7(moment), vault, COLLECTION, data, HMAC, 1, moment, moment, deleted_at)
-
-
-async def put_in(where: str, table: str, columns: tuple[str, ...], filling: Iterator[tuple[Any, ...]]) -> None:
-    """Rows straight into a table: what is measured is not how they came in."""
-    if "://" not in where:
-        connection = apsw.Connection(where)
-        connection.set_busy_timeout(10_000)
-        connection.execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -200000")
-        marks = ", ".join("?" * len(columns))
-        with connection:
-            connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", filling)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-        return
-    database = await asyncpg.connect(where)
-    await database.set_type_codec("bytea", schema="pg_catalog", encoder=str.encode, decoder=bytes, format="binary")
-    await database.copy_records_to_table(table, records=filling, columns=columns)
-    await database.execute(f"VACUUM ANALYZE {table}")
-    await database.close()
-
-
-async def run_sql(where: str, statement: str) -> None:
-    """One statement of the benchmark's own."""
-    if "://" not in where:
-        connection = apsw.Connection(where)
-        connection.set_busy_timeout(10_000)
-        connection.execute(statement)
-        connection.close()
-        return
-    database = await asyncpg.connect(where)
-    await database.execute(statement)
-    await database.close()
-
-
-def owner(person: Person) -> str:
-    """Whose token it is."""
-    import base64
-
-    part = person.token.split(".")[1]
-    found: str = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))["sub"]
-    return found
 
 
 async def since(place: Place, large: int, rounds: int, seconds: float) -> dict[str, float]:
@@ -288,6 +223,9 @@ async def measured(engine: str, options: argparse.Namespace) -> dict[str, float]
     if "purge" in parts:
         with Place.new(engine) as place:
             found |= await purge(place, options.trash)
+    if "move" in parts:
+        with Place.new(engine) as place, Place.new(engine) as other:
+            found |= await move(place, other, options.moved)
     return found
 
 
@@ -295,10 +233,11 @@ async def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.sync", description=__doc__)
     parser.add_argument("--engines", default="sqlite,postgres")
-    parser.add_argument("--parts", default="since,events,batch,idle,purge")
+    parser.add_argument("--parts", default="since,events,batch,idle,purge,move")
     parser.add_argument("--documents", type=int, default=1_000_000, help="in the large vault")
     parser.add_argument("--streams", type=int, default=2_000)
     parser.add_argument("--trash", type=int, default=20_000)
+    parser.add_argument("--moved", type=int, default=50_000, help="documents of the account that moves")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="of a round")
     parser.add_argument("--writes", type=int, default=200)
@@ -306,15 +245,14 @@ async def main() -> int:
     options = parser.parse_args()
     gc.disable()
     result: dict[str, Any] = {
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "machine": f"{cpu_count()} cores, {platform.machine()}",
+        **result_files.circumstances(),
         "documents": options.documents,
         "engines": {},
     }
     for engine in options.engines.split(","):
         result["engines"][engine] = await measured(engine, options)
         if options.json:
-            options.json.write_text(json.dumps(result, indent=1) + "\n")
+            options.json.write_text(result_files.text(result))
     tell("")
     print(text(result))
     return 0

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -25,7 +26,7 @@ PROJECT_BIN = PROJECT / ".venv" / "bin"
 BENCH_BIN = WORK / "venv" / "bin"
 SECRET = "a secret of the benchmark, which guards nothing at all"
 
-_PATIENCE = 30  # seconds for a server to start
+_PATIENCE = 90  # seconds for a server to start
 
 
 class NotHere(Exception):  # noqa: N818 - said to the one who runs the benchmark
@@ -40,6 +41,8 @@ class Peer(ABC):
     cannot: ClassVar[dict[str, str]] = {}
     marker_version: ClassVar[tuple[bytes, bytes]]  # around the version in an answer to an update
     marker_cursor: ClassVar[tuple[bytes, bytes]]  # around the cursor in an answer to `since`
+    marker_page: ClassVar[tuple[bytes, bytes]]  # around the cursor in a page, after its last document
+    first_cursor: ClassVar[str] = "0"  # before everything
     stale_status: ClassVar[int] = 409  # what an update with an old version gets
 
     def __init__(self) -> None:
@@ -47,6 +50,7 @@ class Peer(ABC):
         self.host = ""
         self.processes: list[subprocess.Popen[str]] = []
         self.data: Dataset
+        self.writers: list[tuple[str, str]] = []  # of many accounts: the Authorization header, and a vault
 
     # Life
 
@@ -152,6 +156,16 @@ class Peer(ABC):
         """What changed after the cursor VALUE."""
 
     @abstractmethod
+    def page(self, vault: str) -> Ask:
+        """The first documents of a vault after the cursor VALUE, as many as a page holds."""
+
+    def create_as(self, number: int, data: str) -> Ask:
+        """A new document of another account, in its own vault."""
+        bearer, vault = self.writers[number]
+        ask = self.create(vault, data)
+        return replace(ask, headers={**ask.headers, "Authorization": bearer})
+
+    @abstractmethod
     def login(self, number: int) -> Ask:
         """Account `number` logs in."""
 
@@ -164,6 +178,11 @@ class Peer(ABC):
     @abstractmethod
     def documents(self, reply: Reply) -> list[tuple[str, str]]:
         """The ids and ciphertexts of a list, oldest change first."""
+
+    def next_cursor(self, reply: Reply) -> str:
+        """The cursor after a page, cut out of it as the load does it."""
+        before, after = self.marker_page
+        return reply.raw.rpartition(before)[2].partition(after)[0].decode().replace(" ", "%20")
 
     @abstractmethod
     def first_version(self, vault: str, uid: str) -> str:

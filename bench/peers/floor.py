@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.dataset import Dataset
 from bench.peers.base import BENCH, PROJECT_BIN, SECRET
-from bench.peers.strongroom import insert_sqlite
+from bench.peers.strongroom import accounts_of_store, insert_sqlite
 from bench.peers.vault_api import VaultApi
 
 
@@ -25,3 +25,6 @@ class Floor(VaultApi):
 
     def insert(self, data: Dataset, owner: str) -> None:
         insert_sqlite(self.folder / "floor.db", data, owner)
+
+    def add_accounts(self, count: int) -> list[str]:
+        return accounts_of_store(str(self.folder / "floor.db"), count, "floor")

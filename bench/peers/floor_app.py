@@ -27,16 +27,16 @@ from strongroom import credentials
 from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
 from strongroom.identifiers import new_uid
 from strongroom.model import Document
-from strongroom.store import migrations
 from strongroom.store.queries import accounts, documents, ledgers, sessions, vaults
 from strongroom.store.sqlite.database_file import connect
+from strongroom.store.sqlite.migrate import migrate
 from strongroom.store.statement import Sql
 
 encode = msgspec.json.Encoder().encode
 GET, INSERT, REPLACE = documents._GET, documents._ADD, documents._REPLACE
 LIST = documents._list(0, documents.Show.LIVE)
 SINCE = documents._list(0, documents.Show.ALL)
-CLOCK, DRAW, BEGIN, BOOK = vaults._CLOCK, ledgers._DRAW, ledgers._BEGIN, vaults._BOOK
+CLOCK, ADVANCE, BEGIN, ADD_USAGE = vaults._CLOCK, ledgers._ADVANCE, ledgers._BEGIN, vaults._ADD_USAGE
 ALL = 2**63 - 1
 JSON = (b"content-type", b"application/json")
 
@@ -72,6 +72,17 @@ def run(connection: apsw.Connection, sql: Sql, parameters: dict[str, Any]) -> ap
     return connection.execute(sql.numbered, sql.values(parameters))
 
 
+async def whole(receive: Any) -> bytes:
+    message = await receive()
+    if not message["more_body"]:
+        return message["body"]  # type: ignore[no-any-return]
+    parts = [message["body"]]
+    while message["more_body"]:
+        message = await receive()
+        parts.append(message["body"])
+    return b"".join(parts)
+
+
 def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -82,7 +93,7 @@ class Writer:
     def __init__(self, path: Path) -> None:
         path.touch()
         self._connection = connect(path)
-        migrations.migrate_sqlite(self._connection, now_ms())
+        migrate(self._connection, now_ms())
         self._waiting: list[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
         self._busy = False
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -124,20 +135,20 @@ class Writer:
         self._round(loop)
 
 
-def draw(connection: apsw.Connection, owner: str, now: int, documents: int, size: int) -> Any:
-    parameters = {"user_id": owner, "now": now, "last": now, "moments": 1, "documents": documents, "bytes": size}
-    drawn: Any = run(connection, DRAW, parameters).fetchall() or run(connection, BEGIN, parameters).fetchall()
-    return drawn[0][0]
+def advance(connection: apsw.Connection, owner: str, now: int, documents: int, size: int) -> Any:
+    parameters = {"user_id": owner, "now": now, "last": now, "timestamps": 1, "documents": documents, "bytes": size}
+    found: Any = run(connection, ADVANCE, parameters).fetchall() or run(connection, BEGIN, parameters).fetchall()
+    return found[0][0]
 
 
-def book(connection: apsw.Connection, owner: str, vault: str, moment: int, documents: int, size: int) -> None:
-    parameters = {"user_id": owner, "uid": vault, "moment": moment, "documents": documents, "bytes": size}
-    run(connection, BOOK, parameters)
+def add_usage(connection: apsw.Connection, owner: str, vault: str, moment: int, documents: int, size: int) -> None:
+    parameters = {"user_id": owner, "uid": vault, "timestamp": moment, "documents": documents, "bytes": size, "kept": 0}
+    run(connection, ADD_USAGE, parameters)
 
 
 def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) -> Document | None:
     now, size = now_ms(), len(body.data)
-    moment = draw(connection, owner, now, 1, size)
+    moment = advance(connection, owner, now, 1, size)
     uid = new_uid(now)
     parameters = {
         "user_id": owner,
@@ -146,19 +157,20 @@ def insert(connection: apsw.Connection, owner: str, vault: str, body: Create) ->
         "collection": body.collection,
         "data": body.data,
         "hmac": body.hmac,
-        "moment": moment,
+        "version": 1,
+        "timestamp": moment,
     }
     try:
         run(connection, INSERT, parameters)
     except apsw.ConstraintError:  # no such vault of this owner
         return None
-    book(connection, owner, vault, moment, 1, size)
+    add_usage(connection, owner, vault, moment, 1, size)
     return Document(uid, vault, body.collection, body.data, body.hmac, 1, moment, moment, None)
 
 
 def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body: Put) -> Document | int:
     """The new document, or the status that says why there is none."""
-    moment = draw(connection, owner, now_ms(), 0, 0)
+    moment = advance(connection, owner, now_ms(), 0, 0)
     rows: Any = run(connection, GET, {"user_id": owner, "uid": uid, "vault_uid": vault}).fetchall()
     if not rows:
         return 404
@@ -169,12 +181,13 @@ def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body:
         "data": body.data,
         "hmac": body.hmac,
         "version": body.version,
-        "moment": moment,
+        "new_version": body.version + 1,
+        "timestamp": moment,
     }
     run(connection, REPLACE, parameters)
     if not connection.changes():
         return 409
-    book(connection, owner, vault, moment, 0, 0)
+    add_usage(connection, owner, vault, moment, 0, 0)
     old = Document(*rows[0])
     version = old.version + 1
     return Document(uid, vault, old.collection, body.data, body.hmac, version, old.created_at, moment, None)
@@ -183,7 +196,7 @@ def replace(connection: apsw.Connection, owner: str, vault: str, uid: str, body:
 def open_session(connection: apsw.Connection, user_id: str, phc: str, pair: credentials.TokenPair) -> None:
     now = now_ms()
     session = {"user_id": user_id, "id": pair.session_id, "now": now, "expires_at": pair.session_expires_at}
-    origin = {"address": "127.0.0.1", "user_agent": "bench"}
+    origin = {"address": "127.0.0.1", "user_agent": "bench", "device_name": None}
     run(connection, sessions._OPEN, {**session, **origin, "password_hash": phc}).fetchall()
     token = {"user_id": user_id, "jti": pair.jti, "session_id": pair.session_id, "generation": 0, "now": now}
     run(connection, sessions._ADD_TOKEN, {**token, "expires_at": pair.refresh_expires_at})
@@ -197,7 +210,7 @@ def add_user(connection: apsw.Connection, user_id: str, email: str, phc: str, pa
 
 
 def add_vault(connection: apsw.Connection, owner: str, uid: str, name: str) -> None:
-    parameters = {"user_id": owner, "uid": uid, "name": name, "moment": now_ms(), "bytes": 0}
+    parameters = {"user_id": owner, "uid": uid, "name": name, "timestamp": now_ms(), "bytes": 0}
     run(connection, vaults._INSERT, {**parameters, "data": None, "salt": None}).fetchall()
 
 
@@ -221,7 +234,7 @@ class App:
         path = scope["path"].split("/")
         method = scope["method"]
         if path[1] == "auth":
-            return await self._account(path[3], read_account((await receive())["body"]))
+            return await self._account(path[3], read_account(await whole(receive)))
         bearer = b""
         for name, value in scope["headers"]:
             if name == b"authorization":
@@ -237,24 +250,25 @@ class App:
             return 401, b"{}"
         if path[1] == "vault":
             uid = new_uid(now_ms())
-            await self._writer.run(add_vault, claims.sub, uid, read_vault((await receive())["body"]).name)
+            await self._writer.run(add_vault, claims.sub, uid, read_vault(await whole(receive)).name)
             return 201, encode({"uid": uid})
         if len(path) == 5:
             if method == "GET":
                 rows = run(self._reader, GET, {"user_id": claims.sub, "uid": path[4], "vault_uid": path[2]}).fetchall()
                 return (200, encode(Document(*rows[0]))) if rows else (404, b"{}")
-            new = await self._writer.run(replace, claims.sub, path[2], path[4], read_put((await receive())["body"]))
+            new = await self._writer.run(replace, claims.sub, path[2], path[4], read_put(await whole(receive)))
             return (new, b"{}") if isinstance(new, int) else (200, encode(new))
         if method == "POST":
-            new = await self._writer.run(insert, claims.sub, path[2], read_create((await receive())["body"]))
+            new = await self._writer.run(insert, claims.sub, path[2], read_create(await whole(receive)))
             return (201, encode(new)) if new else (404, b"{}")
         return self._list(claims.sub, path[2], scope["query_string"])
 
     def _list(self, owner: str, vault: str, query: bytes) -> tuple[int, bytes]:
         if not run(self._reader, CLOCK, {"user_id": owner, "uid": vault}).fetchall():
             return 404, b"{}"
-        since = int(query[6:]) if query.startswith(b"since=") else None
-        parameters = {"user_id": owner, "vault_uid": vault, "since": since or 0, "limit": ALL}
+        after, _, limit = query[6:].partition(b"&limit=")
+        since = int(after) if query.startswith(b"since=") else None
+        parameters = {"user_id": owner, "vault_uid": vault, "since": since or 0, "limit": int(limit or ALL)}
         rows = run(self._reader, LIST if since is None else SINCE, parameters).fetchall()
         last = rows[-1][7] if rows else since or 0
         return 200, encode({"documents": [Document(*row) for row in rows], "hasMore": False, "next": last})

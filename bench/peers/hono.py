@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import shutil
 import sqlite3
 import time
 
-from bench.dataset import COLLECTION, HMAC, Dataset, payload, uuid4
+from bench.dataset import COLLECTION, HMAC, Dataset, uuid4
 from bench.peers.base import BENCH, SECRET, WORK, NotHere
 from bench.peers.vault_api import VaultApi
 
@@ -44,10 +46,34 @@ class HonoTwin(VaultApi):
                 connection.executemany(
                     "INSERT INTO documents VALUES (?, ?, ?, ?, ?, 1, ?, ?, NULL)",
                     (
-                        (uid, seeded.vault, COLLECTION, payload(number), HMAC, first + number, first + number)
+                        (uid, seeded.vault, COLLECTION, seeded.payload(number), HMAC, first + number, first + number)
                         for number, uid in enumerate(seeded.uids)
                     ),
                 )
                 seeded.end = str(first + max(seeded.count - 1, 0))
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
+
+    def add_accounts(self, count: int) -> list[str]:
+        """Rows as a registration leaves them, and tokens as hono/jwt signs them."""
+        now = int(time.time())
+        users = [uuid4() for _ in range(count)]
+        connection = sqlite3.connect(self.folder / "twin.db")
+        with connection:
+            connection.executemany(
+                "INSERT INTO users VALUES (?, ?, 'no password', ?, ?)",
+                ((user, f"{user}@example.org", now * 1000, now * 1000) for user in users),
+            )
+        connection.close()
+        return [
+            _signed({"iss": "twin", "sub": user, "iat": now, "typ": "access", "exp": now + 21_600}) for user in users
+        ]
+
+
+def _signed(claims: dict[str, str | int]) -> str:
+    text = b".".join(_b64(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return (text + b"." + _b64(hmac.digest(SECRET.encode(), text, "sha256"))).decode()
+
+
+def _b64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")

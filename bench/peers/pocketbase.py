@@ -6,12 +6,14 @@ import json
 import sqlite3
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench.asks import VALUE, Ask, Reply, expect, send
-from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PASSWORD, Dataset, payload, uuid4
+from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PAGE, PASSWORD, WRITERS, Dataset, uuid4
 from bench.peers.base import BENCH_BIN, NotHere, Peer, free_port
 
 _OWNER = "vault.owner = @request.auth.id"
@@ -71,6 +73,8 @@ class PocketBase(Peer):
     title = "PocketBase"
     marker_version = (b'"version":', b"}")
     marker_cursor = (b'"updated":"', b'"')
+    marker_page = marker_cursor
+    first_cursor = "2000"
     stale_status = 404  # a rule that does not hold hides the record
 
     def __init__(self) -> None:
@@ -115,7 +119,18 @@ class PocketBase(Peer):
             seeded.vault = expect(self.host, ask).json["id"]
         self.halt()
         self._insert(data)
+        users = self._add_accounts(WRITERS)
         self.launch()
+        with ThreadPoolExecutor(16) as pool:
+            self.writers = list(pool.map(partial(self._own_vault, token), users))
+
+    def _own_vault(self, admin: str, user: str) -> tuple[str, str]:
+        """A token of an account, which a superuser may ask for, and a vault that the account makes with it."""
+        ask = Ask("POST", f"/api/collections/users/impersonate/{user}", "{}", {"Authorization": admin})
+        bearer = expect(self.host, ask).json["token"]
+        body = json.dumps({"owner": user, "name": "own"})
+        own = Ask("POST", "/api/collections/vaults/records", body, {"Authorization": bearer})
+        return bearer, expect(self.host, own).json["id"]
 
     def _insert(self, data: Dataset) -> None:
         connection = sqlite3.connect(self.folder / "data/data.db")
@@ -130,13 +145,27 @@ class PocketBase(Peer):
                     "INSERT INTO documents (id, vault, collection, data, hmac, version, created, updated)"
                     " VALUES (?, ?, ?, ?, ?, 1, ?, ?)",
                     (
-                        (uid, seeded.vault, COLLECTION, payload(number), HMAC, moments[number], moments[number])
+                        (uid, seeded.vault, COLLECTION, seeded.payload(number), HMAC, moments[number], moments[number])
                         for number, uid in enumerate(seeded.uids)
                     ),
                 )
                 seeded.end = moments[-1].replace(" ", "%20")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.close()
+
+    def _add_accounts(self, count: int) -> list[str]:
+        """Copies of an account under other ids, addresses and token keys; a superuser gets a token of each."""
+        connection = sqlite3.connect(self.folder / "data/data.db")
+        connection.row_factory = sqlite3.Row
+        [row] = connection.execute("SELECT * FROM users WHERE email = ?", (_email(1),))
+        ids = [uuid4().replace("-", "")[:15] for _ in range(count)]
+        marks = ", ".join("?" * len(row))
+        with connection:
+            for one in ids:
+                new = {**dict(row), "id": one, "email": f"{one}@example.org", "tokenKey": one * 3}
+                connection.execute(f"INSERT INTO users ({', '.join(new)}) VALUES ({marks})", list(new.values()))
+        connection.close()
+        return ids
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": self._bearer}
@@ -159,8 +188,11 @@ class PocketBase(Peer):
         return self._query(vault, VALUE)
 
     def _query(self, vault: str, since: str) -> Ask:
-        path = f"{_RECORDS}?perPage=1000&skipTotal=1&sort=updated&vault={vault}&since={since}"
+        path = f"{_RECORDS}?perPage={PAGE}&skipTotal=1&sort=updated&vault={vault}&since={since}"
         return Ask("GET", path, None, self._headers())
+
+    def page(self, vault: str) -> Ask:
+        return self.since(vault)  # never more than a page
 
     def login(self, number: int) -> Ask:
         return _log_in("users", _email(number))

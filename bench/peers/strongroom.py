@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from bench import postgres
-from bench.dataset import COLLECTION, HMAC, Dataset, Seeded, payload, uuid7
-from bench.peers.base import PROJECT_BIN, SECRET, NotHere
+from bench.dataset import COLLECTION, HMAC, Dataset, Seeded, uuid7
+from bench.peers.base import PROJECT, PROJECT_BIN, SECRET, NotHere
 from bench.peers.vault_api import VaultApi
 
 _INSERT = (
@@ -46,6 +49,9 @@ class OnSqlite(VaultApi):
     def insert(self, data: Dataset, owner: str) -> None:
         insert_sqlite(self.database, data, owner)
 
+    def add_accounts(self, count: int) -> list[str]:
+        return accounts_of_store(str(self.database), count)
+
 
 class OnPostgres(OnSqlite):
     """The same server against PostgreSQL. Its CPU and memory count PostgreSQL's processes too."""
@@ -79,6 +85,10 @@ class OnPostgres(OnSqlite):
             self._postgres.run(f"UPDATE vaults SET updated_at = {seeded.end} WHERE uid = '{seeded.vault}'")
         self._postgres.run("VACUUM ANALYZE")
 
+    def add_accounts(self, count: int) -> list[str]:
+        assert self._postgres is not None
+        return accounts_of_store(self._postgres.url, count)
+
     def stop(self) -> None:
         self.halt()
         if self._postgres is not None:
@@ -90,13 +100,44 @@ class OnPostgres(OnSqlite):
         return super().pids() + self._postgres.pids()
 
 
+class OnSqlite2(OnSqlite):
+    """Two worker processes on one file."""
+
+    name = "strongroom-2"
+    title = "strongroom, SQLite, 2 workers"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "WORKERS": "2"}
+
+
+class OnPostgres2(OnPostgres):
+    """Two worker processes on one PostgreSQL."""
+
+    name = "strongroom-pg-2"
+    title = "strongroom, PostgreSQL, 2 workers"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "WORKERS": "2"}
+
+
+def accounts_of_store(database: str, count: int, issuer: str = "strongroom") -> list[str]:
+    """Accounts with an open session each, made by strongroom's own store and token issuer; their access tokens."""
+    command = [PROJECT_BIN / "python", "-m", "bench.accounts", str(count), issuer]
+    secrets = {"DATABASE": database, "JWT_SECRET": SECRET}
+    made = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=PROJECT, timeout=300, env={**os.environ, **secrets}
+    )
+    tokens: list[str] = json.loads(made.stdout)
+    return tokens
+
+
 def _rows(seeded: Seeded, owner: str) -> Iterator[tuple[str | int, ...]]:
     """The rows of a vault: a millisecond apart, the vault's clock at the last."""
     first = time.time_ns() // 1_000_000 - seeded.count - 60_000
     seeded.uids = [uuid7(first + number) for number in range(seeded.count)]
     seeded.end = str(first + max(seeded.count - 1, 0))
     return (
-        (owner, uid, seeded.vault, COLLECTION, payload(number), HMAC, 1, first + number, first + number)
+        (owner, uid, seeded.vault, COLLECTION, seeded.payload(number), HMAC, 1, first + number, first + number)
         for number, uid in enumerate(seeded.uids)
     )
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bench.asks import VALUE, Ask, Reply, expect, send
-from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PASSWORD, Dataset
+from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PAGE, PASSWORD, WRITERS, Dataset
 from bench.peers.base import Peer
 
 
@@ -16,6 +17,7 @@ class VaultApi(Peer):
 
     marker_version = (b'"version":', b",")
     marker_cursor = (b'"updatedAt":', b",")
+    marker_page = marker_cursor
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +34,19 @@ class VaultApi(Peer):
             seeded.vault = expect(self.host, ask).json["uid"]
         self.halt()
         self.insert(data, owner["user"]["id"])
+        bearers = [f"Bearer {token}" for token in self.add_accounts(WRITERS)]
         self.launch()
+        with ThreadPoolExecutor(16) as pool:
+            self.writers = list(zip(bearers, pool.map(self._own_vault, bearers), strict=True))
+
+    def _own_vault(self, bearer: str) -> str:
+        ask = Ask("POST", "/vault", json.dumps({"name": "own"}), {"Authorization": bearer}, 201)
+        uid: str = expect(self.host, ask).json["uid"]
+        return uid
+
+    @abstractmethod
+    def add_accounts(self, count: int) -> list[str]:
+        """Put accounts into the database, without hashing a password for each; an access token of each."""
 
     @abstractmethod
     def insert(self, data: Dataset, owner: str) -> None:
@@ -60,6 +74,9 @@ class VaultApi(Peer):
 
     def since(self, vault: str) -> Ask:
         return Ask("GET", f"/vaults/{vault}/documents?since={VALUE}", None, self._headers())
+
+    def page(self, vault: str) -> Ask:
+        return Ask("GET", f"/vaults/{vault}/documents?since={VALUE}&limit={PAGE}", None, self._headers())
 
     def login(self, number: int) -> Ask:
         return Ask("POST", "/auth/email/login", _credentials(number))

@@ -47,7 +47,9 @@ const q = {
   update: db.prepare(`UPDATE documents SET data = ?, hmac = ?, version = version + 1, updated_at = ?
     WHERE uid = ? AND vault_uid = ? AND version = ? RETURNING ${COLUMNS}`),
   list: db.prepare(`SELECT ${COLUMNS} FROM documents WHERE vault_uid = ? AND deleted_at IS NULL ORDER BY updated_at`),
-  since: db.prepare(`SELECT ${COLUMNS} FROM documents WHERE vault_uid = ? AND updated_at > ? ORDER BY updated_at`)
+  since: db.prepare(`SELECT ${COLUMNS} FROM documents WHERE vault_uid = ? AND updated_at > ? ORDER BY updated_at`),
+  page: db.prepare(`SELECT ${COLUMNS} FROM documents WHERE vault_uid = ? AND updated_at > ? ORDER BY updated_at
+    LIMIT ?`)
 }
 
 const fail = (c, status, code) => c.json({ error: { code } }, status)
@@ -120,7 +122,10 @@ app.get('/vaults/:vaultUid/documents', (c) => {
   const since = c.req.query('since')
   if (since === undefined) return c.json({ documents: q.list.all(c.req.param('vaultUid')) })
   if (!/^\d+$/.test(since)) return fail(c, 400, 'validation_error')
-  return c.json({ documents: q.since.all(c.req.param('vaultUid'), Number(since)) })
+  const limit = c.req.query('limit')
+  if (limit === undefined) return c.json({ documents: q.since.all(c.req.param('vaultUid'), Number(since)) })
+  if (!/^\d+$/.test(limit)) return fail(c, 400, 'validation_error')
+  return c.json({ documents: q.page.all(c.req.param('vaultUid'), Number(since), Number(limit)) })
 })
 
 app.get('/vaults/:vaultUid/documents/:uid', (c) => {
