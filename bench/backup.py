@@ -44,6 +44,7 @@ def serve(home: Path, settings: dict[str, str]) -> tuple[subprocess.Popen[str], 
         stderr=(home / "log").open("w"),
         text=True,
     )
+    assert process.stdout is not None
     for line in process.stdout:
         if match := re.match(r"strongroom listens on (\S+)", line):
             return process, match[1]
@@ -128,6 +129,7 @@ def backup(home: Path, settings: dict[str, str], name: str) -> tuple[list[Slice]
             held.append((began, time.monotonic()))
             process.send_signal(signal.SIGCONT)
     assert process.returncode == 0
+    assert process.stdout is not None
     return ran, held, int(process.stdout.read().splitlines()[-1]) * 1024
 
 

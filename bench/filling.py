@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import apsw
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 
 from bench.dataset import COLLECTION, HMAC, payload, uuid7
 from bench.streams import Person

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import asyncpg  # type: ignore[import-untyped]
+import asyncpg
 import uvloop
 
 from bench import proc, result_files

@@ -68,7 +68,7 @@ read_account = msgspec.json.Decoder(Account).decode
 read_vault = msgspec.json.Decoder(NewVault).decode
 
 
-def run(connection: apsw.Connection, sql: Sql, parameters: dict[str, Any]) -> apsw.Cursor:
+def run(connection: apsw.Connection, sql: Sql, parameters: dict[str, Any]) -> Any:
     return connection.execute(sql.numbered, sql.values(parameters))
 
 

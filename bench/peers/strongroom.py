@@ -122,7 +122,7 @@ class OnPostgres2(OnPostgres):
 
 def accounts_of_store(database: str, count: int, issuer: str = "strongroom") -> list[str]:
     """Accounts with an open session each, made by strongroom's own store and token issuer; their access tokens."""
-    command = [PROJECT_BIN / "python", "-m", "bench.accounts", str(count), issuer]
+    command: list[str | Path] = [PROJECT_BIN / "python", "-m", "bench.accounts", str(count), issuer]
     secrets = {"DATABASE": database, "JWT_SECRET": SECRET}
     made = subprocess.run(
         command, check=True, capture_output=True, text=True, cwd=PROJECT, timeout=300, env={**os.environ, **secrets}
