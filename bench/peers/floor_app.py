@@ -310,6 +310,7 @@ def main() -> None:
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=75,  # a request may wait unread for longer than the five seconds of the default
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(uvicorn.Server(config).serve(sockets=[listener]))
