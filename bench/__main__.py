@@ -71,7 +71,8 @@ def start(names: list[str], large: int) -> tuple[list[Peer], dict[str, str]]:
             absent[name] = str(error)
             sys.stderr.write(f"Left out: {peer.title}. {error}\n")
         except BaseException:
-            peer.stop()
+            for started in [*peers, peer]:
+                started.stop()
             raise
         else:
             peers.append(peer)

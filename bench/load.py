@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bench.asks import Track
 
 _END = b"\r\n\r\n"
-_PATIENCE = 180  # seconds for what is under way when a window ends
+_PATIENCE = 600  # seconds for what is under way when a window ends
 _TAIL = 4_096  # bytes at the end of an answer in which its value lies, if that is not in the head
 
 
