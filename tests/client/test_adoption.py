@@ -154,7 +154,7 @@ def test_a_keyring_that_is_not_kept(faces: Faces, server: Server, email: str, li
 def test_a_password_of_ones_own(faces: Faces, server: Server, email: str) -> None:
     """Not the one that the server knows, and long enough; nothing is sent before that."""
     client = faces.client("http://127.0.0.1:9", retries=0)
-    for new, told in ((TYPED, "newPassword"), ("short", "password")):
+    for new, told in ((TYPED, "new_password"), ("short", "password")):
         with pytest.raises(errors.Invalid) as raised:
             client.adopt_account(email, TYPED, new)
         assert list(fields_of(raised.value)) == [told]

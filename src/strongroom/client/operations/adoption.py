@@ -37,7 +37,7 @@ def adopt(core: Core, email: str, password: str, new_password: str) -> Effects[U
     email = derive.normal_email(email)
     derive.check_new_password(new_password)
     if unicodedata.normalize("NFC", new_password) == unicodedata.normalize("NFC", password):
-        raise Invalid({"newPassword": "must be another one: the server knows this password"})
+        raise Invalid({"new_password": "must be another one: the server knows this password"})
     if core.device.account(email) is not None:  # a password that only its owner knows must not be sent as typed
         raise Invalid({"email": "is of an account that has keys; log in. The password was not sent"})
     core.lock()
