@@ -1,0 +1,69 @@
+// Builds the package: `node build.js` checks the types, writes dist/ and holds the sizes against their budget.
+// `node build.js --tests FOLDER` bundles the tests instead: *.test.js for Node.js, *.page.js for a browser.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUDGET = { index: 25, argon2: 15, replica: 12, react: 3 }; // KB after gzip; what the core has is not counted again
+const SHARED = {
+  absWorkingDir: HERE,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  splitting: true,
+  external: ["node:*", "react"],
+  logLevel: "warning",
+};
+// A worker is a file of its own beside the file that starts it.
+const WORKER = { ...SHARED, splitting: false, minify: true, entryPoints: ["src/argon2/worker.ts"] };
+const present = (paths) => paths.filter((path) => existsSync(join(HERE, path)));
+
+const tests = process.argv[2] === "--tests" ? process.argv[3] : undefined;
+if (tests !== undefined) {
+  const files = readdirSync(join(HERE, "test")).filter((name) => /\.(test|page)\.ts$/.test(name));
+  await build({ ...SHARED, entryPoints: files.map((name) => `test/${name}`), outdir: tests, sourcemap: "inline" });
+  if (present(WORKER.entryPoints).length) await build({ ...WORKER, outfile: join(tests, "argon2-worker.js") });
+} else {
+  rmSync(join(HERE, "dist"), { recursive: true, force: true });
+  run("--noEmit");
+  run("--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "src", "--outDir", "dist/types", "-p", "tsconfig.dist.json");
+  const entryPoints = present(["index", "replica", "react", "argon2", "passkeys"].map((name) => `src/${name}.ts`));
+  const { metafile } = await build({ ...SHARED, minify: true, entryPoints, outdir: "dist", metafile: true, sourcemap: true });
+  if (present(WORKER.entryPoints).length) await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
+  process.exitCode = weigh(metafile.outputs) ? 0 : 1;
+}
+
+/** Run the compiler; end with its exit code if it finds a fault. */
+function run(...options) {
+  const done = spawnSync(process.execPath, [join(HERE, "node_modules/typescript/bin/tsc"), ...options], { cwd: HERE, stdio: "inherit" });
+  if (done.status !== 0) process.exit(done.status ?? 1);
+}
+
+/** Print the size of each entry; whether all are within the budget. */
+function weigh(outputs) {
+  const gzipped = (path) => gzipSync(readFileSync(join(HERE, path)), { level: 9 }).length;
+  const needed = (path, found = new Set()) => {
+    if (!found.has(path)) {
+      found.add(path);
+      for (const { path: next, kind, external } of outputs[path].imports) if (!external && kind === "import-statement") needed(next, found);
+    }
+    return found;
+  };
+  const core = needed("dist/index.js");
+  let good = true;
+  for (const [path, { entryPoint }] of Object.entries(outputs)) {
+    if (!entryPoint || !path.endsWith(".js")) continue;
+    const name = basename(path, ".js");
+    const files = [...needed(path)].filter((file) => name === "index" || !core.has(file));
+    if (name === "argon2") files.push("dist/argon2-worker.js");
+    const bytes = files.reduce((sum, file) => sum + gzipped(file), 0);
+    const most = BUDGET[name];
+    good &&= most === undefined || bytes <= most * 1000;
+    console.log(`${name.padEnd(24)} ${(bytes / 1000).toFixed(1).padStart(6)} KB gz${most === undefined ? "" : ` of ${most}`}`);
+  }
+  return good;
+}

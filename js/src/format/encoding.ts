@@ -1,0 +1,2 @@
+/** Bytes as this format has them. */
+export type Bytes = Uint8Array<ArrayBuffer>;

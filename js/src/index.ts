@@ -1,0 +1,2 @@
+// What an app imports from "@strongroom/client".
+export * from "./errors.js";
