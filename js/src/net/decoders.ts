@@ -1,0 +1,230 @@
+/** Decoders of responses. What is not a response that this server can give is Tampered. */
+
+import { Tampered } from "../errors.js";
+
+const unreadable = (): never => {
+  throw new Tampered("The server's answer cannot be read.");
+};
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** A reader of a parsed value: the value as this type, or Tampered. */
+export type Read<T> = (value: unknown) => T;
+type Of<R> = R extends Read<infer T> ? T : never;
+type Shape = Record<string, Read<unknown>>;
+type Made<S extends Shape> = { [Name in keyof S]: Of<S[Name]> };
+
+/** JSON in UTF-8, parsed. */
+export const parse = (body: Uint8Array): unknown => {
+  try {
+    return JSON.parse(utf8.decode(body));
+  } catch {
+    return unreadable();
+  }
+};
+
+/** A well-formed text. */
+export const text: Read<string> = (value) =>
+  typeof value === "string" && !/\p{Surrogate}/u.test(value) ? value : unreadable();
+
+/** An integer from 0 to 2^53 - 1. */
+export const integer: Read<number> = (value) =>
+  Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : unreadable();
+
+const bool: Read<boolean> = (value) => (typeof value === "boolean" ? value : unreadable());
+
+const matching = (pattern: RegExp): Read<string> => (value) =>
+  typeof value === "string" && pattern.test(value) ? value : unreadable();
+
+/** A value of this kind, or null. */
+export const orNull = <T>(read: Read<T>): Read<T | null> => (value) => (value === null ? null : read(value));
+
+/** A value of this kind; null where it is null or left out. */
+const orNone = <T>(read: Read<T>): Read<T | null> => (value) => (value === undefined ? null : orNull(read)(value));
+
+const list = <T>(read: Read<T>): Read<T[]> => (value) => (Array.isArray(value) ? value.map((one) => read(one)) : unreadable());
+
+/** An object with these members; others are left out. */
+export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
+  const readers = Object.entries(shape);
+  return (value) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return unreadable();
+    const from = new Map(Object.entries(value));
+    return Object.fromEntries(readers.map(([name, read]) => [name, read(from.get(name))])) as Made<S>;
+  };
+};
+
+/** A response whose body is not used. */
+export const ignored: Read<undefined> = () => undefined;
+
+const user = object({ id: text, email: text });
+/** An account as its owner sees it. */
+export type User = Of<typeof user>;
+
+// A token that no header can carry is refused.
+const bearer = matching(/^[!-~]{1,16384}$/);
+/** The tokens that replace expired ones. */
+export const tokens = object({ accessToken: bearer, refreshToken: text });
+/** A new session. */
+export const signedIn = object({ accessToken: bearer, refreshToken: text, user });
+/** A new session. */
+export type SignedIn = Of<typeof signedIn>;
+
+/** Public parameters of a key derivation, as the server has them. */
+const descriptor: Read<Record<string, unknown>> = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : unreadable();
+/** How the password of an email is to be derived. */
+export const derivation = object({ kdf: descriptor });
+/** The account's keyring. */
+export const keyring = object({ keyring: text, version: integer, updatedAt: integer });
+/** The account's keyring. */
+export type StoredKeyring = Of<typeof keyring>;
+
+/** One document. */
+export const document = object({
+  uid: text,
+  vaultUid: text,
+  collection: text,
+  data: text,
+  hmac: orNull(text),
+  version: integer,
+  createdAt: integer,
+  updatedAt: integer,
+  deletedAt: orNull(integer),
+});
+/** One document, as it is stored. */
+export type Row = Of<typeof document>;
+/** A page of documents. */
+export const documents = object({ documents: list(document), hasMore: bool, next: integer });
+/** A page of documents. */
+export type Page = Of<typeof documents>;
+/** The results of a batch. */
+export const results = object({ results: list(document) });
+const replaced = object({ uid: text, version: integer, hmac: orNull(text), updatedAt: integer });
+/** A version of a document that was replaced. */
+export type ReplacedVersion = Of<typeof replaced>;
+/** Versions of documents that were replaced. */
+export const history = object({ versions: list(replaced), hasMore: bool, next: integer });
+/** How many deleted documents were purged. */
+export const purged = object({ purged: integer, hasMore: bool });
+
+/** A vault, and its blob if it has one. */
+export const vault = object({
+  uid: text,
+  name: text,
+  version: integer,
+  updatedAt: integer,
+  documents: orNone(integer),
+  bytes: orNone(integer),
+  epoch: text,
+  data: orNone(text),
+  salt: orNone(text),
+});
+/** A vault, as it is stored. */
+export type VaultRow = Of<typeof vault>;
+/** All vaults. */
+export const vaults = object({ vaults: list(vault) });
+/** Versions of a vault's blob that were replaced. */
+export const blobVersions = object({ versions: list(object({ version: integer, updatedAt: integer })) });
+/** A vault's blob at a version of the vault. */
+export const blobVersion = object({
+  uid: text,
+  version: integer,
+  updatedAt: integer,
+  data: text,
+  salt: orNull(text),
+  name: orNone(text),
+});
+/** A vault's blob at a version of the vault. */
+export type BlobRow = Of<typeof blobVersion>;
+/** A page of the collections of a vault. */
+export const collections = object({ collections: list(text), hasMore: bool });
+
+const apiKey = object({
+  uid: text,
+  name: text,
+  permissions: orNull(list(text)),
+  vaultUids: orNull(list(text)),
+  collections: orNull(list(text)),
+  expiresAt: orNull(integer),
+  createdAt: integer,
+  lastUsedAt: orNull(integer),
+});
+/** An API key without its secret. A scope that is null does not limit. */
+export type ApiKey = Of<typeof apiKey>;
+/** The API keys. */
+export const keys = object({ keys: list(apiKey) });
+/** A new API key. */
+export const newKey = object({ uid: text, key: text });
+
+const session = object({
+  id: text,
+  createdAt: integer,
+  lastUsedAt: integer,
+  address: orNull(text),
+  userAgent: orNull(text),
+  current: bool,
+  deviceName: orNone(text),
+});
+/** An open session; `current` is the one that asks. */
+export type ListedSession = Of<typeof session>;
+/** The open sessions. */
+export const sessions = object({ sessions: list(session) });
+const event = object({ id: text, type: text, createdAt: integer, address: text, userAgent: text });
+/** An entry of the account's log. */
+export type Event = Of<typeof event>;
+/** A page of the account's log. */
+export const events = object({ events: list(event), hasMore: bool });
+/** The account, its usage and its limits. */
+export const me = object({
+  user,
+  usage: orNone(object({ documents: integer, bytes: integer, kept: integer })),
+  limits: orNone(object({ documents: orNull(integer), bytes: orNull(integer) })),
+});
+/** The server's state; `epoch` names the lineage of its database. */
+export const health = object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) });
+
+const recoveryCode = matching(/^[0-9A-Z-]{16,40}$/);
+const codes: Read<string[]> = (value) => {
+  const found = list(recoveryCode)(value);
+  return found.length > 100 ? unreadable() : found;
+};
+/** Recovery codes. */
+export const recoveryCodes = (value: unknown): string[] => object({ recoveryCodes: codes })(value).recoveryCodes;
+const enrolled = object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
+/** The secret of one-time codes that are being enrolled. */
+export type Enrolment = Of<typeof enrolled>;
+/** The secret of one-time codes. The URI is shown or opened, so it is one of one-time codes with this secret. */
+export const enrolment: Read<Enrolment> = (value) => {
+  const found = enrolled(value);
+  return found.uri.includes(found.secret) ? found : unreadable();
+};
+/** The second factors of the account: one-time codes since when, how many passkeys, how many recovery codes. */
+export const secondFactors = object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer });
+/** The second factors of the account. */
+export type SecondFactors = Of<typeof secondFactors>;
+const passkey = object({
+  uid: text,
+  credentialId: text,
+  name: text,
+  prf: bool,
+  createdAt: integer,
+  lastUsedAt: orNull(integer),
+});
+/** A passkey as its owner sees it. */
+export type Passkey = Of<typeof passkey>;
+/** The passkeys. */
+export const passkeys = object({ passkeys: list(passkey) });
+/** A new passkey, and recovery codes if it is the first second factor. */
+export const addedPasskey = object({ passkey, recoveryCodes: orNull(codes) });
+/** The options of a ceremony with a passkey; what they may hold is checked where they are used. */
+export const ceremony = object({ publicKey: descriptor });
+/** What an import brought. */
+export const imported = object({
+  keyrings: integer,
+  keyringVersions: integer,
+  vaults: integer,
+  documents: integer,
+  versions: integer,
+  blobVersions: integer,
+  leftOut: integer,
+});
