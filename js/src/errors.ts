@@ -29,7 +29,7 @@ export class Refusal extends Error {
 }
 
 /** A class of refusals, whatever its constructor takes. */
-export type RefusalClass = { readonly prototype: Refusal; readonly sentence: string; readonly name: string };
+export type RefusalClass = Function & { readonly prototype: Refusal; readonly sentence: string; readonly name: string };
 
 const fixed = (kind: RefusalClass, name: string, value: string): void => {
   Object.defineProperty(kind.prototype, name, { value, configurable: true });
@@ -211,8 +211,13 @@ export class UidTaken extends Taken {
   declare readonly code: "uid_taken";
   static { define(this, "UidTaken", "You already use this uid for something else; choose another."); }
 
-  constructor(readonly version?: number, readonly updatedAt?: number) {
+  readonly version: number | undefined;
+  readonly updatedAt: number | undefined;
+
+  constructor(version?: number, updatedAt?: number) {
     super();
+    this.version = version;
+    this.updatedAt = updatedAt;
   }
 }
 
@@ -323,8 +328,12 @@ export class Unreachable extends Unavailable {
   declare readonly code: "unreachable";
   static { define(this, "Unreachable", "The server cannot be reached, or did not answer."); }
 
-  constructor(message?: string, readonly reason: string = "no_response", details?: Details) {
+  /** A word for programs. */
+  readonly reason: string;
+
+  constructor(message?: string, reason = "no_response", details?: Details) {
     super(message, { reason, ...details });
+    this.reason = reason;
   }
 }
 
@@ -401,8 +410,15 @@ export class TypeMismatch extends Refusal {
   declare readonly code: "type_mismatch";
   static { define(this, "TypeMismatch", "The value of a document does not fit the type that was asked for."); }
 
-  constructor(readonly uid: string, readonly problem: string, kind = "document") {
+  /** Of the document; of a blob, the vault's. */
+  readonly uid: string;
+  /** What does not fit, without a part of the value. */
+  readonly problem: string;
+
+  constructor(uid: string, problem: string, kind = "document") {
     super(`The ${kind} ${uid} is genuine, but its value does not fit the type that was asked for: ${problem}. Its attribute \`raw\` has the value as it is stored.`, { uid, problem });
+    this.uid = uid;
+    this.problem = problem;
   }
 }
 

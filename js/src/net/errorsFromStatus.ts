@@ -124,7 +124,8 @@ const faultOf = (body: Uint8Array): Details | undefined => {
 
 /** Whether a class can have this status: a missing vault is no server error, and a server error is no conflict. */
 const isPlausible = ({ prototype }: RefusalClass, status: number): boolean => {
-  const is = (...kinds: RefusalClass[]): boolean => kinds.some((one) => one.prototype.isPrototypeOf(prototype) || one.prototype === prototype);
+  const is = (...kinds: RefusalClass[]): boolean =>
+    kinds.some((one) => prototype === one.prototype || prototype instanceof one);
   if (is(Conflict)) return status === 409 || status === 412;
   if (is(NotFound)) return status === 404;
   if (is(Unavailable, InternalError, StorageFull, QuotaExceeded)) return status >= 500;

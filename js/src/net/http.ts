@@ -46,8 +46,15 @@ export interface Answer {
 
 /** There is no response. `sent` is false if the request certainly has not arrived; `retry`: it may help. */
 export class NoResponse extends Error {
-  constructor(readonly error: Unreachable, readonly sent: boolean, readonly retry = true) {
+  readonly error: Unreachable;
+  readonly sent: boolean;
+  readonly retry: boolean;
+
+  constructor(error: Unreachable, sent: boolean, retry = true) {
     super();
+    this.error = error;
+    this.sent = sent;
+    this.retry = retry;
   }
 }
 
@@ -60,7 +67,6 @@ export const connect = (url: string, options: ConnectionOptions = {}): Connectio
   if (/^\w+:\/\/[^/]*@/.test(url)) {
     throw new Invalid({ url: "must not hold a user name or a password; log in with login(email, password)" });
   }
-  // eslint-disable-next-line no-control-regex
   if (/[\s\\\u0000-\u0020\u007f-\u009f]/.test(url) || !URL.canParse(url) || new URL(url).port === "0") {
     throw new Invalid({ url: `names no host; it must be ${LIKE}` });
   }
