@@ -11,8 +11,8 @@ export const LARGE = 2 ** 31;
 export interface Call<T> {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  /** Reads the parsed body; the decoders refuse what no server can answer. */
-  decode: (body: unknown) => T;
+  /** Reads the body; the decoders refuse what no server can answer. */
+  decode: (body: Uint8Array) => T;
   query?: [string, string][];
   /** JSON, spelled. */
   body?: string;

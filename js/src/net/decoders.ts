@@ -9,7 +9,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A reader of a parsed value: the value as this type, or Tampered. */
 export type Read<T> = (value: unknown) => T;
-type Of<R> = R extends Read<infer T> ? T : never;
+type Of<R> = R extends (value: never) => infer T ? T : never;
 type Shape = Record<string, Read<unknown>>;
 type Made<S extends Shape> = { [Name in keyof S]: Of<S[Name]> };
 
@@ -53,8 +53,12 @@ export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
   };
 };
 
+/** A reader of a response's body. */
+export type Decode<T> = (body: Uint8Array) => T;
+const json = <T>(read: Read<T>): Decode<T> => (body) => read(parse(body));
+
 /** A response whose body is not used. */
-export const ignored: Read<undefined> = () => undefined;
+export const ignored: Decode<undefined> = () => undefined;
 
 const user = object({ id: text, email: text });
 /** An account as its owner sees it. */
@@ -63,9 +67,9 @@ export type User = Of<typeof user>;
 // A token that no header can carry is refused.
 const bearer = matching(/^[!-~]{1,16384}$/);
 /** The tokens that replace expired ones. */
-export const tokens = object({ accessToken: bearer, refreshToken: text });
+export const tokens = json(object({ accessToken: bearer, refreshToken: text }));
 /** A new session. */
-export const signedIn = object({ accessToken: bearer, refreshToken: text, user });
+export const signedIn = json(object({ accessToken: bearer, refreshToken: text, user }));
 /** A new session. */
 export type SignedIn = Of<typeof signedIn>;
 
@@ -73,14 +77,13 @@ export type SignedIn = Of<typeof signedIn>;
 const descriptor: Read<Record<string, unknown>> = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : unreadable();
 /** How the password of an email is to be derived. */
-export const derivation = object({ kdf: descriptor });
+export const derivation = json(object({ kdf: descriptor }));
 /** The account's keyring. */
-export const keyring = object({ keyring: text, version: integer, updatedAt: integer });
+export const keyring = json(object({ keyring: text, version: integer, updatedAt: integer }));
 /** The account's keyring. */
 export type StoredKeyring = Of<typeof keyring>;
 
-/** One document. */
-export const document = object({
+const row = object({
   uid: text,
   vaultUid: text,
   collection: text,
@@ -92,23 +95,24 @@ export const document = object({
   deletedAt: orNull(integer),
 });
 /** One document, as it is stored. */
-export type Row = Of<typeof document>;
+export type Row = Of<typeof row>;
+/** One document. */
+export const document = json(row);
 /** A page of documents. */
-export const documents = object({ documents: list(document), hasMore: bool, next: integer });
+export const documents = json(object({ documents: list(row), hasMore: bool, next: integer }));
 /** A page of documents. */
 export type Page = Of<typeof documents>;
 /** The results of a batch. */
-export const results = object({ results: list(document) });
+export const results = json(object({ results: list(row) }));
 const replaced = object({ uid: text, version: integer, hmac: orNull(text), updatedAt: integer });
 /** A version of a document that was replaced. */
 export type ReplacedVersion = Of<typeof replaced>;
 /** Versions of documents that were replaced. */
-export const history = object({ versions: list(replaced), hasMore: bool, next: integer });
+export const history = json(object({ versions: list(replaced), hasMore: bool, next: integer }));
 /** How many deleted documents were purged. */
-export const purged = object({ purged: integer, hasMore: bool });
+export const purged = json(object({ purged: integer, hasMore: bool }));
 
-/** A vault, and its blob if it has one. */
-export const vault = object({
+const vaultRow = object({
   uid: text,
   name: text,
   version: integer,
@@ -120,24 +124,26 @@ export const vault = object({
   salt: orNone(text),
 });
 /** A vault, as it is stored. */
-export type VaultRow = Of<typeof vault>;
+export type VaultRow = Of<typeof vaultRow>;
+/** A vault, and its blob if it has one. */
+export const vault = json(vaultRow);
 /** All vaults. */
-export const vaults = object({ vaults: list(vault) });
+export const vaults = json(object({ vaults: list(vaultRow) }));
 /** Versions of a vault's blob that were replaced. */
-export const blobVersions = object({ versions: list(object({ version: integer, updatedAt: integer })) });
+export const blobVersions = json(object({ versions: list(object({ version: integer, updatedAt: integer })) }));
 /** A vault's blob at a version of the vault. */
-export const blobVersion = object({
+export const blobVersion = json(object({
   uid: text,
   version: integer,
   updatedAt: integer,
   data: text,
   salt: orNull(text),
   name: orNone(text),
-});
+}));
 /** A vault's blob at a version of the vault. */
 export type BlobRow = Of<typeof blobVersion>;
 /** A page of the collections of a vault. */
-export const collections = object({ collections: list(text), hasMore: bool });
+export const collections = json(object({ collections: list(text), hasMore: bool }));
 
 const apiKey = object({
   uid: text,
@@ -152,9 +158,9 @@ const apiKey = object({
 /** An API key without its secret. A scope that is null does not limit. */
 export type ApiKey = Of<typeof apiKey>;
 /** The API keys. */
-export const keys = object({ keys: list(apiKey) });
+export const keys = json(object({ keys: list(apiKey) }));
 /** A new API key. */
-export const newKey = object({ uid: text, key: text });
+export const newKey = json(object({ uid: text, key: text }));
 
 const session = object({
   id: text,
@@ -168,20 +174,20 @@ const session = object({
 /** An open session; `current` is the one that asks. */
 export type ListedSession = Of<typeof session>;
 /** The open sessions. */
-export const sessions = object({ sessions: list(session) });
+export const sessions = json(object({ sessions: list(session) }));
 const event = object({ id: text, type: text, createdAt: integer, address: text, userAgent: text });
 /** An entry of the account's log. */
 export type Event = Of<typeof event>;
 /** A page of the account's log. */
-export const events = object({ events: list(event), hasMore: bool });
+export const events = json(object({ events: list(event), hasMore: bool }));
 /** The account, its usage and its limits. */
-export const me = object({
+export const me = json(object({
   user,
   usage: orNone(object({ documents: integer, bytes: integer, kept: integer })),
   limits: orNone(object({ documents: orNull(integer), bytes: orNull(integer) })),
-});
+}));
 /** The server's state; `epoch` names the lineage of its database. */
-export const health = object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) });
+export const health = json(object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }));
 
 const recoveryCode = matching(/^[0-9A-Z-]{16,40}$/);
 const codes: Read<string[]> = (value) => {
@@ -189,17 +195,17 @@ const codes: Read<string[]> = (value) => {
   return found.length > 100 ? unreadable() : found;
 };
 /** Recovery codes. */
-export const recoveryCodes = (value: unknown): string[] => object({ recoveryCodes: codes })(value).recoveryCodes;
+export const recoveryCodes: Decode<string[]> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
 const enrolled = object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
 /** The secret of one-time codes that are being enrolled. */
 export type Enrolment = Of<typeof enrolled>;
 /** The secret of one-time codes. The URI is shown or opened, so it is one of one-time codes with this secret. */
-export const enrolment: Read<Enrolment> = (value) => {
-  const found = enrolled(value);
+export const enrolment: Decode<Enrolment> = (body) => {
+  const found = enrolled(parse(body));
   return found.uri.includes(found.secret) ? found : unreadable();
 };
 /** The second factors of the account: one-time codes since when, how many passkeys, how many recovery codes. */
-export const secondFactors = object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer });
+export const secondFactors = json(object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }));
 /** The second factors of the account. */
 export type SecondFactors = Of<typeof secondFactors>;
 const passkey = object({
@@ -213,13 +219,13 @@ const passkey = object({
 /** A passkey as its owner sees it. */
 export type Passkey = Of<typeof passkey>;
 /** The passkeys. */
-export const passkeys = object({ passkeys: list(passkey) });
+export const passkeys = json(object({ passkeys: list(passkey) }));
 /** A new passkey, and recovery codes if it is the first second factor. */
-export const addedPasskey = object({ passkey, recoveryCodes: orNull(codes) });
+export const addedPasskey = json(object({ passkey, recoveryCodes: orNull(codes) }));
 /** The options of a ceremony with a passkey; what they may hold is checked where they are used. */
-export const ceremony = object({ publicKey: descriptor });
+export const ceremony = json(object({ publicKey: descriptor }));
 /** What an import brought. */
-export const imported = object({
+export const imported = json(object({
   keyrings: integer,
   keyringVersions: integer,
   vaults: integer,
@@ -227,4 +233,4 @@ export const imported = object({
   versions: integer,
   blobVersions: integer,
   leftOut: integer,
-});
+}));
