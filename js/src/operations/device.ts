@@ -1,0 +1,132 @@
+// Rollback detection state of a device: what it has seen of accounts, vaults and documents.
+//
+// Requests overlap. A response must not be older than what was seen before its request was sent; what was seen after
+// that may honestly be newer. So each request takes a mark before it is sent.
+import { RolledBack, Tampered } from "../errors.js";
+import type { Descriptor } from "../format/derive.js";
+import type { Keyring } from "../format/keyring.js";
+import type { Link } from "../format/parents.js";
+import { link } from "../format/seal.js";
+import type { Row, VaultRow } from "../net/decoders.js";
+import { checkBlob, nextAccount, nextRow, type SeenAccount } from "./rollback.js";
+
+/** A document as last seen. `order` is the logical time of that. */
+export interface KnownDocument {
+  readonly version: number;
+  readonly proof: string;
+  readonly link: Link;
+  readonly collection: string;
+  readonly createdAt: number;
+  readonly updatedAt: number;
+  readonly deleted: boolean;
+  readonly order: number;
+}
+
+/** A vault as last seen. */
+export interface KnownVault {
+  readonly version: number;
+  readonly clock: number;
+  /** Of its blob. */
+  readonly data: string | null;
+  readonly order: number;
+}
+
+/** What one device has seen, held in memory. It holds no secret. */
+export class Device {
+  readonly #accounts = new Map<string, SeenAccount>();
+  readonly #vaults = new Map<string, KnownVault>();
+  readonly #rows = new Map<string, Map<string, KnownDocument>>();
+  readonly #blobs = new Map<string, VaultRow>();
+  #order = 0;
+
+  /** The logical time now; taken before a request is sent. */
+  mark(): number {
+    return this.#order;
+  }
+
+  /** What was last seen of an account. */
+  account(email: string): SeenAccount | undefined {
+    return this.#accounts.get(email);
+  }
+
+  /** Remember a keyring that was opened, or refuse it. */
+  async recordAccount(email: string, keyring: Keyring, descriptor: Descriptor): Promise<void> {
+    this.#accounts.set(email, await nextAccount(this.#accounts.get(email) ?? null, keyring, descriptor));
+  }
+
+  /** Forget an account that was deleted or is registered again. */
+  forgetAccount(email: string): void {
+    this.#accounts.delete(email);
+  }
+
+  /** What was seen of a vault. */
+  vault(uid: string): KnownVault | undefined {
+    return this.#vaults.get(uid);
+  }
+
+  /** Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays. */
+  recordVault(vault: VaultRow, mark: number): void {
+    const known = this.#vaults.get(vault.uid);
+    if (known && (vault.version < known.version || vault.updatedAt < known.clock)) {
+      if (known.order > mark) return;
+      throw new RolledBack("The server shows a vault as it was before this device saw it last.");
+    }
+    if (known) checkBlob(known.version, known.data, vault.version, vault.data);
+    const { version, updatedAt: clock, data } = vault;
+    this.#vaults.set(vault.uid, { version, clock, data, order: ++this.#order });
+  }
+
+  /** Forget a vault that was deleted by this client. */
+  forgetVault(uid: string): void {
+    for (const seen of [this.#vaults, this.#rows, this.#blobs]) seen.delete(uid);
+  }
+
+  /** The vault with the blob that the program was given last, or has written. */
+  blob(uid: string): VaultRow | undefined {
+    return this.#blobs.get(uid);
+  }
+
+  /** Remember the blob that the program is given, or has written: the next one may follow on it. */
+  recordBlob(vault: VaultRow): void {
+    this.#blobs.set(vault.uid, vault);
+  }
+
+  /** Remember a vault, and these of its documents, as a restored server has them; a replica has compared them. */
+  replaceVault(uid: string, vault: Omit<KnownVault, "order">, documents: Map<string, Omit<KnownDocument, "order">>): void {
+    const order = ++this.#order;
+    if (this.#vaults.has(uid)) this.#vaults.set(uid, { ...vault, order });
+    const rows = this.#rows.get(uid);
+    for (const [key, known] of documents) if (rows?.has(key)) rows.set(key, { ...known, order });
+  }
+
+  /** The documents of a vault that were seen. */
+  rows(vault: string): ReadonlyMap<string, KnownDocument> {
+    return this.#rows.get(vault) ?? new Map();
+  }
+
+  /** What was last seen of a document. */
+  known(vault: string, uid: string): KnownDocument | undefined {
+    return this.#rows.get(vault)?.get(uid);
+  }
+
+  /** Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again. */
+  record(row: Row, mark: number, deleted: boolean): boolean {
+    const known = this.known(row.vaultUid, row.uid);
+    const { version, collection, createdAt, updatedAt } = row;
+    if (known) {
+      if (version < known.version && known.order > mark) return false;
+      nextRow([known.version, known.proof], row);
+      const same = version === known.version;
+      // Without a time, a restored server did not have it; somebody has sent it again.
+      const isLater = same ? updatedAt === known.updatedAt : updatedAt > known.updatedAt;
+      if (known.updatedAt && (createdAt !== known.createdAt || !isLater)) {
+        throw new Tampered("The server changed the time of something that it showed before.");
+      }
+    }
+    const rows = this.#rows.get(row.vaultUid) ?? new Map<string, KnownDocument>();
+    this.#rows.set(row.vaultUid, rows);
+    const [proof, order] = [row.hmac ?? "", ++this.#order];
+    rows.set(row.uid, { version, proof, link: link(row), collection, createdAt, updatedAt, deleted, order });
+    return true;
+  }
+}
