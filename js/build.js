@@ -1,7 +1,7 @@
 // Builds the package: `node build.js` checks the types, writes dist/ and holds the sizes against their budget.
 // `node build.js --tests FOLDER` bundles the tests instead: *.test.js for Node.js, *.page.js for a browser.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -26,14 +26,15 @@ const tests = process.argv[2] === "--tests" ? process.argv[3] : undefined;
 if (tests !== undefined) {
   const files = readdirSync(join(HERE, "test")).filter((name) => /\.(test|page)\.ts$/.test(name));
   await build({ ...SHARED, entryPoints: files.map((name) => `test/${name}`), outdir: tests, sourcemap: "inline" });
-  if (present(WORKER.entryPoints).length) await build({ ...WORKER, outfile: join(tests, "argon2-worker.js") });
+  await build({ ...WORKER, outfile: join(tests, "argon2-worker.js") });
+  writeFileSync(join(tests, "package.json"), '{"type": "module"}\n');
 } else {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
   run("--noEmit");
   run("--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "src", "--outDir", "dist/types", "-p", "tsconfig.dist.json");
   const entryPoints = present(["index", "replica", "react", "argon2", "passkeys"].map((name) => `src/${name}.ts`));
   const { metafile } = await build({ ...SHARED, minify: true, entryPoints, outdir: "dist", metafile: true, sourcemap: true });
-  if (present(WORKER.entryPoints).length) await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
+  await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
   process.exitCode = weigh(metafile.outputs) ? 0 : 1;
 }
 

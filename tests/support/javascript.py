@@ -7,6 +7,10 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +19,12 @@ import pytest
 from tools import node
 
 PACKAGE: Final = Path(__file__).parent.parent.parent / "js"
+VECTORS: Final = PACKAGE.parent / "tests" / "vectors"
+# What a page needs at the least: its own scripts and workers, WebAssembly, and the servers that it talks to.
+POLICY: Final = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
+    "connect-src 'self' http://localhost:*; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 
 
 @functools.cache
@@ -46,4 +56,30 @@ def run(*command: str, seconds: float = 300, **variables: str) -> str:
 
 def run_test(name: str, *, seconds: float = 300, **variables: str) -> str:
     """Run one bundled file of tests; the variables reach it as its environment."""
-    return run("node", "--test", os.fspath(bundles() / f"{name}.test.js"), seconds=seconds, **variables)
+    program = os.fspath(bundles() / f"{name}.test.js")
+    return run("node", "--test", program, seconds=seconds, VECTORS=os.fspath(VECTORS), **variables)
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The bundles at an address of this machine, under the strict policy that the client is made for; the address."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        extensions_map = {".js": "text/javascript", "": "text/html"}
+
+        def end_headers(self) -> None:
+            self.send_header("Content-Security-Policy", POLICY)
+            super().end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (bundles() / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
+    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=os.fspath(bundles()))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://localhost:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

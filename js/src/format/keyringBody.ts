@@ -1,0 +1,167 @@
+// The body of a keyring in JSON, checked. Members that this client does not know are kept as they were read.
+import { Invalid, Unsupported } from "../errors.js";
+import { readJson } from "./content.js";
+import { isObject } from "./derive.js";
+import {
+  ascend, type Bytes, checkedName, checkedUid, equal, fromBase64, isGeneration, isVersion, KEY, must, PARENT, text,
+} from "./encoding.js";
+import { type Content, JSON_TEXT } from "./padding.js";
+import { passkeyOfSlot } from "./passkey.js";
+
+export const SLOTS = 8;
+export const SLOT_ID = 16; // bytes
+export const MOST_GONE = 1000;
+export const MOST_PAST = 100;
+export const UNREADABLE = "The server's keyring was not made with your keys.";
+
+/** A used slot: the public key that it is sealed to, and its associated data. */
+export interface Slot {
+  readonly slot: number;
+  readonly type: string;
+  readonly id: string;
+  readonly public: string | null;
+  readonly associated: string;
+}
+
+/** The account's own key pairs of one generation: an Ed25519 seed and an X25519 private key. */
+interface Identity {
+  readonly generation: number;
+  readonly sign: string;
+  readonly agree: string;
+}
+
+/** A key of a vault in one generation. */
+interface VaultKeyEntry {
+  readonly generation: number;
+  readonly key: string;
+}
+
+/** A vault in the directory, with its keys. */
+export interface Vault {
+  readonly uid: string;
+  readonly name: string;
+  readonly sealed: boolean;
+  readonly made: boolean;
+  readonly keys: readonly VaultKeyEntry[];
+}
+
+/** A vault that was deleted, and the keyring's version at which it was. */
+interface Gone {
+  readonly uid: string;
+  readonly version: number;
+}
+
+/** What is sealed in the body of a keyring: secrets are in it. */
+export interface Body {
+  readonly account: string;
+  readonly slots: readonly Slot[];
+  readonly recovery: string | null;
+  readonly identity: readonly Identity[];
+  readonly vaults: readonly Vault[];
+  readonly gone: readonly Gone[];
+  readonly past: readonly string[];
+  readonly must: readonly string[];
+}
+
+/** What a keyring's head says of its body. */
+export interface Head {
+  readonly account: Bytes;
+  readonly version: number;
+  readonly generation: number;
+  readonly previous: Bytes;
+}
+
+type Check<T> = (value: unknown) => value is T;
+const isText: Check<string> = (value): value is string => typeof value === "string";
+const isFlag: Check<boolean> = (value): value is boolean => typeof value === "boolean";
+const isInteger: Check<number> = (value): value is number => Number.isSafeInteger(value);
+const isBase64 = (length?: number): Check<string> => (value): value is string => {
+  const raw = fromBase64(value);
+  return length === undefined || raw.length === length;
+};
+const orNull = <T>(check: Check<T>): Check<T | null> => (value): value is T | null => value === null || check(value);
+const isList = <T>(check: Check<T>): Check<readonly T[]> => (value): value is readonly T[] =>
+  Array.isArray(value) && value.every(check);
+/** Members that must be there, each as it must be. Others are not looked at. */
+const isRecord = <T>(members: { readonly [M in keyof T]: Check<T[M]> }): Check<T> => (value): value is T =>
+  isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => Object.hasOwn(value, name) && check(value[name]));
+
+const isUid: Check<string> = (value): value is string => checkedUid(value) === value;
+const isBody = isRecord<Body>({
+  account: isBase64(),
+  slots: isList(
+    isRecord<Slot>({
+      slot: (value): value is number => isInteger(value) && value >= 0 && value < SLOTS,
+      type: (value): value is string => isText(value) && value !== "",
+      id: isBase64(SLOT_ID),
+      public: orNull(isBase64(KEY)),
+      associated: isBase64(),
+    }),
+  ),
+  recovery: orNull(isBase64(KEY)),
+  identity: isList(isRecord<Identity>({ generation: isGeneration, sign: isBase64(KEY), agree: isBase64(KEY) })),
+  vaults: isList(
+    isRecord<Vault>({
+      uid: isUid,
+      name: (value): value is string => checkedName(value, "name") === value,
+      sealed: isFlag,
+      made: isFlag,
+      keys: isList(isRecord<VaultKeyEntry>({ generation: isGeneration, key: isBase64(KEY) })),
+    }),
+  ),
+  gone: isList(isRecord<Gone>({ uid: isUid, version: isVersion })),
+  past: isList(isBase64(PARENT)),
+  must: isList(isText),
+});
+const UNDERSTOOD = new Set(["account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"]);
+
+/** A body as the content of a box. */
+export const encodeBody = (body: Body): Content => ({ kind: JSON_TEXT, data: text(JSON.stringify(body)) });
+
+/** A body, checked against the head of its keyring; whatever is wrong with it is one refusal. */
+export function decodeBody(content: Content, head: Head): Body {
+  must(content.kind === JSON_TEXT, UNREADABLE);
+  const whole = readJson(content.data, UNREADABLE);
+  must(isObject(whole) && isList(isText)(whole["must"]), UNREADABLE);
+  const unknown = (whole["must"] as string[]).find((name) => !UNDERSTOOD.has(name));
+  if (unknown !== undefined)
+    throw new Unsupported(`This account uses something that this client does not know: ${unknown}.`);
+  try {
+    must(isBody(whole) && isConsistent(whole, head), UNREADABLE);
+    return whole;
+  } catch (fault) {
+    must(!(fault instanceof Invalid), UNREADABLE);
+    throw fault;
+  }
+}
+
+const areDifferent = (values: readonly string[]): boolean => new Set(values).size === values.length;
+
+/** Whether the parts of a body fit each other and the keyring's head. */
+function isConsistent({ account, slots, recovery, identity, vaults, gone, past }: Body, head: Head): boolean {
+  const uids = vaults.map(({ uid }) => uid);
+  const count = (type: string): number => slots.filter((slot) => slot.type === type).length;
+  return (
+    ascend(slots.map(({ slot }) => slot)) &&
+    ascend(identity.map(({ generation }) => generation)) &&
+    ascend(uids) &&
+    ascend(gone.map(({ uid }) => uid)) &&
+    vaults.every(({ keys }) => keys.length > 0 && ascend(keys.map(({ generation }) => generation))) &&
+    areDifferent(vaults.map(({ name }) => name)) &&
+    areDifferent(slots.map(({ id }) => id)) &&
+    areDifferent(slots.flatMap(({ type, associated }) => (type === "passkey" ? [associated] : []))) &&
+    slots.every(
+      (slot) =>
+        (slot.public === null) === (slot.type === "password") &&
+        (slot.type !== "passkey" || passkeyOfSlot(fromBase64(slot.associated), head.account) !== null),
+    ) &&
+    count("password") <= 1 &&
+    count("recovery") === (recovery === null ? 0 : 1) &&
+    gone.length <= MOST_GONE &&
+    gone.every(({ uid, version }) => !uids.includes(uid) && version <= head.version) &&
+    equal(fromBase64(account), head.account) &&
+    identity.at(-1)?.generation === head.generation &&
+    past.length === Math.min(head.version - 1, MOST_PAST) &&
+    (past.length === 0 || equal(fromBase64(past.at(-1)), head.previous.subarray(0, PARENT)))
+  );
+}

@@ -1,0 +1,105 @@
+// A token that carries an API key and the keys of one vault, or of one collection, and nothing that leads further.
+import { Invalid, Refusal } from "../errors.js";
+import {
+  ascend, type Bytes, checkedName, checkedUid, equal, FORMAT, fromText, fromUrl, isGeneration, items, join, KEY, must,
+  number, readNumber, text, toUrl,
+} from "./encoding.js";
+import { ACCOUNT, collectionKey, type CollectionKeys, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
+import { primitives } from "./primitives.js";
+import { Secret } from "./secret.js";
+
+const PREFIX = "srv_";
+const MOST = 8192; // characters
+const BAD = { token: "must be a whole token, as it was made: srv_ and letters, digits, - and _" };
+/** What a token opens: a vault, a collection, or a vault whose names are not sealed. */
+export const SCOPES = { vault: 1, collection: 2, plainVault: 3 } as const;
+
+/** The parts of a token. `name` is what people call the vault or the collection. */
+export interface Token {
+  readonly apiKey: string;
+  readonly account: Bytes;
+  readonly scope: number;
+  readonly vault: string;
+  readonly name: string;
+  readonly keys: readonly Generation[];
+  /** The collection's names on the wire, that of the highest generation first; none for a vault. */
+  readonly collections: readonly string[];
+}
+
+const checksum = async (body: Bytes): Promise<Bytes> => (await primitives().sha256(items("token", body))).slice(0, 4);
+
+/** The token as text: a secret as a whole. */
+export async function spellToken(token: Token): Promise<string> {
+  const texts = (part: string): Bytes => {
+    const raw = text(part);
+    if (raw.length > 0xffff) throw new Invalid({ token: "has a part that is too long" });
+    return join(number(raw.length, 2), raw);
+  };
+  const many = (parts: readonly Bytes[]): Bytes => {
+    if (parts.length > 255) throw new Invalid({ token: "has too many keys: they were rotated too often" });
+    return join(Uint8Array.of(parts.length), ...parts);
+  };
+  const body = join(
+    Uint8Array.of(FORMAT, token.scope),
+    token.account,
+    ...[token.apiKey, checkedUid(token.vault), token.name].map(texts),
+    many(token.keys.map(([generation, key]) => join(number(generation, 4), key.reveal()))),
+    many(token.collections.map(texts)),
+  );
+  const spelled = PREFIX + toUrl(join(body, await checksum(body)));
+  try {
+    await readToken(spelled);
+  } catch {
+    throw new Invalid({ token: "has a part that a token cannot carry" });
+  }
+  return spelled;
+}
+
+/** A token from its text; a typo is noticed. */
+export async function readToken(spelled: unknown): Promise<Token> {
+  try {
+    return await read(spelled);
+  } catch (fault) {
+    if (!(fault instanceof Refusal)) throw fault;
+  }
+  throw new Invalid(BAD);
+}
+
+async function read(spelled: unknown): Promise<Token> {
+  must(typeof spelled === "string" && spelled.startsWith(PREFIX) && spelled.length <= MOST);
+  const raw = fromUrl(spelled.slice(PREFIX.length));
+  must(raw.length >= 4);
+  const body = raw.slice(0, -4);
+  must(equal(await checksum(body), raw.subarray(-4)));
+  let at = 0;
+  const take = (length: number): Bytes => {
+    must(at + length <= body.length);
+    at += length;
+    return body.slice(at - length, at);
+  };
+  const takeText = (): string => {
+    const found = fromText(take(readNumber(take(2))));
+    must(found !== null);
+    return found;
+  };
+  const many = <T>(one: () => T): T[] => Array.from({ length: readNumber(take(1)) }, one);
+  const [format, scope = 0] = take(2);
+  must(format === FORMAT && scope >= 1 && scope <= 3);
+  const account = take(ACCOUNT);
+  const [apiKey, vault, name] = [takeText(), takeText(), takeText()];
+  const keys = many((): Generation => [readNumber(take(4)), new Secret(take(KEY))]);
+  const collections = many(() => checkedName(takeText(), "token"));
+  const generations = keys.map(([generation]) => generation);
+  must(at === body.length && keys.length > 0 && ascend(generations) && generations.every(isGeneration));
+  must(/^[!-~]{1,1024}$/.test(apiKey) && checkedUid(vault) === vault);
+  must(collections.length > 0 === (scope === SCOPES.collection) && new Set(collections).size === collections.length);
+  if (scope === SCOPES.collection || name) checkedName(name, "token");
+  return { apiKey, account, scope, vault, name, keys, collections };
+}
+
+/** The keys that a token carries: of a vault, or of a collection. */
+export async function tokenKeys(token: Token): Promise<VaultKeys | CollectionKeys> {
+  const { account, vault, name, keys, collections: [wire, ...others] } = token;
+  if (wire === undefined) return vaultKeys(account, vault, keys);
+  return { account, vault, name, wires: [wire, ...others], keys: await Promise.all(keys.map(collectionKey)), keyring: null };
+}
