@@ -234,6 +234,11 @@ export class Keyring implements State {
     });
   }
 
+  /** Whether all eight ways in are taken. */
+  get isFull(): boolean {
+    return this.#body.slots.length === SLOTS;
+  }
+
   /** The next version, which this passkey opens too. */
   async withPasskey(secret: PasskeySecret, random: Random): Promise<Keyring> {
     const wrap = await passkeyWrap(secret, this.account);
@@ -387,6 +392,11 @@ export class Keyring implements State {
   /** The keyring of this account in a newer text, by the same account key. */
   reopened(sealed: string): Promise<Keyring> {
     return Keyring.reopen(sealed, this.#key);
+  }
+
+  /** Whether the account key is one that cannot be extracted: then the ways in change only after the password. */
+  get isHeld(): boolean {
+    return this.#key.isHeld;
   }
 
   /** The account key, as a key that cannot be extracted: what opens this keyring on this device later. */

@@ -13,6 +13,11 @@ export class Secret {
     else this.#key = Promise.resolve(raw);
   }
 
+  /** Whether it is a key that cannot be extracted. */
+  get isHeld(): boolean {
+    return !this.#bytes;
+  }
+
   /** The bytes, for sealing them or for a primitive that takes nothing else. */
   reveal(): Bytes {
     if (!this.#bytes) throw new Locked("The ways into an account change only with its password.");

@@ -41,7 +41,8 @@ export const orNull = <T>(read: Read<T>): Read<T | null> => (value) => (value ==
 /** A value of this kind; null where it is null or left out. */
 const orNone = <T>(read: Read<T>): Read<T | null> => (value) => (value === undefined ? null : orNull(read)(value));
 
-const list = <T>(read: Read<T>): Read<T[]> => (value) => (Array.isArray(value) ? value.map((one) => read(one)) : unreadable());
+/** A list of values of this kind. */
+export const list = <T>(read: Read<T>): Read<T[]> => (value) => (Array.isArray(value) ? value.map((one) => read(one)) : unreadable());
 
 /** An object with these members; others are left out. */
 export const object = <S extends Shape>(shape: S): Read<Made<S>> => {

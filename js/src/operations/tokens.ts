@@ -1,0 +1,93 @@
+// Tokens: an API key and the keys of a vault or a collection, for an agent or another program.
+import { Invalid, Locked, Tampered, VaultNotFound } from "../errors.js";
+import { collectionSecret, type Generation } from "../format/keys.js";
+import { readToken, SCOPES, spellToken, tokenKeys } from "../format/tokens.js";
+import { makeKey } from "../net/requests/accounts.js";
+import { get as getVault } from "../net/requests/vaults.js";
+import type { Core } from "./core.js";
+import { Scope } from "./documents.js";
+import type { ValueType } from "./valueTypes.js";
+import * as vaults from "./vaults.js";
+
+/** What a token may be allowed to do. */
+export type Permission = "read" | "write" | "delete";
+
+/** What a token may do, and until when. */
+export interface TokenOptions {
+  /** All by default. */
+  readonly permissions?: readonly Permission[] | undefined;
+  /** In milliseconds since 1970; never by default. */
+  readonly expiresAt?: number | undefined;
+}
+
+/** An API key that reaches a vault, together with the key that opens it. */
+export async function vaultToken(
+  core: Core, name: string, opened: vaults.OpenVault, options: TokenOptions = {},
+): Promise<string> {
+  const { uid, name: called, sealed } = await vaults.renewed(core, opened);
+  const keys = core.keyring().secrets(uid);
+  return make(core, name, uid, called, sealed ? SCOPES.vault : SCOPES.plainVault, keys, [], options);
+}
+
+/** An API key that reaches one collection, together with the key that opens it. */
+export async function collectionToken(
+  core: Core, name: string, opened: Scope<unknown>, options: TokenOptions = {},
+): Promise<string> {
+  const scope = await opened.renewed(core);
+  const { name: called, wires } = await scope.writeKeys();
+  const keys = core.keyring().secrets(scope.vault).map(
+    async ([generation, key]): Promise<Generation> => [generation, await collectionSecret(await key.key(), called)],
+  );
+  return make(core, name, scope.vault, called, SCOPES.collection, await Promise.all(keys), wires, options);
+}
+
+async function make(
+  core: Core, name: string, vault: string, called: string, scope: number, keys: readonly Generation[],
+  collections: readonly string[], options: TokenOptions,
+): Promise<string> {
+  const { account } = core.keyring();
+  const scopes = { vaultUids: [vault], ...(collections.length && { collections }), ...options };
+  const { key: apiKey } = await core.session.send(makeKey(name, scopes));
+  try {
+    return await spellToken({ apiKey, account, scope, vault, name: called, keys, collections });
+  } catch (refusal) {
+    if (!(refusal instanceof Invalid)) throw refusal;
+    throw new Tampered("The server gave an API key that no token can carry.");
+  }
+}
+
+/** Use a token instead of a session. */
+export async function useToken(core: Core, spelled: string): Promise<void> {
+  const token = await readToken(spelled);
+  core.lock();
+  core.token = { token, keys: await tokenKeys(token) };
+  core.session.useKey(token.apiKey);
+}
+
+/** The scope of the collection that a token opens. `type` is that of its values. */
+export function tokenScope<T>({ token }: Core, type?: ValueType<T>): Scope<T> {
+  if (!token || !("wires" in token.keys))
+    throw new Locked("Only a token that was made for one collection opens one; open its vault first.");
+  return new Scope<T>(token.keys, undefined, true, type);
+}
+
+/** Open a vault by its name, or the one of the token. */
+export async function openVault(
+  core: Core, name: string | undefined, create: boolean, sealed: boolean,
+): Promise<vaults.OpenVault> {
+  if (!core.token) {
+    if (name === undefined) throw new Invalid({ name: "is required" });
+    return vaults.openVault(core, name, create, sealed);
+  }
+  const { token, keys } = core.token;
+  if ("wires" in keys) throw new Locked("This token opens one collection; use collection().");
+  const mark = core.device.mark();
+  const row = await core.session.send(getVault(token.vault));
+  const shown = { uid: token.vault, name: token.name, wire: row.name, sealed: token.scope === SCOPES.vault, keys, wires: [row.name] };
+  const opened = await vaults.named(shown, row.name);
+  await vaults.checkVault(core, opened, row, mark);
+  // It may have been renamed since the token was made.
+  if (name !== undefined && name !== token.name && name !== opened.name)
+    throw new VaultNotFound("This token opens another vault.");
+  return opened;
+}
