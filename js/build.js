@@ -1,5 +1,5 @@
 // Builds the package: `node build.js` checks the types, writes dist/ and holds the sizes against their budget.
-// `node build.js --tests FOLDER` bundles the tests instead: *.test.js for Node.js, *.page.js for a browser.
+// `node build.js --tests FOLDER` bundles the tests instead: *.test.js and *.program.js for Node.js, *.page.js for a browser.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -24,7 +24,7 @@ const present = (paths) => paths.filter((path) => existsSync(join(HERE, path)));
 
 const tests = process.argv[2] === "--tests" ? process.argv[3] : undefined;
 if (tests !== undefined) {
-  const files = readdirSync(join(HERE, "test")).filter((name) => /\.(test|page)\.ts$/.test(name));
+  const files = readdirSync(join(HERE, "test")).filter((name) => /\.(test|page|program)\.ts$/.test(name));
   await build({ ...SHARED, entryPoints: files.map((name) => `test/${name}`), outdir: tests, sourcemap: "inline" });
   await build({ ...WORKER, outfile: join(tests, "argon2-worker.js") });
   writeFileSync(join(tests, "package.json"), '{"type": "module"}\n');

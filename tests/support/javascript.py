@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -52,6 +52,18 @@ def run(*command: str, seconds: float = 300, **variables: str) -> str:
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-20_000:]}\n{done.stderr[-20_000:]}"
     return done.stdout
+
+
+@contextmanager
+def started(*command: str, **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of Node.js that runs beside the test, and ends with it."""
+    place = node.environment()
+    program = shutil.which(command[0], path=place["PATH"]) or command[0]
+    with subprocess.Popen([program, *command[1:]], cwd=PACKAGE, env=place, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def run_test(name: str, *, seconds: float = 300, **variables: str) -> str:

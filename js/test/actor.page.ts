@@ -1,0 +1,2 @@
+// The actor in a browser.
+export { act } from "./actor.js";
