@@ -2,7 +2,7 @@
 //
 // Requests overlap. A response must not be older than what was seen before its request was sent; what was seen after
 // that may honestly be newer. So each request takes a mark before it is sent.
-import { RolledBack, Tampered } from "../errors.js";
+import { Locked, RolledBack, Tampered } from "../errors.js";
 import type { Descriptor } from "../format/derive.js";
 import type { Keyring } from "../format/keyring.js";
 import type { Link } from "../format/parents.js";
@@ -31,6 +31,32 @@ export interface KnownVault {
   readonly order: number;
 }
 
+/** What a device has seen of one account, to be saved. */
+export interface Memory {
+  readonly account: SeenAccount;
+  readonly vaults: readonly (readonly [string, KnownVault])[];
+  readonly rows: readonly (readonly [string, readonly (readonly [string, KnownDocument])[]])[];
+}
+
+/** The newest of everything that either has seen. */
+export function merged(one: Memory, other: Memory): Memory {
+  const vaults = new Map(one.vaults);
+  for (const [uid, known] of other.vaults) {
+    const mine = vaults.get(uid);
+    if (!mine || known.version > mine.version || (known.version === mine.version && known.clock >= mine.clock)) {
+      vaults.set(uid, known);
+    }
+  }
+  const rows = new Map(one.rows.map(([vault, known]) => [vault, new Map(known)]));
+  for (const [vault, known] of other.rows) {
+    const mine = rows.get(vault) ?? new Map<string, KnownDocument>();
+    for (const [uid, row] of known) if (row.version >= (mine.get(uid)?.version ?? 0)) mine.set(uid, row);
+    rows.set(vault, mine);
+  }
+  const account = other.account.version > one.account.version ? other.account : one.account;
+  return { account, vaults: [...vaults], rows: [...rows].map(([vault, known]) => [vault, [...known]]) };
+}
+
 /** What one device has seen, held in memory. It holds no secret. */
 export class Device {
   readonly #accounts = new Map<string, SeenAccount>();
@@ -57,6 +83,26 @@ export class Device {
   /** Forget an account that was deleted or is registered again. */
   forgetAccount(email: string): void {
     this.#accounts.delete(email);
+  }
+
+  /** What was seen of an account, and of these vaults of it. */
+  memory(email: string, vaults: ReadonlySet<string>): Memory {
+    const account = this.#accounts.get(email);
+    if (!account) throw new Locked();
+    return {
+      account,
+      vaults: [...this.#vaults].filter(([uid]) => vaults.has(uid)),
+      rows: [...this.#rows].filter(([uid]) => vaults.has(uid)).map(([uid, rows]) => [uid, [...rows]]),
+    };
+  }
+
+  /** Begin with what was seen earlier: every response from now on is held against it. */
+  remember(email: string, { account, vaults, rows }: Memory): void {
+    this.#accounts.set(email, account);
+    for (const [uid, known] of vaults) this.#vaults.set(uid, { ...known, order: 0 });
+    for (const [uid, known] of rows) {
+      this.#rows.set(uid, new Map(known.map(([row, seen]) => [row, { ...seen, order: 0 }])));
+    }
   }
 
   /** What was seen of a vault. */

@@ -1,0 +1,40 @@
+// A saved session in IndexedDB: its keys are CryptoKeys that no script can extract, the rest is sealed with one of them.
+import { Invalid } from "../errors.js";
+import { acrossTabs } from "../net/locks.js";
+import { asKeys, type SessionPlace, type SessionRecord } from "./savedSessions.js";
+
+const DATABASE = "strongroom sessions";
+const STORE = "sessions";
+
+const done = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(new Invalid({ session: `cannot be kept here: ${request.error?.name ?? "unknown error"}` }));
+  });
+
+/** Run something on the store; what it writes is on disk when this returns. */
+async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> {
+  const opening = indexedDB.open(DATABASE, 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
+  const database = await done(opening);
+  try {
+    const transaction = database.transaction(STORE, mode, { durability: "strict" });
+    const ended = new Promise<void>((resolve, reject) => {
+      transaction.oncomplete = () => resolve();
+      transaction.onabort = () => reject(new Invalid({ session: "cannot be kept here: the storage is full, or closed" }));
+    });
+    const [result] = await Promise.all([done(task(transaction.objectStore(STORE))), ended]);
+    return result;
+  } finally {
+    database.close();
+  }
+}
+
+/** A place in this browser's IndexedDB, by its name. Tabs of one origin share it. */
+export const sessionDatabase = (name: string): SessionPlace => ({
+  ...asKeys,
+  read: () => within<SessionRecord | undefined>("readonly", (store) => store.get(name)),
+  write: async (record) => void (await within("readwrite", (store) => store.put(record, name))),
+  delete: async () => void (await within("readwrite", (store) => store.delete(name))),
+  alone: (task) => acrossTabs(`strongroom session ${name}`, task),
+});
