@@ -1,0 +1,230 @@
+// The client: register or log in, then open vaults. Everything is sealed here and opened here.
+import { Invalid, Locked } from "./errors.js";
+import { type CodeOptions, Passkeys, SecondFactor } from "./factors.js";
+import { checkedText } from "./format/encoding.js";
+import type { ApiKey, Event, ListedSession, User } from "./net/decoders.js";
+import { connect, type ConnectionOptions } from "./net/http.js";
+import { type RetryOptions, Session } from "./net/session.js";
+import * as accounts from "./operations/accounts.js";
+import { Core } from "./operations/core.js";
+import { Scope } from "./operations/documents.js";
+import { type Authenticator, FactorSource } from "./operations/factors.js";
+import type { Progress } from "./operations/rotation.js";
+import * as sessionsAndKeys from "./operations/sessionsAndKeys.js";
+import type { Usage } from "./operations/usageAndLog.js";
+import * as vaults from "./operations/vaults.js";
+import type { Value, ValueType } from "./operations/valueTypes.js";
+import { checkedType, Collection, Vault } from "./vaults.js";
+
+// What few programs need is loaded when it is used.
+const usageAndLog = () => import("./operations/usageAndLog.js");
+const rotation = () => import("./operations/rotation.js");
+const tokens = () => import("./operations/tokens.js");
+
+/** How a client reaches its server, and how it behaves. */
+export interface ClientOptions extends ConnectionOptions, RetryOptions {
+  /** What the list of sessions calls this device. The server can read it. With "" none is sent. */
+  deviceName?: string;
+}
+
+let reveal: (client: Client) => Core;
+
+/** A client of one server. Several tasks may use one client at the same time. */
+export class Client {
+  readonly #core: Core;
+
+  static {
+    reveal = (client) => client.#core;
+  }
+
+  constructor(url: string, options: ClientOptions = {}) {
+    this.#core = new Core(new Session(connect(url, options), options), options.deviceName);
+  }
+
+  /** A client that opens what a token (`srv_…`) was made for, and nothing else. */
+  static async withToken(url: string, token: string, options: ClientOptions = {}): Promise<Client> {
+    const client = new Client(url, options);
+    await (await tokens()).useToken(client.#core, token);
+    return client;
+  }
+
+  /** Forget every key and token. The session stays open on the server: `logout` ends it. */
+  close(): void {
+    this.#core.lock();
+  }
+
+  /**
+   * How many newer keyrings this client has taken over although they do not name the one that it had seen.
+   *
+   * A keyring names the hundred before it. A device that was away for longer cannot tell whether the newest one follows
+   * on the one that it had seen.
+   */
+  get keyringGaps(): number {
+    return this.#core.gaps.size;
+  }
+
+  /** Register an account, and log in. A server that is closed for sign-ups asks for an invitation. */
+  register(email: string, password: string, { invitation }: { invitation?: string } = {}): Promise<User> {
+    return accounts.register(this.#core, email, password, invitation);
+  }
+
+  /**
+   * Log in. An earlier login of this client ends.
+   *
+   * `code` is the second factor, if the account has one. Without it, such an account raises SecondFactorRequired.
+   */
+  login(email: string, password: string, { code }: CodeOptions = {}): Promise<User> {
+    return accounts.login(this.#core, email, password, new FactorSource(code));
+  }
+
+  /** End this session, or all of the account, and forget every key. */
+  logout({ everywhere = false }: { everywhere?: boolean } = {}): Promise<void> {
+    return accounts.logout(this.#core, everywhere);
+  }
+
+  /**
+   * Take over an account that the operator of the server made and gave you the password of, and log in.
+   *
+   * `password` is sent as typed: never give one that only you know. `newPassword` is never sent. Where an interruption
+   * leaves in doubt whether it is set, try `login` with it first.
+   */
+  async adoptAccount(email: string, password: string, newPassword: string): Promise<User> {
+    return (await import("./operations/adoption.js")).adopt(this.#core, email, password, newPassword);
+  }
+
+  /**
+   * Set another password. Every other session of the account ends; no document is encrypted anew.
+   *
+   * Whoever has had the account's keys still has them: `rotateKeys` ends that. `old` is the password that the server
+   * knows; after a restore from a backup, that may be one of before. `restored` says that the server was restored, and
+   * accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
+   */
+  async changePassword(old: string, next: string, { restored = false, code }: CodeOptions & { restored?: boolean } = {}): Promise<void> {
+    await accounts.changePassword(this.#core, old, next, new FactorSource(code), restored);
+  }
+
+  /** A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more. */
+  async makeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<string> {
+    return accounts.setRecovery(this.#core, password, new FactorSource(code));
+  }
+
+  /** Remove the recovery key: from now on it does not open the account. */
+  async removeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<void> {
+    await accounts.removeRecovery(this.#core, password, new FactorSource(code));
+  }
+
+  /**
+   * Log in with the recovery key, and set another password.
+   *
+   * The recovery key replaces the password, not the second factor. Two are needed, for the login and for the password,
+   * and each code counts once: give a function as `code`.
+   */
+  async recover(email: string, recoveryKey: string, newPassword: string, { code }: CodeOptions = {}): Promise<User> {
+    return accounts.recover(this.#core, email, recoveryKey, newPassword, new FactorSource(code));
+  }
+
+  /**
+   * Make new keys for the account and every vault, and seal everything anew under them.
+   *
+   * Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
+   * cannot read what is written from now on. API keys, and tokens with them, are revoked. After an interruption, call it
+   * again or call `finishRotation`. Give a new password too: without one, whoever has had the account's keys and works
+   * with the server can show a device that logs in for the first time the keys of before, and read what it writes.
+   *
+   * If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more.
+   */
+  async rotateKeys(password: string, options: CodeOptions & { newPassword?: string; progress?: Progress } = {}): Promise<string | undefined> {
+    const { newPassword, progress, code } = options;
+    return (await rotation()).rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
+  }
+
+  /** Seal anew what an interrupted rotation has left; it does nothing where nothing is left. */
+  async finishRotation({ progress }: { progress?: Progress } = {}): Promise<void> {
+    await (await rotation()).reseal(this.#core, progress);
+  }
+
+  /** Delete the account and everything in it, at once and for good. */
+  async deleteAccount(password: string, { code }: CodeOptions = {}): Promise<void> {
+    await accounts.deleteAccount(this.#core, password, new FactorSource(code));
+  }
+
+  /** One-time codes as the second factor of the account. */
+  get secondFactor(): SecondFactor {
+    return new SecondFactor(this.#core);
+  }
+
+  /** The passkeys of the account. */
+  get passkeys(): Passkeys {
+    return new Passkeys(this.#core);
+  }
+
+  /**
+   * Log in with a passkey that opens the account, in one ceremony and without the password.
+   *
+   * Which account it is, the passkey says; with `email`, another account is refused.
+   */
+  async loginWithPasskey(authenticator: Authenticator, { email }: { email?: string } = {}): Promise<User> {
+    return (await import("./operations/passkeys.js")).login(this.#core, authenticator, email);
+  }
+
+  /** The open sessions, the one used last first. */
+  sessions(): Promise<ListedSession[]> {
+    return sessionsAndKeys.sessions(this.#core);
+  }
+
+  /** End one session. */
+  endSession(sessionId: string): Promise<void> {
+    return sessionsAndKeys.endSession(this.#core, sessionId);
+  }
+
+  /** The account's log, newest first: logins, failed logins, changes of passwords, keys and sessions. */
+  async *log(): AsyncGenerator<Event, void, undefined> {
+    yield* (await usageAndLog()).log(this.#core);
+  }
+
+  /** What the account uses, and its limits. */
+  async usage(): Promise<Usage> {
+    return (await usageAndLog()).usage(this.#core);
+  }
+
+  /** The API keys, those inside tokens included. */
+  apiKeys(): Promise<ApiKey[]> {
+    return sessionsAndKeys.apiKeys(this.#core);
+  }
+
+  /** Revoke an API key, and with it a token that holds it. */
+  revokeApiKey(uid: string): Promise<void> {
+    return sessionsAndKeys.revokeKey(this.#core, uid);
+  }
+
+  /**
+   * The vault of this name. A new one shows the server its name only if `sealed` is false.
+   *
+   * With a token that opens a vault, the name may be left out.
+   */
+  async vault(name?: string, { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {}): Promise<Vault> {
+    const core = this.#core;
+    if (core.token) return new Vault(core, await (await tokens()).openVault(core, name, create, sealed));
+    if (name === undefined) throw new Invalid({ name: "is required" });
+    return new Vault(core, await vaults.openVault(core, checkedText(name, "name"), create, sealed));
+  }
+
+  /** All vaults. */
+  async vaults(): Promise<Vault[]> {
+    return (await vaults.listVaults(this.#core)).map((opened) => new Vault(this.#core, opened));
+  }
+
+  /** The collection that this client's token opens. `type` reads its values. */
+  collection(): Collection<Value>;
+  collection<T>(type: ValueType<T>): Collection<T>;
+  collection<T>(type?: ValueType<T>): Collection<T> {
+    const keys = this.#core.token?.keys;
+    if (!keys || !("wires" in keys)) {
+      throw new Locked("Only a token that was made for one collection opens one; open its vault first.");
+    }
+    return new Collection(this.#core, new Scope(keys, undefined, true, checkedType(type)));
+  }
+}
+
+/** What is inside a client: for the other parts of this package, and for its tests. */
+export const coreOf = (client: Client): Core => reveal(client);

@@ -1,0 +1,45 @@
+"""A live server, and TypeScript clients of it behind the interface of the Python ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.harness import Server
+from tests.js.typescript_client import TypeScriptFaces
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server process that all tests share."""
+    running = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield running.start()
+        assert running.end() == 0
+        assert "Traceback" not in running.log()
+    finally:
+        running.abandon()
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[Server]:
+    """A server for one test alone, not yet started."""
+    running = Server(tmp_path / "server")
+    yield running
+    running.abandon()
+
+
+@pytest.fixture(scope="session")
+def _typescript() -> Iterator[TypeScriptFaces]:
+    made = TypeScriptFaces("")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def faces(_typescript: TypeScriptFaces, server: Server) -> TypeScriptFaces:
+    """Makes TypeScript clients; all tests share their process."""
+    _typescript.url = f"http://127.0.0.1:{server.port}"
+    return _typescript

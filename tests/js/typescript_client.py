@@ -1,0 +1,248 @@
+"""The TypeScript client behind the interface of the Python one: a process of Node.js that is driven by JSON lines.
+
+`js/test/client.program.ts` is the other side. Names are turned from `snake_case` to `camelCase`, keyword arguments into
+an object of options, and errors into the Python classes of the same names, so that a test of the Python client is true
+of this one as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, Self
+
+from strongroom import errors
+from strongroom.client import errors as client_errors
+from strongroom.client.errors import TypeMismatch, Unreachable
+from strongroom.errors import Later, Refusal, UidTaken
+from tests.client.both_clients import PASSWORD, unique_email
+from tests.support.javascript import bundles, started
+from tests.support.javascript_client import camel
+
+_KINDS = {name: kind for module in (errors, client_errors) for name, kind in vars(module).items()}
+
+
+class Fault(AssertionError):
+    """The TypeScript client threw something that is no refusal."""
+
+
+class Node:
+    """A process of Node.js in which clients live."""
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        program = str(bundles() / "client.program.js")
+        self._process = self._open.enter_context(
+            started("node", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        )
+        self._count = 0
+        self._functions: list[Any] = []
+
+    def ask(self, what: str, on: int = 0, name: str = "", args: tuple[Any, ...] = ()) -> Any:
+        """Have something done, and wait for its result; an error is raised."""
+        self._count += 1
+        spelled = [self._given(arg) for arg in args]
+        self._write({"id": self._count, "do": what, "on": on, "name": name, "args": spelled})
+        while True:
+            assert self._process.stdout is not None
+            text = self._process.stdout.readline()
+            assert text, "the process of Node.js has ended"
+            line = json.loads(text)
+            if "ask" in line:
+                self._answer(line)
+            elif "error" in line:
+                raise self._error(line["error"])
+            else:
+                return self._shown(line["result"])
+
+    def _write(self, line: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(line).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _answer(self, line: dict[str, Any]) -> None:
+        """Call the function that the other side asks for."""
+        made: Any
+        try:
+            if "i" in line:
+                made = [self._given(one) for one in next(([item] for item in self._functions[line["i"]]), [])]
+            else:
+                made = self._given(self._functions[line["f"]](*map(self._shown, line["args"])))
+        except Exception as error:  # noqa: BLE001 - it is raised over there
+            self._write({"answer": line["ask"], "error": repr(error)})
+        else:
+            self._write({"answer": line["ask"], "value": made})
+
+    def _given(self, value: Any) -> Any:
+        """A value for the other side."""
+        if isinstance(value, Thing):
+            return {"h": value._number}
+        if value is None or isinstance(value, bool | str | int):
+            return value if not isinstance(value, int) or abs(value) < 2**53 else {"n": str(value)}
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"n": {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")}
+        if isinstance(value, bytes | bytearray | memoryview):
+            return {"b": base64.b64encode(value).decode()}
+        if isinstance(value, list | tuple):
+            return [self._given(one) for one in value]
+        if isinstance(value, dict):
+            if not all(isinstance(key, str) for key in value):
+                return {"s": 1}
+            return {"o": {key: self._given(one) for key, one in value.items()}}
+        if hasattr(value, "__iter__"):
+            self._functions.append(iter(value))
+            return {"i": len(self._functions) - 1}
+        if callable(value):
+            self._functions.append(value)
+            return {"f": len(self._functions) - 1}
+        return {"s": 1}
+
+    def _shown(self, value: Any) -> Any:
+        """A value of the other side."""
+        if isinstance(value, list):
+            return [self._shown(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        if "o" in value:
+            return Plain({name: self._shown(one) for name, one in value["o"].items()})
+        if "b" in value:
+            return base64.b64decode(value["b"])
+        if "e" in value:
+            return self._error(value["e"])
+        if "n" in value:
+            return float(value["n"])
+        return Thing(self, value) if "h" in value else None
+
+    def _error(self, told: dict[str, Any]) -> Exception:
+        """A refusal as the Python class of the same name, with everything that a console would show of it."""
+        kind = _KINDS.get(told["name"])
+        if kind is None:
+            return Fault(told["message"])
+        made: Any = kind.__new__(kind)
+        details = self._shown(told["details"])
+        Refusal.__init__(made, told["message"], details=None if details is None else dict(details))
+        more = self._shown(told["more"])
+        if isinstance(made, Later):
+            made.retry_after = more.get("retryAfter", 1)
+        for owner, names in ((Unreachable, ("reason",)), (UidTaken, ("version", "updated_at")), (TypeMismatch, ("uid", "problem"))):
+            if isinstance(made, owner):
+                for name in names:
+                    setattr(made, name, more.get(camel(name)))
+        made.args = (told["message"], told["said"])
+        return made
+
+    def close(self) -> None:
+        """End the process."""
+        self._open.close()
+
+
+class Plain(dict[str, Any]):
+    """An object of the other side that is nothing but its members; they are attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[camel(name)]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _value(found: Any) -> Any:
+    """A document's value: plain data of Python."""
+    if isinstance(found, list):
+        return [_value(one) for one in found]
+    return {name: _value(one) for name, one in found.items()} if isinstance(found, dict) else found
+
+
+class Thing:
+    """Something that lives in the process of Node.js: a client, a vault, a document."""
+
+    def __init__(self, process: Node, told: dict[str, Any]) -> None:
+        self._node = process
+        self._number: int = told["h"]
+        self._kind: str = told["kind"]
+        self._fields: dict[str, Any] = {name: process._shown(one) for name, one in told["fields"].items()}
+        self._methods, self._getters = told["methods"], told["getters"]
+
+    def __getattr__(self, name: str) -> Any:
+        spelled = camel(name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if spelled in self._fields:
+            return self._fields[spelled]
+        if spelled in self._getters:
+            found = self._node.ask("get", self._number, spelled)
+            return _value(found) if name in {"value", "raw"} else found
+        if spelled not in self._methods:
+            raise AttributeError(name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            more = ({camel(key): value for key, value in options.items()},) if options else ()
+            return self._node.ask("call", self._number, spelled, (*args, *more))
+
+        return call
+
+    def inside(self, name: str, *args: Any) -> Any:
+        """What a test does inside a client."""
+        return self._node.ask("inside", self._number, name, args)
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._kind != "Writes":
+            yield from self._node.ask("walk", self._number)
+            return
+        steps = self._node.ask("begin", self._number)
+        try:
+            while not (step := steps.next())["done"]:
+                yield step["value"]
+        finally:
+            getattr(steps, "return")()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Thing) or self._kind != other._kind:
+            return False
+        same = self._number == other._number
+        return same or (self._kind in {"Document", "Blob"} and self._fields == other._fields and self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(self._kind)
+
+    def __repr__(self) -> str:
+        return f"{self._kind}({self._fields})"
+
+
+class TypeScriptFaces:
+    """Makes TypeScript clients, as `Faces` makes Python ones."""
+
+    kind = "typescript"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.node = Node()
+
+    def client(self, url: str | None = None, **options: Any) -> Any:
+        """A client that nobody has logged in with."""
+        spelled = {camel(name): value for name, value in options.items()}
+        return self.node.ask("new", args=(url or self.url, spelled))
+
+    def with_token(self, token: str, url: str | None = None) -> Any:
+        """A client of a token."""
+        return self.node.ask("static", name="withToken", args=(url or self.url, token))
+
+    def person(self, **options: Any) -> Any:
+        """A client of somebody new."""
+        client = self.client(**options)
+        client.register(unique_email(), PASSWORD)
+        return client
+
+    def close(self) -> None:
+        """End everything."""
+        self.node.close()
