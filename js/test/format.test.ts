@@ -1,0 +1,131 @@
+// What the vectors cannot show: values that are refused, secrets that nothing shows, work that blocks nothing.
+import assert from "node:assert/strict";
+import { inspect } from "node:util";
+import { test } from "node:test";
+import { argon2id } from "../src/argon2/argon2id.js";
+import { Invalid, Locked, Tampered, Unsupported } from "../src/errors.js";
+import * as account from "../src/format/account.js";
+import { toContent, toValue } from "../src/format/content.js";
+import { type Bytes, fromText, text, toBase64, toUrl } from "../src/format/encoding.js";
+import { Keyring } from "../src/format/keyring.js";
+import { JSON_TEXT } from "../src/format/padding.js";
+import { passkeySecret } from "../src/format/passkey.js";
+import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
+import { printRecoveryKey } from "../src/format/recovery.js";
+import { Secret } from "../src/format/secret.js";
+import { hashCheaply } from "./cheapHashing.js";
+
+const PASSWORD = "correct horse battery staple";
+const deep = (levels: number): unknown => (levels ? [deep(levels - 1)] : 1);
+
+test("a value that JSON in another language would change is refused, and the error shows no content", () => {
+  const circle: unknown[] = [];
+  circle.push(circle);
+  const refused: [unknown, RegExp][] = [
+    [{ a: [1, 2 ** 53] }, /integer beyond 2\^53 - 1 at \['a'\]\[1\]/],
+    [1e20, /integer beyond/],
+    [12n, /integer beyond/],
+    [{ a: NaN }, /not finite at \['a'\]/],
+    [[-Infinity], /not finite at \[0\]/],
+    ["\ud800", /not valid Unicode/],
+    [{ "secret \udfff": 1 }, /not valid Unicode/],
+    [{ a: new Uint8Array(1) }, /has bytes at \['a'\]/],
+    [new Map(), /has a Map, which/],
+    [{ when: new Date() }, /has a Date at \['when'\]/],
+    [[undefined], /has a undefined at \[0\]/],
+    [undefined, /must be bytes/],
+    [() => 1, /has a function/],
+    [{ [Symbol("secret")]: 1 }, /a key that is not a text/],
+    [circle, /nested too deeply, or holds itself/],
+    [deep(600), /nested too deeply/],
+    [{ "a secret key": { b: NaN } }, /at \['…'\]\['b'\]/],
+  ];
+  for (const [value, sentence] of refused)
+    assert.throws(() => toContent(value), (fault) => fault instanceof Invalid && sentence.test(fault.message) && !/secret/.test(fault.message));
+});
+
+test("a value comes back as it was", () => {
+  const values = [null, true, 0, -1.5, 1e300, "text 🗝", [1, [2]], { a: { __proto__: null, b: 1 }, c: [] }, JSON.parse('{"__proto__": {"x": 1}}')];
+  for (const value of values) assert.deepEqual(toValue(toContent(value)), JSON.parse(JSON.stringify(value)));
+  assert.deepEqual(toValue(toContent(Uint8Array.of(1, 2))), Uint8Array.of(1, 2));
+  assert.deepEqual(toValue(toContent({ a: undefined })), {});
+  const read = toValue(toContent(JSON.parse('{"__proto__": {"x": 1}}'))) as object;
+  assert.ok(Object.hasOwn(read, "__proto__") && !("x" in read));
+});
+
+test("what is sealed as JSON and is none is refused", () => {
+  for (const spelled of ["", "{", '"\\ud800"', "1e999", "\ufeff1", "[1,]"])
+    assert.throws(() => toValue({ kind: JSON_TEXT, data: text(spelled) }), Tampered);
+  assert.throws(() => toValue({ kind: JSON_TEXT, data: Uint8Array.of(34, 255, 34) }), Tampered);
+  assert.equal(fromText(Uint8Array.of(0xed, 0xa0, 0x80)), null);
+});
+
+/** Every spelling in which bytes could be shown. */
+const spellings = (raw: Bytes): string[] => [
+  toBase64(raw), toUrl(raw), [...raw].join(","), [...raw].join(", "), Buffer.from(raw).toString("hex"),
+];
+
+test("no inspection, JSON or text of keys shows a part of them", async () => {
+  hashCheaply();
+  const made = await account.register("ada@example.com", PASSWORD);
+  const ring = made.ring.withVault("v", "name of a vault", true);
+  const secret = new Secret(Uint8Array.from({ length: 32 }, (_, at) => at + 100));
+  const passkey = passkeySecret("localhost", Uint8Array.of(1), secret.reveal());
+  const canaries = [made.password.auth, made.password.wrap, ring.reveal().key, secret, ...ring.secrets("v").map(([, key]) => key)];
+  const hidden = canaries.flatMap((one) => spellings(one.reveal()));
+  for (const thing of [made, ring, secret, passkey, made.password, await ring.vaultKeys("v")])
+    for (const shown of [inspect(thing, { depth: 20, showHidden: true, getters: true }), JSON.stringify(thing), String(thing)])
+      for (const canary of hidden) assert.ok(!shown.includes(canary));
+});
+
+test("a keyring that is opened with a key that cannot be extracted changes its vaults, and not its ways in", async () => {
+  hashCheaply();
+  const { sealed, ring, password } = await account.register("ada@example.com", PASSWORD);
+  const held = await Keyring.reopen(sealed, new Secret(await ring.heldKey()));
+  assert.ok(held.isHeld);
+  const { ring: next } = await held.withVault("v", "name", true).seal();
+  assert.equal(next.vault("name")?.uid, "v");
+  await assert.rejects(next.withoutRecovery().seal(undefined, password), Locked);
+});
+
+test("what the machine seals wrongly is not handed out", async () => {
+  hashCheaply();
+  let count = 0;
+  const right = primitives();
+  usePrimitives({
+    ...right,
+    async encrypt(...given) {
+      const made = await right.encrypt(...given);
+      if (count++ === 0 && made[0] !== undefined) made[0] ^= 1;
+      return made;
+    },
+  });
+  await assert.rejects(account.register("ada@example.com", PASSWORD), Tampered);
+  usePrimitives(webCrypto);
+});
+
+test("a recovery key with a typo is refused, and the error says where", async () => {
+  const { readRecoveryKey } = await import("../src/format/recovery.js");
+  const printed = await printRecoveryKey(new Secret(new Uint8Array(20).fill(7)));
+  const typed = (at: number, sign: string): string => printed.slice(0, at) + sign + printed.slice(at + 1);
+  const fault = async (given: string): Promise<string> =>
+    readRecoveryKey(given).then(() => "", (refusal: unknown) => (refusal instanceof Invalid ? refusal.message : "another error"));
+  assert.match(await fault(typed(10, printed[10] === "A" ? "B" : "A")), /most likely in group 2/);
+  assert.match(await fault(typed(10, "U")), /sign 2 of group 2 is in no recovery key/);
+  assert.match(await fault(printed.slice(0, -1)), /group 9 has 3 signs/);
+  assert.match(await fault("srv_abc"), /use it with withToken/);
+  assert.equal(await fault(printed.toLowerCase().replaceAll("-", " ")), "");
+});
+
+test("Argon2id runs beside the program, which goes on meanwhile", async () => {
+  let ticks = 0;
+  const ticking = setInterval(() => (ticks += 1), 5);
+  const made = await argon2id(text("password"), new Uint8Array(16), 65536, 3);
+  clearInterval(ticking);
+  assert.equal(made.length, 32);
+  assert.ok(ticks >= 5, `${ticks} ticks`);
+});
+
+test("Argon2id that cannot run is an error that says what it needs", async () => {
+  await assert.rejects(argon2id(text("password"), new Uint8Array(16), 2 ** 32, 3), Unsupported);
+});
