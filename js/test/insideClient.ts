@@ -6,6 +6,8 @@ export async function perform(core: Core, name: string, values: unknown[]): Prom
   if (name === "tokens") return core.session.tokens();
   if (name === "useTokens") return core.session.useTokens(String(values[0]), String(values[1]));
   if (name === "email") return core.email;
+  if (name === "sealed") return core.sealed;
+  if (name === "keyring") return { version: core.keyring().version, generation: core.keyring().generation };
   if (name === "keyringVersion") return core.keyring().version;
   if (name === "descriptor") return { memory: core.descriptor?.memory, passes: core.descriptor?.passes };
   throw new Error(`there is no operation ${name}`);

@@ -10,23 +10,29 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, Self
 
 from strongroom import errors
+from strongroom.client import Authenticator
 from strongroom.client import errors as client_errors
 from strongroom.client.errors import TypeMismatch, Unreachable
 from strongroom.errors import Later, Refusal, UidTaken
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.support.javascript import bundles, started
-from tests.support.javascript_client import camel
 
 _KINDS = {name: kind for module in (errors, client_errors) for name, kind in vars(module).items()}
 
 
-class Fault(AssertionError):
+def camel(name: str) -> str:
+    """`updated_at` as `updatedAt`."""
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+
+
+class Fault(AssertionError):  # noqa: N818 - not an error of the client
     """The TypeScript client threw something that is no refusal."""
 
 
@@ -84,7 +90,9 @@ class Node:
         if value is None or isinstance(value, bool | str | int):
             return value if not isinstance(value, int) or abs(value) < 2**53 else {"n": str(value)}
         if isinstance(value, float):
-            return value if math.isfinite(value) else {"n": {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")}
+            return (
+                value if math.isfinite(value) else {"n": {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")}
+            )
         if isinstance(value, bytes | bytearray | memoryview):
             return {"b": base64.b64encode(value).decode()}
         if isinstance(value, list | tuple):
@@ -93,6 +101,8 @@ class Node:
             if not all(isinstance(key, str) for key in value):
                 return {"s": 1}
             return {"o": {key: self._given(one) for key, one in value.items()}}
+        if isinstance(value, Authenticator):
+            return {"o": {"create": self._given(value.create), "get": self._given(value.get)}}
         if hasattr(value, "__iter__"):
             self._functions.append(iter(value))
             return {"i": len(self._functions) - 1}
@@ -124,15 +134,23 @@ class Node:
             return Fault(told["message"])
         made: Any = kind.__new__(kind)
         details = self._shown(told["details"])
-        Refusal.__init__(made, told["message"], details=None if details is None else dict(details))
+        # Names of the API are spelled as Python spells them, so that both clients say the same.
+        message = re.sub(
+            r"`[\w.]+`", lambda found: re.sub("[A-Z]", lambda one: f"_{one[0].lower()}", found[0]), told["message"]
+        )
+        Refusal.__init__(made, message, details=None if details is None else dict(details))
         more = self._shown(told["more"])
         if isinstance(made, Later):
             made.retry_after = more.get("retryAfter", 1)
-        for owner, names in ((Unreachable, ("reason",)), (UidTaken, ("version", "updated_at")), (TypeMismatch, ("uid", "problem"))):
+        for owner, names in (
+            (Unreachable, ("reason",)),
+            (UidTaken, ("version", "updated_at")),
+            (TypeMismatch, ("uid", "problem")),
+        ):
             if isinstance(made, owner):
                 for name in names:
                     setattr(made, name, more.get(camel(name)))
-        made.args = (told["message"], told["said"])
+        made.args = (message, told["said"])
         return made
 
     def close(self) -> None:
@@ -189,6 +207,10 @@ class Thing:
         """What a test does inside a client."""
         return self._node.ask("inside", self._number, name, args)
 
+    @property
+    def _core(self) -> Inside:
+        return Inside(self)
+
     def __iter__(self) -> Iterator[Any]:
         if self._kind != "Writes":
             yield from self._node.ask("walk", self._number)
@@ -210,13 +232,29 @@ class Thing:
         if not isinstance(other, Thing) or self._kind != other._kind:
             return False
         same = self._number == other._number
-        return same or (self._kind in {"Document", "Blob"} and self._fields == other._fields and self.value == other.value)
+        return same or (
+            self._kind in {"Document", "Blob"} and self._fields == other._fields and self.value == other.value
+        )
 
     def __hash__(self) -> int:
         return hash(self._kind)
 
     def __repr__(self) -> str:
         return f"{self._kind}({self._fields})"
+
+
+class Inside:
+    """What tests look at inside a client, as `_core` of a Python client."""
+
+    def __init__(self, client: Thing) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return self._client.inside(camel(name))
+
+    def keyring(self) -> Any:
+        """The version and the generation of the keyring."""
+        return self._client.inside("keyring")
 
 
 class TypeScriptFaces:

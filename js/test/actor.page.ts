@@ -1,2 +1,0 @@
-// The actor in a browser.
-export { act } from "./actor.js";

@@ -1,0 +1,38 @@
+"""What the tests of the Python client say of tokens, said of the TypeScript client."""
+
+from __future__ import annotations
+
+import pytest
+
+from strongroom import errors
+from strongroom.client import Locked
+from tests.client.test_tokens_live import (  # noqa: F401
+    test_a_revoked_token_is_dead,
+    test_a_token_may_do_what_it_was_allowed,
+    test_a_token_of_a_collection,
+    test_a_token_of_a_vault,
+    test_a_token_with_a_slip_is_noticed,
+)
+from tests.js.typescript_client import TypeScriptFaces
+
+
+def test_a_token_of_a_collection_leads_nowhere_else(faces: TypeScriptFaces) -> None:
+    """Neither the server nor the client lets it out."""
+    vault = faces.person().vault("v", create=True)
+    secret = vault.collection("secrets").create("not for agents")
+    agent = faces.with_token(vault.collection("notes").token("agent"))
+    for attempt in (
+        lambda: agent.vault("v"),
+        agent.vault,
+        agent.vaults,
+        lambda: agent.vault("new", create=True),
+        lambda: agent.change_password("a password", "another password"),
+        lambda: agent.collection().token("another"),
+    ):
+        with pytest.raises(Locked):
+            attempt()
+    with pytest.raises(errors.DocumentNotFound):
+        agent.collection().get(secret.uid)
+    for refused in (agent.sessions, agent.api_keys):
+        with pytest.raises(errors.InsufficientScope):
+            refused()
