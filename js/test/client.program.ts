@@ -70,10 +70,22 @@ function shown(value: unknown): unknown {
     return { o: Object.fromEntries(Object.entries(value as object).map(([name, one]) => [name, shown(one)])) };
   }
   const number = things.push(value) - 1;
-  const fields = Object.entries(value as object).filter(([, one]) => typeof one !== "function");
   const { methods, getters } = members(value as object);
+  const fields = [...Object.entries(value as object).filter(([, one]) => typeof one !== "function"), ...eager(value as object)];
   const kind = (value as object).constructor.name.replace(/^_|\d+$/g, ""); // a bundler may have changed it
   return { h: number, kind, fields: Object.fromEntries(fields.map(([name, one]) => [name, shown(one)])), methods, getters };
+}
+
+/** What is nearly always asked for, and costs nothing; what throws is left to be asked for. */
+function* eager(thing: object): Generator<[string, unknown]> {
+  for (const name of ["value", "raw", "document"]) {
+    if (!(name in thing)) continue;
+    try {
+      yield [name, (thing as Record<string, unknown>)[name]];
+    } catch {
+      // Asked for, it throws again.
+    }
+  }
 }
 
 /** The names of what a thing can be asked for. */

@@ -8,12 +8,15 @@ of this one as well.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import math
 import re
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from queue import SimpleQueue
 from typing import Any, Self
 
 from strongroom import errors
@@ -24,12 +27,18 @@ from strongroom.errors import Later, Refusal, UidTaken
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.support.javascript import bundles, started
 
+UNDEFINED = object()
 _KINDS = {name: kind for module in (errors, client_errors) for name, kind in vars(module).items()}
 
 
 def camel(name: str) -> str:
     """`updated_at` as `updatedAt`."""
     return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+
+
+def snake(name: str) -> str:
+    """`deviceName` as `device_name`."""
+    return re.sub("[A-Z]", lambda found: "_" + found[0].lower(), name)
 
 
 class Fault(AssertionError):  # noqa: N818 - not an error of the client
@@ -45,30 +54,41 @@ class Node:
         self._process = self._open.enter_context(
             started("node", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         )
-        self._count = 0
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, SimpleQueue[Any]] = {}
+        self._writing = threading.Lock()
         self._functions: list[Any] = []
+        threading.Thread(target=self._read, daemon=True).start()
 
     def ask(self, what: str, on: int = 0, name: str = "", args: tuple[Any, ...] = ()) -> Any:
-        """Have something done, and wait for its result; an error is raised."""
-        self._count += 1
+        """Have something done, and wait for its result; an error is raised. Several threads may ask."""
+        number, answer = next(self._numbers), SimpleQueue[Any]()
+        self._waiting[number] = answer
         spelled = [self._given(arg) for arg in args]
-        self._write({"id": self._count, "do": what, "on": on, "name": name, "args": spelled})
-        while True:
-            assert self._process.stdout is not None
-            text = self._process.stdout.readline()
-            assert text, "the process of Node.js has ended"
+        self._write({"id": number, "do": what, "on": on, "name": name, "args": spelled})
+        line = answer.get(timeout=300)
+        assert line is not None, "the process of Node.js has ended"
+        if "error" in line:
+            raise self._error(line["error"])
+        return self._shown(line["result"])
+
+    def _read(self) -> None:
+        """Give each line to whoever waits for it; a function that is asked for runs on a thread of its own."""
+        assert self._process.stdout is not None
+        for text in self._process.stdout:
             line = json.loads(text)
             if "ask" in line:
-                self._answer(line)
-            elif "error" in line:
-                raise self._error(line["error"])
+                threading.Thread(target=self._answer, args=(line,), daemon=True).start()
             else:
-                return self._shown(line["result"])
+                self._waiting.pop(line["id"]).put(line)
+        for waiting in list(self._waiting.values()):
+            waiting.put(None)
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(line).encode() + b"\n")
-        self._process.stdin.flush()
+        with self._writing:
+            self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.flush()
 
     def _answer(self, line: dict[str, Any]) -> None:
         """Call the function that the other side asks for."""
@@ -85,6 +105,8 @@ class Node:
 
     def _given(self, value: Any) -> Any:
         """A value for the other side."""
+        if value is UNDEFINED:
+            return {"u": 1}
         if isinstance(value, Thing):
             return {"h": value._number}
         if value is None or isinstance(value, bool | str | int):
@@ -134,11 +156,11 @@ class Node:
             return Fault(told["message"])
         made: Any = kind.__new__(kind)
         details = self._shown(told["details"])
+        if isinstance(details, dict) and isinstance(details.get("fields"), dict):
+            details["fields"] = {snake(field): why for field, why in details["fields"].items()}
         # Names of the API are spelled as Python spells them, so that both clients say the same.
-        message = re.sub(
-            r"`[\w.]+`", lambda found: re.sub("[A-Z]", lambda one: f"_{one[0].lower()}", found[0]), told["message"]
-        )
-        Refusal.__init__(made, message, details=None if details is None else dict(details))
+        message = re.sub(r"`[\w.]+`", lambda found: snake(found[0]), told["message"])
+        Refusal.__init__(made, message, details=None if details is None else _value(details))
         more = self._shown(told["more"])
         if isinstance(made, Later):
             made.retry_after = more.get("retryAfter", 1)
@@ -190,18 +212,28 @@ class Thing:
         if name.startswith("_"):
             raise AttributeError(name)
         if spelled in self._fields:
-            return self._fields[spelled]
-        if spelled in self._getters:
-            found = self._node.ask("get", self._number, spelled)
+            found = self._fields[spelled]
             return _value(found) if name in {"value", "raw"} else found
+        if spelled in self._getters:
+            return self._node.ask("get", self._number, spelled)
         if spelled not in self._methods:
             raise AttributeError(name)
 
         def call(*args: Any, **options: Any) -> Any:
-            more = ({camel(key): value for key, value in options.items()},) if options else ()
-            return self._node.ask("call", self._number, spelled, (*args, *more))
+            given = {camel(key): value for key, value in options.items() if value is not None}
+            if name == "vault" and args == (None,):
+                args = (UNDEFINED,)
+            return self._node.ask("call", self._number, spelled, (*args, *((given,) if given else ())))
 
         return call
+
+    @property
+    def _thing(self) -> Any:
+        return self
+
+    @property
+    def _core(self) -> Plain:
+        return Plain(email=self.inside("email"))
 
     def inside(self, name: str, *args: Any) -> Any:
         """What a test does inside a client."""
@@ -232,9 +264,7 @@ class Thing:
         if not isinstance(other, Thing) or self._kind != other._kind:
             return False
         same = self._number == other._number
-        return same or (
-            self._kind in {"Document", "Blob"} and self._fields == other._fields and self.value == other.value
-        )
+        return same or (self._kind in {"Document", "Blob"} and self._fields == other._fields)
 
     def __hash__(self) -> int:
         return hash(self._kind)
@@ -268,7 +298,7 @@ class TypeScriptFaces:
 
     def client(self, url: str | None = None, **options: Any) -> Any:
         """A client that nobody has logged in with."""
-        spelled = {camel(name): value for name, value in options.items()}
+        spelled = {camel(name): value for name, value in options.items() if value is not None}
         return self.node.ask("new", args=(url or self.url, spelled))
 
     def with_token(self, token: str, url: str | None = None) -> Any:
