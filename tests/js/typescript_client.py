@@ -173,7 +173,8 @@ class Node:
                 for name in names:
                     setattr(made, name, more.get(camel(name)))
         made.args = (message, told["said"])
-        return made
+        error: Exception = made
+        return error
 
     def close(self) -> None:
         """End the process."""
