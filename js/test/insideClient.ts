@@ -1,4 +1,5 @@
 // What tests do inside a client, which no program can.
+import { type Client, coreOf } from "../src/client.js";
 import type { Core } from "../src/operations/core.js";
 
 /** Perform a test's own operation on what is inside a client. */
@@ -10,5 +11,28 @@ export async function perform(core: Core, name: string, values: unknown[]): Prom
   if (name === "keyring") return { version: core.keyring().version, generation: core.keyring().generation };
   if (name === "keyringVersion") return core.keyring().version;
   if (name === "descriptor") return { memory: core.descriptor?.memory, passes: core.descriptor?.passes };
+  if (name === "twin") return twin(core, coreOf(values[0] as Client));
+  if (name === "remember") return remember(core, values[0] as Record<string, number>);
   throw new Error(`there is no operation ${name}`);
+}
+
+/** Make another client what this one is: the same keys and tokens, and the same memory of what was seen. */
+async function twin(from: Core, to: Core): Promise<void> {
+  to.email = from.email;
+  to.ring = from.ring;
+  to.sealed = from.sealed;
+  to.descriptor = from.descriptor;
+  to.session.useTokens(...(await from.session.tokens()));
+  const vaults = new Set(from.keyring().vaults.map(({ uid }) => uid));
+  to.device.remember(from.email ?? "", from.device.memory(from.email ?? "", vaults));
+  for (const uid of vaults) {
+    const blob = from.device.blob(uid);
+    if (blob) to.device.recordBlob(blob);
+  }
+}
+
+/** Have seen other figures of the account than there were. */
+function remember({ device, email = "" }: Core, figures: Record<string, number>): void {
+  const { account, ...others } = device.memory(email, new Set());
+  device.remember(email, { ...others, account: { ...account, ...figures } });
 }

@@ -1,4 +1,4 @@
-"""History, trash, blobs, collections, names, tokens, usage: the Python client's tests, of the TypeScript client."""
+"""History, trash, blobs, collections, names, usage: the Python client's tests, of the TypeScript client."""
 
 from __future__ import annotations
 
@@ -25,13 +25,6 @@ from tests.client.test_rename import (  # noqa: F401
     test_a_name_that_cannot_be_is_refused_before_anything_changes,
     test_two_vaults_never_have_one_name,
     test_whoever_has_the_vault_open_goes_on,
-)
-from tests.client.test_tokens_live import (  # noqa: F401
-    test_a_revoked_token_is_dead,
-    test_a_token_may_do_what_it_was_allowed,
-    test_a_token_of_a_collection,
-    test_a_token_of_a_vault,
-    test_a_token_with_a_slip_is_noticed,
 )
 from tests.client.test_usage_and_log import (  # noqa: F401
     test_a_token_sees_no_usage,

@@ -232,10 +232,6 @@ class Thing:
     def _thing(self) -> Any:
         return self
 
-    @property
-    def _core(self) -> Plain:
-        return Plain(email=self.inside("email"))
-
     def inside(self, name: str, *args: Any) -> Any:
         """What a test does inside a client."""
         return self._node.ask("inside", self._number, name, args)

@@ -96,7 +96,7 @@ def _copied(source: Core, to: Core) -> Core:
     return to
 
 
-_FURNITURE = ("first", "old", "note", "other", "task", "brief", "alive", "gone", "old_vault", "before", "last")
+FURNITURE = ("first", "old", "note", "other", "task", "brief", "alive", "gone", "old_vault", "before", "last")
 
 
 class Room(NamedTuple):
@@ -164,11 +164,15 @@ class Stage:
         self.vault.blob.put(f"{CANARY} blob two")
         self.before = self.raw_keyring()
         self.last = self.notes.create(f"{CANARY} last")
-        self._room = Room(
+        self._room = self._furnished()
+
+    def _furnished(self) -> Room:
+        """The room as it is now."""
+        return Room(
             core=_copied(self.core, Core(Session(), Device())),
             vaults=(self.vault._opened, self.second._opened),
             stored=self._stored() if self._shared else None,
-            **{name: getattr(self, name) for name in _FURNITURE},
+            **{name: getattr(self, name) for name in FURNITURE},
         )
 
     def _enter(self, room: Room) -> None:
@@ -177,7 +181,7 @@ class Stage:
         _copied(room.core, self.core)
         self.vault, self.second = (self.faces.reopened(self.victim, opened) for opened in room.vaults)
         self.notes, self.tasks = self.vault.collection(f"{CANARY} notes"), self.vault.collection(f"{CANARY} tasks")
-        for name in _FURNITURE:
+        for name in FURNITURE:
             setattr(self, name, getattr(room, name))
 
     def _stored(self) -> Any:
