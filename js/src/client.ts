@@ -10,13 +10,13 @@ import { Core } from "./operations/core.js";
 import { Scope } from "./operations/documents.js";
 import { type Authenticator, FactorSource } from "./operations/factors.js";
 import type { Progress } from "./operations/rotation.js";
-import * as sessionsAndKeys from "./operations/sessionsAndKeys.js";
 import type { Usage } from "./operations/usageAndLog.js";
-import * as vaults from "./operations/vaults.js";
+import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
 
 // What few programs need is loaded when it is used.
+const sessionsAndKeys = () => import("./operations/sessionsAndKeys.js");
 const usageAndLog = () => import("./operations/usageAndLog.js");
 const rotation = () => import("./operations/rotation.js");
 const tokens = () => import("./operations/tokens.js");
@@ -168,13 +168,13 @@ export class Client {
   }
 
   /** The open sessions, the one used last first. */
-  sessions(): Promise<ListedSession[]> {
-    return sessionsAndKeys.sessions(this.#core);
+  async sessions(): Promise<ListedSession[]> {
+    return (await sessionsAndKeys()).sessions(this.#core);
   }
 
   /** End one session. */
-  endSession(sessionId: string): Promise<void> {
-    return sessionsAndKeys.endSession(this.#core, sessionId);
+  async endSession(sessionId: string): Promise<void> {
+    return (await sessionsAndKeys()).endSession(this.#core, sessionId);
   }
 
   /** The account's log, newest first: logins, failed logins, changes of passwords, keys and sessions. */
@@ -188,13 +188,13 @@ export class Client {
   }
 
   /** The API keys, those inside tokens included. */
-  apiKeys(): Promise<ApiKey[]> {
-    return sessionsAndKeys.apiKeys(this.#core);
+  async apiKeys(): Promise<ApiKey[]> {
+    return (await sessionsAndKeys()).apiKeys(this.#core);
   }
 
   /** Revoke an API key, and with it a token that holds it. */
-  revokeApiKey(uid: string): Promise<void> {
-    return sessionsAndKeys.revokeKey(this.#core, uid);
+  async revokeApiKey(uid: string): Promise<void> {
+    return (await sessionsAndKeys()).revokeKey(this.#core, uid);
   }
 
   /**
@@ -206,12 +206,12 @@ export class Client {
     const core = this.#core;
     if (core.token) return new Vault(core, await (await tokens()).openVault(core, name, create, sealed));
     if (name === undefined) throw new Invalid({ name: "is required" });
-    return new Vault(core, await vaults.openVault(core, checkedText(name, "name"), create, sealed));
+    return new Vault(core, await openVault(core, checkedText(name, "name"), create, sealed));
   }
 
   /** All vaults. */
   async vaults(): Promise<Vault[]> {
-    return (await vaults.listVaults(this.#core)).map((opened) => new Vault(this.#core, opened));
+    return (await (await import("./operations/vaultChanges.js")).listVaults(this.#core)).map((opened) => new Vault(this.#core, opened));
   }
 
   /** The collection that this client's token opens. `type` reads its values. */

@@ -6,6 +6,7 @@ export type { ApiKey, Enrolment, Event, ListedSession, SecondFactors, User } fro
 export type { ConnectionOptions } from "./net/http.js";
 export type { RetryOptions } from "./net/session.js";
 export { type Many, WriteResult } from "./operations/batches.js";
+export { Blob } from "./operations/blobs.js";
 export { Document } from "./operations/documents.js";
 export type { Authenticator, Code } from "./operations/factors.js";
 export type { Version } from "./operations/history.js";
@@ -13,7 +14,6 @@ export type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
 export type { Progress } from "./operations/rotation.js";
 export type { Permission, TokenOptions } from "./operations/tokens.js";
 export type { Usage } from "./operations/usageAndLog.js";
-export { Blob } from "./operations/vaults.js";
 export type { SchemaResult, StandardSchema, Value, ValueType } from "./operations/valueTypes.js";
 export { type Primitives, usePrimitives } from "./format/primitives.js";
 export { Changes, Collection, Trash, Vault, VaultBlob, Writes } from "./vaults.js";

@@ -2,8 +2,8 @@
 import { Invalid } from "./errors.js";
 import { checkedCursor } from "./format/encoding.js";
 import { checkedVaultName, plainName } from "./format/names.js";
-import { BatchWrites, creations, deletions, type Item, type Many, replacements, type WriteResult } from "./operations/batches.js";
-import { listCollections } from "./operations/collections.js";
+import type { BatchWrites, Item, Many, WriteResult } from "./operations/batches.js";
+import type { Blob } from "./operations/blobs.js";
 import type { Core } from "./operations/core.js";
 import * as documents from "./operations/documents.js";
 import { type Document, Scope } from "./operations/documents.js";
@@ -11,11 +11,14 @@ import type { Version } from "./operations/history.js";
 import { Listing } from "./operations/listing.js";
 import type { Progress } from "./operations/rotation.js";
 import type { TokenOptions } from "./operations/tokens.js";
-import * as vaults from "./operations/vaults.js";
-import type { Blob, OpenVault } from "./operations/vaults.js";
+import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 
 // What few programs need is loaded when it is used.
+const batches = () => import("./operations/batches.js");
+const blobs = () => import("./operations/blobs.js");
+const collections = () => import("./operations/collections.js");
+const vaultChanges = () => import("./operations/vaultChanges.js");
 const history = () => import("./operations/history.js");
 const trash = () => import("./operations/trash.js");
 const tokens = () => import("./operations/tokens.js");
@@ -67,18 +70,20 @@ export class Trash<T> implements AsyncIterable<Document<T>> {
  * They are done batch by batch while the results are iterated, or all of them when it is awaited.
  */
 export class Writes<T> implements AsyncIterable<WriteResult<T>>, PromiseLike<WriteResult<T>[]> {
-  readonly #writes: BatchWrites<T>;
+  readonly #begin: () => Promise<BatchWrites<T>>;
 
   /** Made by `createMany`, `replaceMany` and `deleteMany`. */
-  constructor(core: Core, scope: Scope<T>, items: AsyncIterator<Item, void>) {
-    this.#writes = new BatchWrites(core, scope, items);
+  constructor(core: Core, scope: Scope<T>, itemsOf: (made: typeof import("./operations/batches.js")) => AsyncIterator<Item, void>) {
+    let writes: Promise<BatchWrites<T>> | undefined;
+    this.#begin = () => (writes ??= batches().then((made) => new made.BatchWrites(core, scope, itemsOf(made))));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WriteResult<T>, void, undefined> {
+    const writes = await this.#begin();
     try {
-      while (this.#writes.more) yield* await this.#writes.page();
+      while (writes.more) yield* await writes.page();
     } finally {
-      await this.#writes.close();
+      await writes.close();
     }
   }
 
@@ -137,7 +142,7 @@ export class Vault implements AsyncIterable<Document> {
 
   /** The collections that hold documents, by name. */
   async collections(): Promise<Collection<Value>[]> {
-    return (await listCollections(this.#core, this.#opened)).map((name) => this.collection(name));
+    return (await (await collections()).listCollections(this.#core, this.#opened)).map((name) => this.collection(name));
   }
 
   /** The deleted documents of every collection that can be revived. */
@@ -161,7 +166,7 @@ export class Vault implements AsyncIterable<Document> {
 
   /** Give the vault another name. */
   async rename(name: string): Promise<void> {
-    this.#opened = await vaults.renameVault(this.#core, this.#opened, name);
+    this.#opened = await (await vaultChanges()).renameVault(this.#core, this.#opened, name);
   }
 
   /** Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked. */
@@ -171,7 +176,7 @@ export class Vault implements AsyncIterable<Document> {
 
   /** Delete the vault and everything in it, at once and for good. */
   async delete(): Promise<void> {
-    await vaults.deleteVault(this.#core, this.#opened);
+    await (await vaultChanges()).deleteVault(this.#core, this.#opened);
   }
 
   /** A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one. */
@@ -192,8 +197,8 @@ export class VaultBlob {
   }
 
   /** The blob, if there is one. */
-  get(): Promise<Blob | undefined> {
-    return vaults.getBlob(this.#core, this.#opened);
+  async get(): Promise<Blob | undefined> {
+    return (await blobs()).getBlob(this.#core, this.#opened);
   }
 
   /**
@@ -202,8 +207,8 @@ export class VaultBlob {
    * A client that has read none sets the first one only. `after` is the blob that this one follows on, in the place of
    * the last one read: `{ after: await vault.blob.get() }` replaces whatever is there.
    */
-  put(value: unknown, { after }: { after?: Blob | undefined } = {}): Promise<Blob> {
-    return vaults.putBlob(this.#core, this.#opened, value, after);
+  async put(value: unknown, { after }: { after?: Blob | undefined } = {}): Promise<Blob> {
+    return (await blobs()).putBlob(this.#core, this.#opened, value, after);
   }
 
   /** The versions of the vault whose blob was replaced and is kept, newest first: the server's word. */
@@ -264,21 +269,17 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
   /** New documents, in batches. With `uids`, one for each value, what was created before is not created again. */
   createMany(values: Many<T>, { uids }: { uids?: Many<string> } = {}): Writes<T> {
-    return this.#many(creations(values, uids));
+    return new Writes(this.#core, this.#scope, (made) => made.creations(values, uids));
   }
 
   /** Other values for documents, in batches; each as for `replace`. */
   replaceMany(changes: Many<readonly [Document<unknown>, T]>): Writes<T> {
-    return this.#many(replacements(changes));
+    return new Writes(this.#core, this.#scope, (made) => made.replacements(changes));
   }
 
   /** Delete documents, in batches; each as for `delete`. */
   deleteMany(wanted: Many<Document<unknown>>): Writes<T> {
-    return this.#many(deletions(wanted));
-  }
-
-  #many(items: AsyncIterator<Item, void>): Writes<T> {
-    return new Writes(this.#core, this.#scope, items);
+    return new Writes(this.#core, this.#scope, (made) => made.deletions(wanted));
   }
 
   /** The versions of a document that were replaced and are kept, newest first. */

@@ -56,21 +56,22 @@ export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
 
 /** A reader of a response's body. */
 export type Decode<T> = (body: Uint8Array) => T;
-const json = <T>(read: Read<T>): Decode<T> => (body) => read(parse(body));
+// Readers are made when they are used: a bundler leaves out those that an app does not need.
+const json = <T>(read: () => Read<T>): Decode<T> => (body) => read()(parse(body));
 
 /** A response whose body is not used. */
 export const ignored: Decode<undefined> = () => undefined;
 
-const user = object({ id: text, email: text });
+const user = () => object({ id: text, email: text });
 /** An account as its owner sees it. */
-export type User = Of<typeof user>;
+export type User = Of<ReturnType<typeof user>>;
 
 // A token that no header can carry is refused.
-const bearer = matching(/^[!-~]{1,16384}$/);
+const bearer = /* @__PURE__ */ matching(/^[!-~]{1,16384}$/);
 /** The tokens that replace expired ones. */
-export const tokens = json(object({ accessToken: bearer, refreshToken: text }));
+export const tokens = /* @__PURE__ */ json(() => object({ accessToken: bearer, refreshToken: text }));
 /** A new session. */
-export const signedIn = json(object({ accessToken: bearer, refreshToken: text, user }));
+export const signedIn = /* @__PURE__ */ json(() => object({ accessToken: bearer, refreshToken: text, user: user() }));
 /** A new session. */
 export type SignedIn = Of<typeof signedIn>;
 
@@ -78,13 +79,13 @@ export type SignedIn = Of<typeof signedIn>;
 const descriptor: Read<Record<string, unknown>> = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : unreadable();
 /** How the password of an email is to be derived. */
-export const derivation = json(object({ kdf: descriptor }));
+export const derivation = /* @__PURE__ */ json(() => object({ kdf: descriptor }));
 /** The account's keyring. */
-export const keyring = json(object({ keyring: text, version: integer, updatedAt: integer }));
+export const keyring = /* @__PURE__ */ json(() => object({ keyring: text, version: integer, updatedAt: integer }));
 /** The account's keyring. */
 export type StoredKeyring = Of<typeof keyring>;
 
-const row = object({
+const row = () => object({
   uid: text,
   vaultUid: text,
   collection: text,
@@ -96,24 +97,24 @@ const row = object({
   deletedAt: orNull(integer),
 });
 /** One document, as it is stored. */
-export type Row = Of<typeof row>;
+export type Row = Of<ReturnType<typeof row>>;
 /** One document. */
-export const document = json(row);
+export const document = /* @__PURE__ */ json(row);
 /** A page of documents. */
-export const documents = json(object({ documents: list(row), hasMore: bool, next: integer }));
+export const documents = /* @__PURE__ */ json(() => object({ documents: list(row()), hasMore: bool, next: integer }));
 /** A page of documents. */
 export type Page = Of<typeof documents>;
 /** The results of a batch. */
-export const results = json(object({ results: list(row) }));
-const replaced = object({ uid: text, version: integer, hmac: orNull(text), updatedAt: integer });
+export const results = /* @__PURE__ */ json(() => object({ results: list(row()) }));
+const replaced = () => object({ uid: text, version: integer, hmac: orNull(text), updatedAt: integer });
 /** A version of a document that was replaced. */
-export type ReplacedVersion = Of<typeof replaced>;
+export type ReplacedVersion = Of<ReturnType<typeof replaced>>;
 /** Versions of documents that were replaced. */
-export const history = json(object({ versions: list(replaced), hasMore: bool, next: integer }));
+export const history = /* @__PURE__ */ json(() => object({ versions: list(replaced()), hasMore: bool, next: integer }));
 /** How many deleted documents were purged. */
-export const purged = json(object({ purged: integer, hasMore: bool }));
+export const purged = /* @__PURE__ */ json(() => object({ purged: integer, hasMore: bool }));
 
-const vaultRow = object({
+const vaultRow = () => object({
   uid: text,
   name: text,
   version: integer,
@@ -125,15 +126,15 @@ const vaultRow = object({
   salt: orNone(text),
 });
 /** A vault, as it is stored. */
-export type VaultRow = Of<typeof vaultRow>;
+export type VaultRow = Of<ReturnType<typeof vaultRow>>;
 /** A vault, and its blob if it has one. */
-export const vault = json(vaultRow);
+export const vault = /* @__PURE__ */ json(vaultRow);
 /** All vaults. */
-export const vaults = json(object({ vaults: list(vaultRow) }));
+export const vaults = /* @__PURE__ */ json(() => object({ vaults: list(vaultRow()) }));
 /** Versions of a vault's blob that were replaced. */
-export const blobVersions = json(object({ versions: list(object({ version: integer, updatedAt: integer })) }));
+export const blobVersions = /* @__PURE__ */ json(() => object({ versions: list(object({ version: integer, updatedAt: integer })) }));
 /** A vault's blob at a version of the vault. */
-export const blobVersion = json(object({
+export const blobVersion = /* @__PURE__ */ json(() => object({
   uid: text,
   version: integer,
   updatedAt: integer,
@@ -144,9 +145,9 @@ export const blobVersion = json(object({
 /** A vault's blob at a version of the vault. */
 export type BlobRow = Of<typeof blobVersion>;
 /** A page of the collections of a vault. */
-export const collections = json(object({ collections: list(text), hasMore: bool }));
+export const collections = /* @__PURE__ */ json(() => object({ collections: list(text), hasMore: bool }));
 
-const apiKey = object({
+const apiKey = () => object({
   uid: text,
   name: text,
   permissions: orNull(list(text)),
@@ -157,13 +158,13 @@ const apiKey = object({
   lastUsedAt: orNull(integer),
 });
 /** An API key without its secret. A scope that is null does not limit. */
-export type ApiKey = Of<typeof apiKey>;
+export type ApiKey = Of<ReturnType<typeof apiKey>>;
 /** The API keys. */
-export const keys = json(object({ keys: list(apiKey) }));
+export const keys = /* @__PURE__ */ json(() => object({ keys: list(apiKey()) }));
 /** A new API key. */
-export const newKey = json(object({ uid: text, key: text }));
+export const newKey = /* @__PURE__ */ json(() => object({ uid: text, key: text }));
 
-const session = object({
+const session = () => object({
   id: text,
   createdAt: integer,
   lastUsedAt: integer,
@@ -173,43 +174,43 @@ const session = object({
   deviceName: orNone(text),
 });
 /** An open session; `current` is the one that asks. */
-export type ListedSession = Of<typeof session>;
+export type ListedSession = Of<ReturnType<typeof session>>;
 /** The open sessions. */
-export const sessions = json(object({ sessions: list(session) }));
-const event = object({ id: text, type: text, createdAt: integer, address: text, userAgent: text });
+export const sessions = /* @__PURE__ */ json(() => object({ sessions: list(session()) }));
+const event = () => object({ id: text, type: text, createdAt: integer, address: text, userAgent: text });
 /** An entry of the account's log. */
-export type Event = Of<typeof event>;
+export type Event = Of<ReturnType<typeof event>>;
 /** A page of the account's log. */
-export const events = json(object({ events: list(event), hasMore: bool }));
+export const events = /* @__PURE__ */ json(() => object({ events: list(event()), hasMore: bool }));
 /** The account, its usage and its limits. */
-export const me = json(object({
-  user,
+export const me = /* @__PURE__ */ json(() => object({
+  user: user(),
   usage: orNone(object({ documents: integer, bytes: integer, kept: integer })),
   limits: orNone(object({ documents: orNull(integer), bytes: orNull(integer) })),
 }));
 /** The server's state; `epoch` names the lineage of its database. */
-export const health = json(object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }));
+export const health = /* @__PURE__ */ json(() => object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }));
 
-const recoveryCode = matching(/^[0-9A-Z-]{16,40}$/);
+const recoveryCode = /* @__PURE__ */ matching(/^[0-9A-Z-]{16,40}$/);
 const codes: Read<string[]> = (value) => {
   const found = list(recoveryCode)(value);
   return found.length > 100 ? unreadable() : found;
 };
 /** Recovery codes. */
 export const recoveryCodes: Decode<string[]> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
-const enrolled = object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
+const enrolled = () => object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
 /** The secret of one-time codes that are being enrolled. */
-export type Enrolment = Of<typeof enrolled>;
+export type Enrolment = Of<ReturnType<typeof enrolled>>;
 /** The secret of one-time codes. The URI is shown or opened, so it is one of one-time codes with this secret. */
 export const enrolment: Decode<Enrolment> = (body) => {
-  const found = enrolled(parse(body));
+  const found = enrolled()(parse(body));
   return found.uri.includes(found.secret) ? found : unreadable();
 };
 /** The second factors of the account: one-time codes since when, how many passkeys, how many recovery codes. */
-export const secondFactors = json(object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }));
+export const secondFactors = /* @__PURE__ */ json(() => object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }));
 /** The second factors of the account. */
 export type SecondFactors = Of<typeof secondFactors>;
-const passkey = object({
+const passkey = () => object({
   uid: text,
   credentialId: text,
   name: text,
@@ -218,15 +219,15 @@ const passkey = object({
   lastUsedAt: orNull(integer),
 });
 /** A passkey as its owner sees it. */
-export type Passkey = Of<typeof passkey>;
+export type Passkey = Of<ReturnType<typeof passkey>>;
 /** The passkeys. */
-export const passkeys = json(object({ passkeys: list(passkey) }));
+export const passkeys = /* @__PURE__ */ json(() => object({ passkeys: list(passkey()) }));
 /** A new passkey, and recovery codes if it is the first second factor. */
-export const addedPasskey = json(object({ passkey, recoveryCodes: orNull(codes) }));
+export const addedPasskey = /* @__PURE__ */ json(() => object({ passkey: passkey(), recoveryCodes: orNull(codes) }));
 /** The options of a ceremony with a passkey; what they may hold is checked where they are used. */
-export const ceremony = json(object({ publicKey: descriptor }));
+export const ceremony = /* @__PURE__ */ json(() => object({ publicKey: descriptor }));
 /** What an import brought. */
-export const imported = json(object({
+export const imported = /* @__PURE__ */ json(() => object({
   keyrings: integer,
   keyringVersions: integer,
   vaults: integer,

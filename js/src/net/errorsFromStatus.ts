@@ -28,7 +28,7 @@ const CODES = new Map<string, RefusalClass>(
     errors.ImportUnfinished, errors.BatchConflict, errors.DocumentConflict, errors.VaultConflict,
     errors.KeyringConflict, errors.RequestTimeout, PayloadTooLarge, errors.UnsupportedMediaType, RateLimited,
     StorageFull, QuotaExceeded, Unavailable, InternalError,
-  ].map((kind) => [kind.prototype.code, kind]),
+  ].map((kind) => [errors.codeOf(kind), kind]),
 );
 /** The class of a status, if the code in the body is unknown. */
 const BY_STATUS: Record<number, RefusalClass> = {

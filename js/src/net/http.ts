@@ -5,7 +5,7 @@
  * ask for that: a hostile server can exhaust neither memory nor time.
  */
 
-import { type Details, Invalid, Tampered, Unreachable, WrongServer } from "../errors.js";
+import { Invalid, Tampered, Unreachable, WrongServer } from "../errors.js";
 import { type Call, SMALL } from "./call.js";
 
 /** The version of this package. */
@@ -137,7 +137,7 @@ const open = async (connection: Connection, call: Call<unknown>, bearer: string 
     return { response, deadline, plain };
   } catch (error) {
     deadline.clear();
-    throw noResponse(error, connection, deadline, seconds);
+    throw await noResponse(error, connection, deadline, seconds);
   }
 };
 
@@ -175,7 +175,7 @@ const read = async (
     }
   } catch (error) {
     reader?.cancel().catch(() => undefined);
-    throw noResponse(error, connection, deadline, seconds);
+    throw await noResponse(error, connection, deadline, seconds);
   } finally {
     deadline.clear();
   }
@@ -242,39 +242,17 @@ export const openStream = async (
   };
 };
 
-// Why there is no response. A browser does not say; other runtimes give the code of the system or of TLS.
-
-const CAUSES: [RegExp, string, string][] = [
-  [/^(ENOTFOUND|EAI_)/, "dns", "No address is known for the host {}; check its name and the network."],
-  [/^ECONNREFUSED/, "refused", "The server {} refused the connection: nothing listens there, or a firewall is in between."],
-  [/^E(NET|HOST)(UNREACH|DOWN)/, "no_route", "There is no route to the server {} from here."],
-  [/^UND_ERR_CONNECT_TIMEOUT|^ETIMEDOUT/, "connect_timeout", "The server {} did not accept the connection in time."],
-  [/^CERT_HAS_EXPIRED/, "certificate_expired", "The certificate of {} has expired; its operator has to renew it. Check this machine's clock too."],
-  [/^CERT_NOT_YET_VALID/, "certificate_not_yet_valid", "The certificate of {} is not valid yet; check this machine's clock."],
-  [/^ERR_TLS_CERT_ALTNAME/, "certificate_name", "The certificate that was shown for {} is for another name; use the name that is in it."],
-  [/^DEPTH_ZERO_SELF/, "certificate_self_signed", "The certificate of {} is self-signed, so nothing shows that it is the server's. If it is your own, let this runtime trust it (in Node, by NODE_EXTRA_CA_CERTS)."],
-  [/^(SELF_SIGNED|UNABLE_TO)/, "certificate_untrusted", "The certificate of {} is signed by an authority that this machine does not trust. If it is your own, let this runtime trust it (in Node, by NODE_EXTRA_CA_CERTS)."],
-  [/^ERR_(SSL|TLS)|^EPROTO/, "tls", "No TLS connection to {} could be made; check the port."],
-];
-
-const noResponse = (error: unknown, connection: Connection, deadline: Deadline, seconds: number): unknown => {
+/** What an error of `fetch` means. A browser does not say why there is no response; other runtimes give codes. */
+const noResponse = async (error: unknown, { host }: Connection, deadline: Deadline, seconds: number): Promise<unknown> => {
   if (error instanceof WrongServer || error instanceof Tampered || error instanceof NoResponse) return error;
-  const details: Details = { host: connection.host };
   if (deadline.signal.aborted) {
-    const told = `The server ${connection.host} did not answer within ${seconds} seconds; pass a longer timeout if it is slow.`;
-    return new NoResponse(new Unreachable(told, "timeout", details), true);
+    const told = `The server ${host} did not answer within ${seconds} seconds; pass a longer timeout if it is slow.`;
+    return new NoResponse(new Unreachable(told, "timeout", { host }), true);
   }
   const codes = causes(error);
-  for (const [pattern, reason, sentence] of CAUSES) {
-    if (!codes.some((code) => pattern.test(code))) continue;
-    const refused = new Unreachable(sentence.replace("{}", connection.host), reason, details);
-    return new NoResponse(refused, false, !reason.startsWith("certificate"));
-  }
-  if (codes.length) {
-    const told = `The server ${connection.host} closed the connection without a whole response.`;
-    return new NoResponse(new Unreachable(told, "disconnected", details), true);
-  }
-  return new NoResponse(new Unreachable(undefined, "no_response", details), true);
+  if (!codes.length) return new NoResponse(new Unreachable(undefined, "no_response", { host }), true);
+  const { error: refused, sent, retry } = (await import("./connectionErrors.js")).explained(codes, host);
+  return new NoResponse(refused, sent, retry);
 };
 
 /** The codes of an error and of what led to it. */

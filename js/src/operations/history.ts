@@ -11,12 +11,13 @@ import { link, noticeVersion, openPastBlob, readProof } from "../format/seal.js"
 import type { ReplacedVersion } from "../net/decoders.js";
 import { getVersion as getVersionCall } from "../net/requests/documents.js";
 import * as requests from "../net/requests/vaults.js";
+import { Blob, putBlob, requireBlobDescent, toBlob } from "./blobs.js";
 import type { Core } from "./core.js";
 import {
   type Document, FORKED, get, historyRows, replaceContent, type Scope, toDocument, verifyRow, wireCollection,
   WRONG_DOCUMENT,
 } from "./documents.js";
-import { Blob, currentRow, type OpenVault, putBlob, requireBlobDescent, toBlob, WRONG_VAULT } from "./vaults.js";
+import { currentRow, type OpenVault, WRONG_VAULT } from "./vaults.js";
 
 const TWICE = "The server's history shows one version twice, or another content of the current one.";
 

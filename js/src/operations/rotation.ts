@@ -15,7 +15,8 @@ import type { FactorSource } from "./factors.js";
 import * as keyrings from "./keyrings.js";
 import { Listing } from "./listing.js";
 import { apiKeys, revokeKey } from "./sessionsAndKeys.js";
-import { listVaults, openEntry, type OpenVault, updateWire } from "./vaults.js";
+import { listVaults, updateWire } from "./vaultChanges.js";
+import { openEntry, type OpenVault } from "./vaults.js";
 
 /** Is told how many documents are done, and how many there are. */
 export type Progress = (done: number, total: number) => void;
