@@ -12,6 +12,7 @@ import * as accounts from "../src/net/requests/accounts.js";
 import * as documents from "../src/net/requests/documents.js";
 import * as vaults from "../src/net/requests/vaults.js";
 import { type RetryOptions, Session } from "../src/net/session.js";
+import { openStream } from "../src/net/streams.js";
 
 const BEARER = "bearer-of-this-test-that-nobody-may-see";
 type Handle = (request: IncomingMessage, response: ServerResponse, body: string) => void;
@@ -303,7 +304,7 @@ test("events are read as they come, in whatever pieces", async () => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write("event: document\nid: 5\n\n");
     },
     async (session) => {
-      for await (const event of eventsOf(await session.openStream(vaults.events(undefined, 0)))) {
+      for await (const event of eventsOf(await openStream(session, vaults.events(undefined, 0)))) {
         assert.deepEqual(event, { name: "document", timestamp: 5 });
         break;
       }
@@ -313,6 +314,6 @@ test("events are read as they come, in whatever pieces", async () => {
   const plain: Call<unknown> = vaults.events("x", 0);
   await against(
     (_, response) => json(response, 200, {}),
-    async (session) => assert.ok((await met(session.openStream(plain))) instanceof errors.NotFound),
+    async (session) => assert.ok((await met(openStream(session, plain))) instanceof errors.NotFound),
   );
 });

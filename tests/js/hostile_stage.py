@@ -9,6 +9,7 @@ from strongroom.client import Client
 from strongroom.client.format import names
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.operations.rollback import SeenAccount
+from strongroom.client.operations.vaults import OpenVault
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import CANARY, FURNITURE, People, Stage, twin
@@ -19,6 +20,7 @@ class Model(NamedTuple):
 
     client: Thing
     names: tuple[str, str]
+    opened: tuple[OpenVault, OpenVault]  # as the owner's other device has them
     furniture: dict[str, Any]
     stored: Any
 
@@ -96,6 +98,7 @@ class TypeScriptStage(Stage):
             for name, thing in model.furniture.items():
                 setattr(self, name, thing)
         self._model = model
+        self.vault._opened, self.second._opened = model.opened
         liar.sent.clear()
 
     def _furnished(self) -> Any:
@@ -103,11 +106,13 @@ class TypeScriptStage(Stage):
         client = self.faces.client(self.people.url)
         self.victim.inside("twin", client)
         furniture = {name: getattr(self, name) for name in FURNITURE}
-        self._model = Model(client, (self.vault.name, self.second.name), furniture, self._stored())
+        names = self.vault.name, self.second.name
+        opened = self.owner.vault(names[0])._opened, self.owner.vault(names[1])._opened
+        self._model = Model(client, names, opened, furniture, self._stored())
         return _Room(self.people.ada)
 
     def _open(self, name: str, second: str) -> None:
-        """The vaults, as this client opens them; it has read the blob."""
+        """The vaults, as this client opens them."""
         self.vault, self.second = self.victim.vault(name), self.victim.vault(second)
         self.notes, self.tasks = self.vault.collection(f"{CANARY} notes"), self.vault.collection(f"{CANARY} tasks")
 
@@ -121,7 +126,6 @@ class TypeScriptStage(Stage):
         return names.collection_keys(opened.keys, name or self.notes.name, sealed=opened.sealed)
 
     def secrets(self) -> dict[str, bytes]:
-        self.vault._opened = self.owner.vault(self.vault.name)._opened
         self._room: Any = _Room(self.people.ada)
         return super().secrets()
 

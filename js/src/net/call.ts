@@ -19,6 +19,8 @@ export interface Call<T> {
   accept?: string;
   /** The classes of statuses, for an error without a known code. */
   refusals?: Record<number, RefusalClass>;
+  /** Classes that it may get, and that few other requests get. */
+  kinds?: RefusalClass[];
   /** Whether a retry is safe; true unless said otherwise. */
   idempotent?: boolean;
   /** Whether a token or an API key is sent; true unless said otherwise. */

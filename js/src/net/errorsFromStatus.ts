@@ -5,40 +5,44 @@
  * message is the client's own; of its details only numbers and short texts remain, and none that contains a secret.
  */
 
-import * as errors from "../errors.js";
-import type { Details, Refusal, RefusalClass } from "../errors.js";
+import {
+  AccountDisabled, BatchConflict, codeOf, Conflict, type Details, DocumentConflict, DocumentNotFound, EmailAlreadyExists,
+  ImportUnfinished, InsufficientScope, InternalError, Invalid, InvalidCredentials, InvalidInvitation, InvalidPasskey,
+  InvalidRefreshToken, InvalidSecondFactor, InvalidTicket, KeyringConflict, KeyringNotFound, Later, MethodNotAllowed,
+  NotFound, PayloadTooLarge, QuotaExceeded, RateLimited, Refusal, type RefusalClass, RequestTimeout, SecondFactorRequired,
+  SignupsClosed, StorageFull, Tampered, UidTaken, Unauthorized, Unavailable, Unreachable, UnsupportedMediaType,
+  VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound, WrongServer,
+} from "../errors.js";
+import type { Call } from "./call.js";
 import { parse } from "./decoders.js";
 import type { Answer } from "./http.js";
 
-const {
-  Conflict, Invalid, InternalError, Later, NotFound, PayloadTooLarge, QuotaExceeded, RateLimited, StorageFull, Tampered,
-  Unavailable, Unreachable, WrongServer,
-} = errors;
-
-/** Every class that a server raises, by its code. */
+/**
+ * The classes that any request may get, by their codes.
+ *
+ * Those of a few requests are not here: such a request names them, so that an app without it does without them.
+ */
 const CODES = new Map<string, RefusalClass>(
   [
-    Invalid, errors.Unauthorized, errors.InvalidCredentials, errors.InvalidRefreshToken, errors.SecondFactorRequired,
-    errors.InvalidSecondFactor, errors.InvalidTicket, errors.InvalidPasskey, errors.InsufficientScope,
-    errors.AccountDisabled, errors.SignupsClosed, errors.InvalidInvitation, NotFound, errors.VaultNotFound,
-    errors.DocumentNotFound, errors.VersionNotFound, errors.ApiKeyNotFound, errors.SessionNotFound,
-    errors.PasskeyNotFound, errors.KeyringNotFound, errors.SecondFactorNotFound, errors.ImportNotFound,
-    errors.MethodNotAllowed, errors.EmailAlreadyExists, errors.VaultAlreadyExists, errors.UidTaken,
-    errors.PasskeyTaken, errors.AccountNotEmpty, errors.TooManyPasskeys, errors.PasskeysUnavailable,
-    errors.ImportUnfinished, errors.BatchConflict, errors.DocumentConflict, errors.VaultConflict,
-    errors.KeyringConflict, errors.RequestTimeout, PayloadTooLarge, errors.UnsupportedMediaType, RateLimited,
-    StorageFull, QuotaExceeded, Unavailable, InternalError,
-  ].map((kind) => [errors.codeOf(kind), kind]),
+    Invalid, Unauthorized, InvalidCredentials, InvalidRefreshToken, SecondFactorRequired,
+    InvalidSecondFactor, InvalidTicket, InvalidPasskey, InsufficientScope,
+    AccountDisabled, SignupsClosed, InvalidInvitation, NotFound, VaultNotFound,
+    DocumentNotFound, VersionNotFound, KeyringNotFound, MethodNotAllowed,
+    EmailAlreadyExists, VaultAlreadyExists, UidTaken, ImportUnfinished,
+    BatchConflict, DocumentConflict, VaultConflict, KeyringConflict,
+    RequestTimeout, PayloadTooLarge, UnsupportedMediaType, RateLimited, StorageFull, QuotaExceeded,
+    Unavailable, InternalError,
+  ].map((kind) => [codeOf(kind), kind]),
 );
 /** The class of a status, if the code in the body is unknown. */
 const BY_STATUS: Record<number, RefusalClass> = {
   400: Invalid,
-  401: errors.Unauthorized,
-  403: errors.InsufficientScope,
+  401: Unauthorized,
+  403: InsufficientScope,
   404: NotFound,
-  405: errors.MethodNotAllowed,
-  408: errors.RequestTimeout,
-  415: errors.UnsupportedMediaType,
+  405: MethodNotAllowed,
+  408: RequestTimeout,
+  415: UnsupportedMediaType,
   429: RateLimited,
   507: StorageFull,
 };
@@ -50,11 +54,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 
 /** The error for an error response. `size` is that of the request, in bytes. */
 export const refusal = (
-  answer: Answer,
-  expected: Record<number, RefusalClass>,
-  secrets: string[],
-  url: string,
-  size: number,
+  answer: Answer, { refusals: expected = {}, kinds }: Call<unknown>, secrets: string[], url: string, size: number,
 ): Refusal => {
   const { status } = answer;
   const found = faultOf(answer.body);
@@ -63,7 +63,8 @@ export const refusal = (
     const other = fromAnotherProgram(answer, url);
     if (other) return other;
   }
-  let kind = typeof found?.["code"] === "string" ? CODES.get(found["code"]) : undefined;
+  const code = String(found?.["code"]);
+  let kind = CODES.get(code) ?? kinds?.find((one) => codeOf(one) === code);
   if (!kind || !isPlausible(kind, status)) kind = expected[status] ?? BY_STATUS[status];
   if (!kind) {
     if (status < 500) return new Tampered("The server gave an answer that no request of this kind can get.");
@@ -134,7 +135,7 @@ const isPlausible = ({ prototype }: RefusalClass, status: number): boolean => {
 
 /** An instance of this class, whatever arguments its constructor takes. */
 const build = (kind: RefusalClass, details?: Details, retryAfter?: number, message?: string): Refusal => {
-  const made: Refusal = Reflect.construct(errors.Refusal, [message, details], kind);
+  const made: Refusal = Reflect.construct(Refusal, [message, details], kind);
   if (made instanceof Invalid) {
     const fields = isObject(details?.["fields"]) ? details["fields"] : {};
     return new Invalid(Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])));

@@ -1,7 +1,7 @@
 /** Server-sent events, read from a stream as they arrive. */
 
 import { Tampered } from "../errors.js";
-import type { Stream } from "./http.js";
+import type { Stream } from "./streams.js";
 
 const LONGEST = 1 << 20; // characters of one event
 

@@ -81,7 +81,7 @@ export const connect = (url: string, options: ConnectionOptions = {}): Connectio
 };
 
 /** A response of which only the head was read. It ends when the signal of its deadline does. */
-interface Opened {
+export interface Opened {
   response: Response;
   deadline: Deadline;
   /** Whether a compressed response breaks what was asked for. */
@@ -89,7 +89,7 @@ interface Opened {
 }
 
 /** Aborts a request when the next part of its response does not come in time. */
-class Deadline {
+export class Deadline {
   readonly #controller = new AbortController();
   #timer: ReturnType<typeof setTimeout> | undefined;
   readonly signal = this.#controller.signal;
@@ -105,7 +105,8 @@ class Deadline {
   }
 }
 
-const open = async (connection: Connection, call: Call<unknown>, bearer: string | undefined): Promise<Opened> => {
+/** Send a request, and read the head of its response. */
+export const open = async (connection: Connection, call: Call<unknown>, bearer: string | undefined): Promise<Opened> => {
   const query = call.query?.length ? `?${new URLSearchParams(call.query)}` : "";
   const deadline = new Deadline();
   const headers: Record<string, string> = { accept: call.accept ?? "application/json", "accept-encoding": "identity" };
@@ -147,7 +148,8 @@ export const send = async (connection: Connection, call: Call<unknown>, bearer?:
   return read(connection, call, response, deadline);
 };
 
-const read = async (
+/** Read the rest of a response, within its limits. */
+export const read = async (
   connection: Connection,
   call: Call<unknown>,
   response: Response,
@@ -199,47 +201,6 @@ const joined = (parts: Uint8Array[], length: number): Uint8Array => {
     at += part.length;
   }
   return whole;
-};
-
-/** The body of a response, as it arrives. */
-export interface Stream {
-  /** The next bytes; undefined at the end, also where the connection was lost. */
-  read(): Promise<Uint8Array | undefined>;
-  /** Close the stream, whether it has ended or not. */
-  close(): void;
-}
-
-/** Open a stream of what the call accepts; any other response is returned as such. */
-export const openStream = async (
-  connection: Connection,
-  call: Call<unknown>,
-  bearer: string | undefined,
-): Promise<Stream | Answer> => {
-  const { response, deadline } = await open(connection, call, bearer);
-  const type = response.headers.get("content-type") ?? "";
-  if (response.status !== 200) return read(connection, call, response, deadline);
-  const reader = response.body?.getReader();
-  if (!reader || !type.startsWith(call.accept ?? "")) {
-    deadline.clear();
-    reader?.cancel().catch(() => undefined);
-    return { status: 404, body: new Uint8Array(), retryAfter: undefined, isJson: true };
-  }
-  return {
-    read: async () => {
-      deadline.within(connection.timeout + (call.wait ?? 0));
-      try {
-        return (await reader.read()).value;
-      } catch {
-        return undefined;
-      } finally {
-        deadline.clear();
-      }
-    },
-    close: () => {
-      deadline.clear();
-      reader.cancel().catch(() => undefined);
-    },
-  };
 };
 
 /** What an error of `fetch` means. A browser does not say why there is no response; other runtimes give codes. */

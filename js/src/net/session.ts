@@ -122,18 +122,18 @@ export class Session {
     return [found instanceof Refused ? found.error : found.value, inDoubt];
   }
 
-  /** Open a stream of what the call accepts. It is not reopened when it ends. */
-  async openStream(call: Call<unknown>): Promise<http.Stream> {
+  /** What is opened with a bearer; with a fresh one, where it is refused as expired. An answer in its place is thrown. */
+  async open<T extends object>(call: Call<unknown>, attempt: (bearer: string) => Promise<T | http.Answer>): Promise<T> {
     for (let last = false; ; last = true) {
       const bearer = await this.#bearer();
-      let stream: http.Stream | http.Answer;
+      let found: T | http.Answer;
       try {
-        stream = await http.openStream(this.connection, call, bearer);
+        found = await attempt(bearer);
       } catch (error) {
         throw error instanceof http.NoResponse ? error.error : error;
       }
-      if ("read" in stream) return stream;
-      const refused = this.#refusal(call, stream);
+      if (!("status" in found)) return found;
+      const refused = this.#refusal(call, found);
       if (last || !(refused instanceof Unauthorized) || this.#key !== undefined) throw refused;
       await this.#refreshTokens(bearer);
     }
@@ -225,7 +225,7 @@ export class Session {
     if (answer.status < 300) return wrongServer(answer, url);
     const secrets = [this.#access, this.#refresh, this.#key, ...(call.secrets ?? [])].filter((one) => one !== undefined);
     const size = call.body === undefined ? 0 : new TextEncoder().encode(call.body).length;
-    return refusal(answer, call.refusals ?? {}, secrets.filter(Boolean), url, size);
+    return refusal(answer, call, secrets.filter(Boolean), url, size);
   }
 }
 

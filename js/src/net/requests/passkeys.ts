@@ -5,6 +5,10 @@ import { type Call, type Factor, pathPart, proofSecrets, withFactor } from "../c
 import * as decoders from "../decoders.js";
 
 const PASSKEYS = "/auth/passkeys";
+const kinds = [
+  errors.PasskeyNotFound, errors.PasskeyTaken, errors.PasskeysUnavailable, errors.SecondFactorNotFound,
+  errors.TooManyPasskeys,
+];
 
 /** The options of a login with a passkey, or of one as the second factor of the login with this ticket. */
 export const beginLogin = (ticket?: string) =>
@@ -14,6 +18,7 @@ export const beginLogin = (ticket?: string) =>
     body: JSON.stringify({ ticket }),
     decode: decoders.ceremony,
     refusals: { 401: errors.InvalidTicket },
+    kinds,
     secrets: ticket === undefined ? [] : [ticket],
     authenticated: false,
   }) satisfies Call<unknown>;
@@ -26,13 +31,14 @@ export const login = (credential: object, deviceName?: string) =>
     body: JSON.stringify({ credential, deviceName }),
     decode: decoders.signedIn,
     refusals: { 401: errors.InvalidPasskey },
+    kinds,
     authenticated: false,
     idempotent: false,
   }) satisfies Call<unknown>;
 
 /** The options with which a passkey of the account is proven. */
 export const beginProof = () =>
-  ({ method: "POST", path: `${PASSKEYS}/proof/options`, decode: decoders.ceremony }) satisfies Call<unknown>;
+  ({ method: "POST", path: `${PASSKEYS}/proof/options`, decode: decoders.ceremony, kinds }) satisfies Call<unknown>;
 
 /** The options with which a passkey is made. */
 export const beginRegistration = (password: string, factor?: Factor) =>
@@ -42,6 +48,7 @@ export const beginRegistration = (password: string, factor?: Factor) =>
     body: withFactor({ currentPassword: password }, factor),
     decode: decoders.ceremony,
     refusals: { 401: errors.InvalidCredentials },
+    kinds,
     secrets: proofSecrets(password, factor),
     idempotent: factor === undefined,
   }) satisfies Call<unknown>;
@@ -54,11 +61,12 @@ export const add = (name: string, credential: object, prf: boolean) =>
     body: JSON.stringify({ name, credential, prf }),
     decode: decoders.addedPasskey,
     refusals: { 401: errors.InvalidPasskey, 409: errors.PasskeyTaken },
+    kinds,
     idempotent: false,
   }) satisfies Call<unknown>;
 
 /** List the passkeys. */
-export const list = () => ({ method: "GET", path: PASSKEYS, decode: decoders.passkeys }) satisfies Call<unknown>;
+export const list = () => ({ method: "GET", path: PASSKEYS, decode: decoders.passkeys, kinds }) satisfies Call<unknown>;
 
 /** Rename a passkey. */
 export const rename = (uid: string, name: string) =>
@@ -68,6 +76,7 @@ export const rename = (uid: string, name: string) =>
     body: JSON.stringify({ name }),
     decode: decoders.ignored,
     refusals: { 404: errors.PasskeyNotFound },
+    kinds,
   }) satisfies Call<unknown>;
 
 /** Delete a passkey. */
@@ -78,6 +87,7 @@ export const remove = (uid: string, password: string, factor?: Factor) =>
     body: withFactor({ currentPassword: password }, factor),
     decode: decoders.ignored,
     refusals: { 401: errors.InvalidCredentials, 404: errors.PasskeyNotFound },
+    kinds,
     alreadyDone: [errors.PasskeyNotFound],
     secrets: proofSecrets(password, factor),
   }) satisfies Call<unknown>;
