@@ -9,10 +9,11 @@ import { toContent, toValue } from "../src/format/content.js";
 import { type Bytes, fromText, text, toBase64, toUrl } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import { JSON_TEXT } from "../src/format/padding.js";
-import { passkeySecret } from "../src/format/passkey.js";
+import { passkeySecret } from "../src/format/passkeySecret.js";
 import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { printRecoveryKey } from "../src/format/recovery.js";
 import { Secret } from "../src/format/secret.js";
+import { sealWithSlots, withoutRecovery } from "../src/format/waysIn.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 const PASSWORD = "correct horse battery staple";
@@ -85,7 +86,7 @@ test("a keyring that is opened with a key that cannot be extracted changes its v
   assert.ok(held.isHeld);
   const { ring: next } = await held.withVault("v", "name", true).seal();
   assert.equal(next.vault("name")?.uid, "v");
-  await assert.rejects(next.withoutRecovery().seal(undefined, password), Locked);
+  await assert.rejects(sealWithSlots(withoutRecovery(next), undefined, password), Locked);
 });
 
 test("what the machine seals wrongly is not handed out", async () => {

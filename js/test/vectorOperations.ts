@@ -1,7 +1,8 @@
 // What a vector can ask for: each operation takes plain data and gives plain data, or refuses.
 import { Refusal, Tampered } from "../src/errors.js";
 import { openBox, sealBox } from "../src/format/box.js";
-import { kdfSalt, masterKey, newDescriptor, newPassword, normalEmail, readDescriptor, spelledAuth, spellDescriptor, splitMaster } from "../src/format/derive.js";
+import { kdfSalt, masterKey, newDescriptor, newPassword, spelledAuth, splitMaster } from "../src/format/derive.js";
+import { normalEmail, readDescriptor, spellDescriptor } from "../src/format/descriptor.js";
 import { type Bytes, checkedUid, fromBase64, fromUrl, type Item, items, join, list, NONE, type Random, readNumber, short, toBase64, toUrl } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";
@@ -9,13 +10,15 @@ import { collectionKey, type CollectionKeys, collectionSecret, derive, newest, v
 import { collectionKeys, openName, sealName } from "../src/format/names.js";
 import { type Content, pad, paddedLength, unpad } from "../src/format/padding.js";
 import { trace } from "../src/format/parents.js";
-import { PRF_INPUT, passkeyId, passkeySecret, passkeySlot, passkeyWrap } from "../src/format/passkey.js";
+import { passkeyId, passkeySlot } from "../src/format/passkey.js";
+import { passkeySecret, passkeyWrap, PRF_INPUT } from "../src/format/passkeySecret.js";
 import { primitives } from "../src/format/primitives.js";
 import { filler, keyPair, openSealed, sealTo } from "../src/format/publicBox.js";
 import { openAuth, printRecoveryKey, readRecoveryKey, recoveryAuth, recoveryWrap, sealAuth } from "../src/format/recovery.js";
 import { blobLineage, link, openBlob, openDocument, parentAfter, readProof, sealBlob, sealContent } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { readToken, SCOPES, spellToken } from "../src/format/tokens.js";
+import * as waysIn from "../src/format/waysIn.js";
 import { checkBlob, nextAccount, nextRow, seenBlob } from "../src/operations/rollback.js";
 
 // The vectors are JSON, and each operation knows what its own look like.
@@ -75,19 +78,19 @@ function shownRing(ring: Keyring): object {
 }
 
 async function changed(ring: Keyring, change: Given, random: Random): Promise<Keyring> {
-  const password = (of: Keyring) => of.withPassword(keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
+  const password = (of: Keyring) => waysIn.withPassword(of, keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
   switch (change.do) {
     case "add vault": return ring.withVault(change.uid, change.name, change.sealed, random);
     case "made": return ring.withEntry(change.uid, { made: true });
     case "rename": return ring.withEntry(change.uid, { name: change.name });
     case "delete vault": return ring.withoutVault(change.uid);
-    case "rotate vault": return ring.withRotatedVault(change.uid, random);
-    case "rotate": return ring.rotated(random);
+    case "rotate vault": return waysIn.withRotatedVault(ring, change.uid, random);
+    case "rotate": return waysIn.rotated(ring, random);
     case "password": return password(ring);
-    case "recovery": return password(await ring.withRecovery(secret(change.secret), random));
-    case "no recovery": return password(ring.withoutRecovery());
-    case "add passkey": return ring.withPasskey(passkeyOf(change), random);
-    case "remove passkey": return ring.withoutPasskey(passkeyId(change.rpId, unhex(change.credential)));
+    case "recovery": return password(await waysIn.withRecovery(ring, secret(change.secret), random));
+    case "no recovery": return password(waysIn.withoutRecovery(ring));
+    case "add passkey": return waysIn.withPasskey(ring, passkeyOf(change), random);
+    case "remove passkey": return waysIn.withoutPasskey(ring, passkeyId(change.rpId, unhex(change.credential)));
     default: throw new Error(`an unknown change: ${change.do}`);
   }
 }
@@ -183,19 +186,19 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     const { version, generation } = given;
     const head = { account: unhex(given.account), version, generation, previous: unhex(given.previous) };
     const ring = Keyring.of({ ...head, slots: unhex(given.slots), digest: NONE }, secret(given.accountKey), given.body as Body);
-    return { keyring: (await ring.seal(tape(given.random), "wrap" in given ? keysOf(secret(given.wrap)) : undefined)).sealed };
+    return { keyring: (await waysIn.sealWithSlots(ring, tape(given.random), "wrap" in given ? keysOf(secret(given.wrap)) : undefined)).sealed };
   },
   "change-keyring": async ({ keyring, accountKey, change, random: draws }) => {
     const random = tape(draws);
     const ring = await changed(await Keyring.reopen(keyring, secret(accountKey)), change, random);
-    return { keyring: (await ring.seal(random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)).sealed };
+    return { keyring: (await waysIn.sealWithSlots(ring, random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)).sealed };
   },
   "open-keyring": async (given) =>
-    shownRing(await Keyring.withPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor))),
+    shownRing(await waysIn.openWithPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor))),
   "recover-keyring": async (given) =>
-    shownRing(await Keyring.withRecovery(given.keyring, await readRecoveryKey(given.recoveryKey))),
+    shownRing(await waysIn.openWithRecovery(given.keyring, await readRecoveryKey(given.recoveryKey))),
   "reopen-keyring": async (given) => shownRing(await Keyring.reopen(given.keyring, secret(given.accountKey))),
-  "unlock-keyring": async (given) => shownRing(await Keyring.withPasskey(given.keyring, passkeyOf(given))),
+  "unlock-keyring": async (given) => shownRing(await waysIn.openWithPasskey(given.keyring, passkeyOf(given))),
   "open-slot": async (given) => {
     const slot = unhex(given.slot);
     if (slot.length !== 148) throw new Tampered();

@@ -1,13 +1,14 @@
 // What an account stores in one request: at registration, at a change of password, for recovery.
-import { checkedText, equal, must, AGAIN, type Random } from "./encoding.js";
-import {
-  type Descriptor, newDescriptor, newPassword, type PasswordKeys, passwordKeys, spelledAuth,
-} from "./derive.js";
-import { Keyring } from "./keyring.js";
-import type { PasskeyId, PasskeySecret } from "./passkey.js";
+import { newDescriptor, newPassword, type PasswordKeys, passwordKeys, spelledAuth } from "./derive.js";
+import type { Descriptor } from "./descriptor.js";
+import { AGAIN, checkedText, equal, must, type Random } from "./encoding.js";
+import type { Keyring } from "./keyring.js";
+import type { PasskeyId } from "./passkey.js";
+import type { PasskeySecret } from "./passkeySecret.js";
 import { primitives } from "./primitives.js";
 import { newRecoveryKey, openAuth, sealAuth } from "./recovery.js";
 import type { Secret } from "./secret.js";
+import * as waysIn from "./waysIn.js";
 
 /** What a server is to store in one request, and the keys that go with it. */
 export interface Prepared {
@@ -24,7 +25,7 @@ export async function register(email: string, password: string, random: Random =
   newPassword(password);
   const descriptor = await newDescriptor(random);
   const keys = await passwordKeys(email, password, descriptor);
-  return prepared(await Keyring.first(keys, descriptor, random), keys, descriptor, random);
+  return prepared(await waysIn.firstKeyring(keys, descriptor, random), keys, descriptor, random);
 }
 
 /** Another password for the same account key. A recovery key goes on working, and the work is never made less. */
@@ -40,8 +41,8 @@ export async function setRecovery(
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
 ): Promise<Prepared & { readonly recovery: Secret }> {
   const recovery = newRecoveryKey(random);
-  const made = await setPassword(await ring.withRecovery(recovery, random), email, password, old, random);
-  requireSame(await Keyring.withRecovery(made.sealed, recovery), made);
+  const made = await setPassword(await waysIn.withRecovery(ring, recovery, random), email, password, old, random);
+  requireSame(await waysIn.openWithRecovery(made.sealed, recovery), made);
   must(equal((await openAuth(recovery, email, made.descriptor)).reveal(), made.password.auth.reveal()), AGAIN);
   return { ...made, recovery };
 }
@@ -49,33 +50,33 @@ export async function setRecovery(
 /** No recovery key any more; the password is set anew, as for a new one. */
 export const removeRecovery = (
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
-): Promise<Prepared> => setPassword(ring.withoutRecovery(), email, password, old, random);
+): Promise<Prepared> => setPassword(waysIn.withoutRecovery(ring), email, password, old, random);
 
 /** A passkey that opens the account besides; the password stays. */
 export async function addPasskey(
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, secret: PasskeySecret, random: Random = system,
 ): Promise<Prepared> {
-  const made = await prepared(await ring.withPasskey(secret, random), keys, descriptor, random);
-  requireSame(await Keyring.withPasskey(made.sealed, secret), made);
+  const made = await prepared(await waysIn.withPasskey(ring, secret, random), keys, descriptor, random);
+  requireSame(await waysIn.openWithPasskey(made.sealed, secret), made);
   return made;
 }
 
 /** A passkey opens the account no more; the password stays. */
 export const removePasskey = (
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: PasskeyId, random: Random = system,
-): Promise<Prepared> => prepared(ring.withoutPasskey(passkey), keys, descriptor, random);
+): Promise<Prepared> => prepared(waysIn.withoutPasskey(ring, passkey), keys, descriptor, random);
 
 /** New keys of the next generation for the account and every vault; the password stays. */
 export const rotate = (
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
-): Promise<Prepared> => prepared(ring.rotated(random), keys, descriptor, random);
+): Promise<Prepared> => prepared(waysIn.rotated(ring, random), keys, descriptor, random);
 
 /** New keys of the next generation, and another password, in one keyring. */
 export function renew(
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
 ): Promise<Prepared> {
   newPassword(password);
-  return setPassword(ring.rotated(random), email, password, old, random);
+  return setPassword(waysIn.rotated(ring, random), email, password, old, random);
 }
 
 /** What to send as `password` when the password is lost; then open the keyring, and change the password. */
@@ -88,16 +89,16 @@ async function setPassword(
   let descriptor = await newDescriptor(random, old);
   const keys = await passwordKeys(email, checkedText(password, "password"), descriptor);
   if (ring.recovery) descriptor = await sealAuth(ring.recovery, email, descriptor, keys, random);
-  return prepared(await ring.withPassword(keys, descriptor, random), keys, descriptor, random);
+  return prepared(await waysIn.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
 }
 
 /** The sealed keyring, once its password has opened it: a slot that was sealed wrongly would shut its owner out. */
 async function prepared(
   changed: Keyring, password: PasswordKeys, descriptor: Descriptor, random: Random,
 ): Promise<Prepared> {
-  const { sealed, ring } = await changed.seal(random, password);
+  const { sealed, ring } = await waysIn.sealWithSlots(changed, random, password);
   const made = { password, descriptor, ring, sealed };
-  requireSame(await Keyring.withPassword(sealed, password, descriptor), made);
+  requireSame(await waysIn.openWithPassword(sealed, password, descriptor), made);
   return made;
 }
 

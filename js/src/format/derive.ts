@@ -3,61 +3,19 @@
 // master   = Argon2id(NFC of the password, 16 bytes of SHA-256 of email and salt, memory, passes, one lane)
 // auth key = HKDF(master, "auth")     sent as `password`, in base64url
 // wrap key = HKDF(master, "wrap")     never leaves the device
-import { Invalid, WeakParameters } from "../errors.js";
-import { readJson } from "./content.js";
-import {
-  type Bytes, checkedText, FORMAT, fromBase64, hasControl, type Item, items, KEY, lengthOf, must, type Random, text,
-  toBase64, toUrl,
-} from "./encoding.js";
+import { Invalid } from "../errors.js";
+import { checkWork, DEFAULT, type Descriptor, type Floor, normalEmail, SALT, SEALED_AUTH } from "./descriptor.js";
+import { type Bytes, checkedText, items, lengthOf, type Random, text, toUrl } from "./encoding.js";
 import { derive } from "./keys.js";
 import { primitives } from "./primitives.js";
-import { filler, OVERHEAD } from "./publicBox.js";
+import { filler } from "./publicBox.js";
 import { Secret } from "./secret.js";
-
-/** The least that a key derivation must cost: memory in KiB, and passes over it. */
-export interface Floor {
-  readonly memory: number;
-  readonly passes: number;
-}
-
-/** What a reader takes at the least: a server cannot talk a client into less. */
-export const FLOOR: Floor = { memory: 65_536, passes: 3 };
-/** What a writer sets; a later edition of the format may raise it. */
-export const DEFAULT: Floor = { memory: 65_536, passes: 3 };
-const MOST_MEMORY = 1_048_576; // KiB
-const MOST_PASSES = 16;
-const MOST_WORK = 4_194_304; // memory in KiB times passes
-const SALT = 16;
-const SEALED_AUTH = KEY + OVERHEAD;
-const UNREADABLE = "The server's key-derivation descriptor";
-
-/** How an account's master key is derived, and its auth key sealed for the recovery key. No secret is in it. */
-export interface Descriptor extends Floor {
-  readonly salt: Bytes;
-  /** Without a recovery key, as many random bytes: it does not show which accounts have one. */
-  readonly recovery: Bytes;
-}
-
-/** A descriptor in JSON. */
-export interface SpelledDescriptor {
-  readonly format: number;
-  readonly kdf: string;
-  readonly memory: number;
-  readonly passes: number;
-  readonly lanes: number;
-  readonly salt: string;
-  readonly recovery: string;
-}
 
 /** What follows from a password. */
 export interface PasswordKeys {
   readonly auth: Secret;
   readonly wrap: Secret;
 }
-
-/** Whether an object is one of JSON: no list, and not null. */
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** A fresh descriptor, without a recovery key; never with less work than `least`. */
 export async function newDescriptor(random: Random = primitives().random, least: Floor = DEFAULT): Promise<Descriptor> {
@@ -72,65 +30,8 @@ export async function newDescriptor(random: Random = primitives().random, least:
   return made;
 }
 
-/**
- * A descriptor as the server gives it, as text or as plain data; refused where it is not format 2 or outside the limits.
- *
- * `floor` is what this device has seen of this account: neither figure may fall below it.
- */
-export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor {
-  const cannot = `${UNREADABLE} cannot be read.`;
-  const spelled = typeof given === "string" ? readJson(text(given), cannot) : given;
-  must(isObject(spelled), cannot);
-  const { format, kdf, memory, passes, lanes } = spelled;
-  must([format, memory, passes, lanes].every(Number.isInteger), cannot);
-  must([kdf, spelled["salt"], spelled["recovery"]].every((one) => typeof one === "string"), cannot);
-  must(format === FORMAT && kdf === "argon2id", `${UNREADABLE} has a format that this client does not know.`);
-  const made = {
-    salt: fromBase64(spelled["salt"]),
-    recovery: fromBase64(spelled["recovery"]),
-    memory: memory as number,
-    passes: passes as number,
-  };
-  must(made.salt.length === SALT && made.recovery.length === SEALED_AUTH, `${UNREADABLE} has fields of the wrong length.`);
-  checkWork(made, floor);
-  if (lanes !== 1) throw new WeakParameters();
-  return made;
-}
-
-/** Whether neither figure is below a floor. */
-export const reaches = (work: Floor, floor: Floor): boolean =>
-  work.memory >= floor.memory && work.passes >= floor.passes;
-
-/** Refuse figures below the floor or above the ceiling. */
-export function checkWork(work: Floor, floor: Floor = FLOOR): void {
-  if (!reaches(work, FLOOR) || !reaches(work, floor)) throw new WeakParameters();
-  if (work.memory > MOST_MEMORY || work.passes > MOST_PASSES || work.memory * work.passes > MOST_WORK)
-    throw new WeakParameters("The server asked for more work than any account needs; the password was not used.");
-}
-
-/** A descriptor as plain data for JSON. */
-export const spellDescriptor = ({ memory, passes, salt, recovery }: Descriptor): SpelledDescriptor => ({
-  format: FORMAT, kdf: "argon2id", memory, passes, lanes: 1, salt: toBase64(salt), recovery: toBase64(recovery),
-});
-
-/** What associated data holds of a descriptor. */
-export const bound = ({ memory, passes, salt }: Descriptor): readonly Item[] => [memory, passes, salt];
-
 /** An auth key as the server is sent it, as `password`. */
 export const spelledAuth = (auth: Secret): string => toUrl(auth.reveal());
-
-/** The spelling of an email that counts: trimmed and in lower case. */
-export function normalEmail(email: unknown): string {
-  const normal = checkedText(email, "email").replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").toLowerCase();
-  const [before, after, ...more] = normal.split("@");
-  const length = lengthOf(normal);
-  if (
-    !before || !after || more.length || length < 3 || length > 254 || hasControl(normal) || !normal.isWellFormed() ||
-    /^\p{White_Space}|\p{White_Space}$/u.test(normal)
-  )
-    throw new Invalid({ email: "must be an email address of 3 to 254 characters with one @" });
-  return normal;
-}
 
 /** A password's bytes: composed characters (NFC), in UTF-8, so that every keyboard makes the same. */
 function normalPassword(password: unknown): Bytes {

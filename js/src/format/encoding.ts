@@ -102,6 +102,10 @@ export function equal(one: Uint8Array, other: Uint8Array): boolean {
   return differs === 0;
 }
 
+/** Whether an object is one of JSON: no list, and not null. */
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** Whether all bytes are zero. */
 export const isZero = (raw: Uint8Array): boolean => raw.every((byte) => byte === 0);
 

@@ -5,27 +5,26 @@
 //
 // The server cannot join the parts of two keyrings, cannot tell used slots from unused ones, and cannot show one vault
 // under another's name, nor hide one.
-import { Invalid, Locked, Tampered, VaultAlreadyExists } from "../errors.js";
+import { Invalid, Locked, VaultAlreadyExists } from "../errors.js";
 import { OVERHEAD as BOX, openBox, sealBox } from "./box.js";
-import { bound, type Descriptor, type PasswordKeys } from "./derive.js";
+import { bound, type Descriptor } from "./descriptor.js";
 import {
   AGAIN, type Bytes, checkedName, checkedUid, checkedVersion, compare, digest as digestOf, equal, FORMAT, fromBase64,
   isGeneration, isVersion, isZero, items, join, KEY, must, NONE, number, PARENT, type Random, readNumber, toBase64, toUrl,
 } from "./encoding.js";
 import {
-  type Body, decodeBody, encodeBody, type Head, MOST_GONE, MOST_PAST, type Slot, SLOT_ID, SLOTS, UNREADABLE, type Vault,
+  type Body, decodeBody, encodeBody, type Head, MOST_GONE, MOST_PAST, SLOTS, UNREADABLE, type Vault,
 } from "./keyringBody.js";
 import { ACCOUNT, deriveKey, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { pad, unpad } from "./padding.js";
-import { type PasskeyId, passkeyOfSlot, passkeySlot, type PasskeySecret, passkeyWrap } from "./passkey.js";
+import { type PasskeyId, passkeyOfSlot } from "./passkey.js";
 import { type Key, primitives } from "./primitives.js";
-import { filler, keyPair, openSealed, OVERHEAD, sealTo } from "./publicBox.js";
-import { recoveryAuth, recoveryWrap } from "./recovery.js";
 import { Secret } from "./secret.js";
 
 const KIND = 4;
 const MOST = 262_144; // characters of a keyring
-const SLOT = 4 + KEY + OVERHEAD;
+/** Bytes of a slot. */
+export const SLOT = 148;
 const FIXED = 2 + ACCOUNT + 8 + 4 + KEY;
 const HEAD = FIXED + SLOTS * SLOT;
 const UNKNOWN = "The server's keyring has a format that this client does not know.";
@@ -42,14 +41,16 @@ export interface VaultEntry {
   readonly generation: number;
 }
 
-interface State extends Head {
+/** What a keyring says of itself. */
+export interface State extends Head {
   /** The slots as they are stored; empty where they are to be made anew. */
   readonly slots: Bytes;
   /** SHA-256 of this keyring's text; empty until it is sealed. */
   readonly digest: Bytes;
 }
 
-const entryOf = ({ uid, name, sealed, made, keys }: Vault): VaultEntry => ({
+/** A vault of the directory, without its keys. */
+export const entryOf = ({ uid, name, sealed, made, keys }: Vault): VaultEntry => ({
   uid, name, sealed, made, generation: keys.at(-1)?.generation ?? 0,
 });
 const byUid = (one: { uid: string }, other: { uid: string }): number => compare(one.uid, other.uid);
@@ -58,7 +59,6 @@ const byUid = (one: { uid: string }, other: { uid: string }): number => compare(
 export const passwordSlot = (account: Bytes, descriptor: Descriptor): Bytes =>
   items("slot-password", account, ...bound(descriptor));
 
-const recoverySlot = (account: Bytes): Bytes => items("slot-recovery", account);
 
 /** An opened keyring. A change of it gives the next version; `seal` gives what the server is to store. */
 export class Keyring implements State {
@@ -85,25 +85,6 @@ export class Keyring implements State {
   /** A keyring that is not sealed yet, from the content of its body. */
   static of(state: State, key: Secret, body: Body): Keyring {
     return new Keyring(state, key, decodeBody(encodeBody(body), state));
-  }
-
-  /** The first version, for a new account. */
-  static async first(password: PasswordKeys, descriptor: Descriptor, random: Random): Promise<Keyring> {
-    const account = random(ACCOUNT);
-    const key = new Secret(random(KEY));
-    const [sign, agree] = [toBase64(random(KEY)), toBase64(random(KEY))];
-    const head = { account, version: 1, generation: 1, previous: new Uint8Array(KEY), slots: NONE, digest: NONE };
-    const ring = new Keyring(head, key, {
-      account: toBase64(account),
-      slots: [],
-      recovery: null,
-      identity: [{ generation: 1, sign, agree }],
-      vaults: [],
-      gone: [],
-      past: [],
-      must: [],
-    });
-    return ring.withPassword(password, descriptor, random);
   }
 
   // The directory
@@ -175,12 +156,12 @@ export class Keyring implements State {
     };
     if (this.vault(name) || this.entry(own)) throw new VaultAlreadyExists();
     const { vaults, gone } = this.#body;
-    return this.#next({ vaults: [...vaults, entry].sort(byUid), gone: gone.filter((one) => one.uid !== own) });
+    return this.next({ vaults: [...vaults, entry].sort(byUid), gone: gone.filter((one) => one.uid !== own) });
   }
 
   /** The next version, with another name of this vault, or with its being made. */
   withEntry(uid: string, changes: Partial<Pick<Vault, "name" | "made">>): Keyring {
-    return this.#withVault(uid, (vault) => {
+    return this.withChanged(uid, (vault) => {
       const changed = { ...vault, ...changes };
       const taken = this.vault(checkedName(changed.name, "name"));
       if (taken && taken.uid !== vault.uid) throw new VaultAlreadyExists();
@@ -193,37 +174,22 @@ export class Keyring implements State {
     const own = checkedUid(uid);
     const gone = [...this.#body.gone, { uid: own, version: this.#nextVersion }];
     const kept = gone.sort((one, other) => one.version - other.version).slice(-MOST_GONE);
-    return this.#next({ vaults: this.#body.vaults.filter((one) => one.uid !== own), gone: kept.sort(byUid) });
+    return this.next({ vaults: this.#body.vaults.filter((one) => one.uid !== own), gone: kept.sort(byUid) });
   }
 
-  #withVault(uid: string, change: (vault: Vault) => Vault): Keyring {
+  /** The next version, with this change of a vault. */
+  withChanged(uid: string, change: (vault: Vault) => Vault): Keyring {
     const own = checkedUid(uid);
     if (!this.entry(own)) throw new Invalid({ uid: "must be a vault of the directory" });
-    return this.#next({ vaults: this.#body.vaults.map((vault) => (vault.uid === own ? change(vault) : vault)) });
+    return this.next({ vaults: this.#body.vaults.map((vault) => (vault.uid === own ? change(vault) : vault)) });
   }
 
-  // The ways in
+  // The ways in, which `waysIn.ts` changes
 
   /** The public key of the recovery key's auth secret; null where there is no recovery key. */
   get recovery(): Bytes | null {
     const { recovery } = this.#body;
     return recovery === null ? null : fromBase64(recovery);
-  }
-
-  /** The next version, for another password. Nothing else is encrypted anew. */
-  withPassword({ wrap }: PasswordKeys, descriptor: Descriptor, random: Random): Promise<Keyring> {
-    return this.#withSlot("password", wrap, passwordSlot(this.account, descriptor), random);
-  }
-
-  /** The next version, which this recovery key opens, and no other. `sealAuth` belongs with it. */
-  async withRecovery(recovery: Secret, random: Random): Promise<Keyring> {
-    const ring = await this.#withSlot("recovery", await recoveryWrap(recovery), recoverySlot(this.account), random);
-    return ring.#next({ recovery: toBase64((await recoveryAuth(recovery)).public) });
-  }
-
-  /** The next version, which no recovery key opens. */
-  withoutRecovery(): Keyring {
-    return this.#next({ slots: this.#body.slots.filter(({ type }) => type !== "recovery"), recovery: null }, { slots: NONE });
   }
 
   /** The passkeys that open this keyring. */
@@ -234,66 +200,10 @@ export class Keyring implements State {
     });
   }
 
-  /** Whether all eight ways in are taken. */
-  get isFull(): boolean {
-    return this.#body.slots.length === SLOTS;
-  }
-
-  /** The next version, which this passkey opens too. */
-  async withPasskey(secret: PasskeySecret, random: Random): Promise<Keyring> {
-    const wrap = await passkeyWrap(secret, this.account);
-    return this.#withSlot("passkey", wrap, passkeySlot(this.account, secret), random);
-  }
-
-  /** The next version, which this passkey does not open. */
-  withoutPasskey(passkey: PasskeyId): Keyring {
-    const associated = toBase64(passkeySlot(this.account, passkey));
-    const others = this.#body.slots.filter((slot) => slot.type !== "passkey" || slot.associated !== associated);
-    return this.#next({ slots: others }, { slots: NONE });
-  }
-
   /** Whether the password's slot was sealed for this descriptor. */
   takes(descriptor: Descriptor): boolean {
     const associated = toBase64(passwordSlot(this.account, descriptor));
     return this.#body.slots.some((slot) => slot.type === "password" && slot.associated === associated);
-  }
-
-  async #withSlot(type: string, secret: Secret, associated: Bytes, random: Random): Promise<Keyring> {
-    const spelled = toBase64(associated);
-    const many = type === "passkey"; // one for each credential; of the other types there is one
-    const others = this.#body.slots.filter((slot) => slot.type !== type || (many && slot.associated !== spelled));
-    const taken = new Set(others.map(({ slot }) => slot));
-    const free = Array.from({ length: SLOTS }, (_, place) => place).filter((place) => !taken.has(place));
-    if (!free.length)
-      throw new Invalid({ slot: "cannot be added: all eight ways into this account are taken; remove one first" });
-    const made: Slot = {
-      slot: free[readNumber(random(4)) % free.length] as number,
-      type,
-      id: toBase64(random(SLOT_ID)),
-      public: type === "password" ? null : toBase64((await keyPair(secret)).public),
-      associated: spelled,
-    };
-    return this.#next({ slots: [...others, made].sort((one, other) => one.slot - other.slot) }, { slots: NONE });
-  }
-
-  // Rotation
-
-  /** The next version, with a key of the next generation for the account, each vault and the identity. */
-  rotated(random: Random): Keyring {
-    const { identity, vaults } = this.#body;
-    const generation = this.generation + 1;
-    const [sign, agree] = [toBase64(random(KEY)), toBase64(random(KEY))];
-    const key = new Secret(random(KEY));
-    return this.#next(
-      { identity: [...identity, { generation, sign, agree }], vaults: vaults.map((vault) => rotatedVault(vault, random)) },
-      { generation, slots: NONE },
-      key,
-    );
-  }
-
-  /** The next version, with a key of the next generation for one vault. */
-  withRotatedVault(uid: string, random: Random): Keyring {
-    return this.#withVault(uid, (vault) => rotatedVault(vault, random));
   }
 
   /** The version after a change: changes of what is not sealed yet are one. */
@@ -301,7 +211,8 @@ export class Keyring implements State {
     return this.version + (this.digest.length ? 1 : 0);
   }
 
-  #next(body: Partial<Body>, state: Partial<State> = {}, key: Secret = this.#key): Keyring {
+  /** The next version, with these changes. */
+  next(body: Partial<Body>, state: Partial<State> = {}, key: Secret = this.#key): Keyring {
     let { previous } = this;
     let { past } = this.#body;
     if (this.digest.length) {
@@ -318,10 +229,10 @@ export class Keyring implements State {
   /**
    * What the server is to store for this version, and the keyring as it opens again.
    *
-   * Send these same bytes again when a response is lost. Where slots are made anew, that takes the password.
+   * Send these same bytes again when a response is lost. Where slots are made anew, `sealSlots` gives them.
    */
-  async seal(random: Random = primitives().random, password?: PasswordKeys): Promise<{ sealed: string; ring: Keyring }> {
-    const slots = this.slots.length ? this.slots : await this.#sealSlots(random, password);
+  async seal(random: Random = primitives().random, slots: Bytes = this.slots): Promise<{ sealed: string; ring: Keyring }> {
+    if (!slots.length) throw new Locked("The ways into an account change only with its password.");
     const head = join(
       Uint8Array.of(FORMAT, KIND), this.account, number(checkedVersion(this.version)), number(this.generation, 4),
       this.previous, slots,
@@ -334,50 +245,6 @@ export class Keyring implements State {
     const ring = await Keyring.reopen(sealed, this.#key);
     must(equal(encodeBody(ring.#body).data, content.data) && ring.version === this.version, AGAIN);
     return { sealed, ring };
-  }
-
-  async #sealSlots(random: Random, password?: PasswordKeys): Promise<Bytes> {
-    if (!password) throw new Locked("The ways into an account change only with its password.");
-    const payload = join(number(this.generation, 4), this.#key.reveal());
-    const { public: own } = await keyPair(password.wrap);
-    const used = new Map(this.#body.slots.map((slot) => [slot.slot, slot]));
-    const made: Bytes[] = [];
-    for (let place = 0; place < SLOTS; place += 1) {
-      const slot = used.get(place);
-      const to = slot?.public == null ? own : fromBase64(slot.public);
-      made.push(slot ? await sealTo(to, payload, fromBase64(slot.associated), random) : await filler(SLOT, random));
-    }
-    return join(...made);
-  }
-
-  /** The keyring, opened with the keys of a password. The descriptor is the one that these were derived with. */
-  static async withPassword(sealed: string, { wrap }: PasswordKeys, descriptor: Descriptor): Promise<Keyring> {
-    return Keyring.#bySlot(sealed, wrap, passwordSlot(readHead(sealed).account, descriptor));
-  }
-
-  /** The keyring, opened with the recovery key. */
-  static async withRecovery(sealed: string, recovery: Secret): Promise<Keyring> {
-    return Keyring.#bySlot(sealed, await recoveryWrap(recovery), recoverySlot(readHead(sealed).account));
-  }
-
-  /** The keyring, opened with what a passkey's authenticator gave. */
-  static async withPasskey(sealed: string, secret: PasskeySecret): Promise<Keyring> {
-    const { account } = readHead(sealed);
-    return Keyring.#bySlot(sealed, await passkeyWrap(secret, account), passkeySlot(account, secret));
-  }
-
-  static async #bySlot(sealed: string, secret: Secret, associated: Bytes): Promise<Keyring> {
-    const [pair, { slots, generation }] = [await keyPair(secret), readHead(sealed)];
-    for (let at = 0; at < slots.length; at += SLOT) {
-      const payload = await openSealed(pair, slots.slice(at, at + SLOT), associated).catch((fault: unknown) => {
-        if (!(fault instanceof Tampered)) throw fault;
-        return null;
-      });
-      if (!payload) continue;
-      must(readNumber(payload.subarray(0, 4)) === generation, UNREADABLE);
-      return Keyring.reopen(sealed, new Secret(payload.slice(4)));
-    }
-    throw new Tampered(UNREADABLE);
   }
 
   /** The keyring, opened with the account key. */
@@ -412,11 +279,6 @@ export class Keyring implements State {
 
 /** The key of a keyring's body. */
 const keyringKey = async (accountKey: Secret): Promise<Key> => deriveKey(await accountKey.key(), "HKDF", "keyring");
-
-function rotatedVault(vault: Vault, random: Random): Vault {
-  const generation = entryOf(vault).generation + 1;
-  return { ...vault, keys: [...vault.keys, { generation, key: toBase64(random(KEY)) }] };
-}
 
 /** What the head of a keyring says, as the server can read it too. */
 export function readHead(sealed: string): Head & { slots: Bytes; raw: Bytes; body: Bytes } {

@@ -1,9 +1,9 @@
 // The body of a keyring in JSON, checked. Members that this client does not know are kept as they were read.
 import { Invalid, Unsupported } from "../errors.js";
 import { readJson } from "./content.js";
-import { isObject } from "./derive.js";
 import {
-  ascend, type Bytes, checkedName, checkedUid, equal, fromBase64, isGeneration, isVersion, KEY, must, PARENT, text,
+  ascend, type Bytes, checkedName, checkedUid, equal, fromBase64, isGeneration, isObject, isVersion, KEY, must, PARENT,
+  text,
 } from "./encoding.js";
 import { type Content, JSON_TEXT } from "./padding.js";
 import { passkeyOfSlot } from "./passkey.js";

@@ -5,7 +5,8 @@
 // 36 signs of Crockford's alphabet: 160 bits, then the first 20 bits of a SHA-256 of them, so that a slip of the pen is
 // noticed before anything is tried.
 import { Invalid } from "../errors.js";
-import { bound, type Descriptor, normalEmail, type PasswordKeys } from "./derive.js";
+import type { PasswordKeys } from "./derive.js";
+import { bound, type Descriptor, normalEmail } from "./descriptor.js";
 import { type Bytes, checkedText, items, lengthOf, type Random } from "./encoding.js";
 import { derive } from "./keys.js";
 import { primitives } from "./primitives.js";

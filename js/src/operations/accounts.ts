@@ -4,17 +4,17 @@ import {
   Unauthorized, WeakParameters,
 } from "../errors.js";
 import * as account from "../format/account.js";
-import {
-  DEFAULT, type Descriptor, newPassword, normalEmail, type PasswordKeys, passwordKeys, reaches, spelledAuth,
-  spellDescriptor,
-} from "../format/derive.js";
+import { newPassword, type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
+import { DEFAULT, type Descriptor, normalEmail, reaches, spellDescriptor } from "../format/descriptor.js";
 import { equal } from "../format/encoding.js";
-import { Keyring } from "../format/keyring.js";
+import type { Keyring } from "../format/keyring.js";
 import { printRecoveryKey, readRecoveryKey } from "../format/recovery.js";
+import { openWithPassword, openWithRecovery } from "../format/waysIn.js";
 import type { SignedIn, User } from "../net/decoders.js";
 import * as requests from "../net/requests/accounts.js";
 import { get as getKeyring } from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
+import * as credentials from "./credentials.js";
 import { FactorSource, openSession, prove } from "./factors.js";
 import * as keyrings from "./keyrings.js";
 
@@ -70,7 +70,7 @@ export async function register(core: Core, email: string, password: string, invi
 export async function login(core: Core, email: string, password: string, source: FactorSource): Promise<User> {
   const own = normalEmail(email);
   core.lock();
-  const descriptor = await keyrings.getDescriptor(core, own);
+  const descriptor = await credentials.getDescriptor(core, own);
   const keys = await passwordKeys(own, password, descriptor);
   let user: User;
   try {
@@ -80,7 +80,7 @@ export async function login(core: Core, email: string, password: string, source:
     throw new InvalidCredentials(PERHAPS_TYPED);
   }
   return orLock(core, async () => {
-    await keyrings.unlock(core, own, descriptor, (sealed) => Keyring.withPassword(sealed, keys, descriptor));
+    await credentials.unlock(core, own, descriptor, (sealed) => openWithPassword(sealed, keys, descriptor));
     if (!reaches(descriptor, DEFAULT)) {
       // More work for whoever guesses, while the password is at hand; nobody is asked for another code for this.
       await setPassword(core, own, spelledAuth(keys.auth), password, new FactorSource()).catch((refusal: unknown) => {
@@ -99,14 +99,14 @@ export async function recover(
   newPassword(password);
   const key = await readRecoveryKey(printed);
   core.lock();
-  const descriptor = await keyrings.getDescriptor(core, own);
+  const descriptor = await credentials.getDescriptor(core, own);
   const secret = await account.recoveryPassword(key, own, descriptor).catch((refusal: unknown) => {
     if (!(refusal instanceof Tampered)) throw refusal;
     throw new InvalidCredentials("This recovery key does not open this account, or not any more.");
   });
   const user = await openSession(core, own, secret, source);
   return orLock(core, async () => {
-    await keyrings.unlock(core, own, descriptor, (sealed) => Keyring.withRecovery(sealed, key));
+    await credentials.unlock(core, own, descriptor, (sealed) => openWithRecovery(sealed, key));
     await setPassword(core, own, secret, password, source);
     return user;
   });
@@ -123,7 +123,7 @@ export async function changePassword(
 ): Promise<void> {
   const { email, descriptor: known } = keyrings.unlocked(core);
   newPassword(next);
-  const stored = await keyrings.getDescriptor(core, email, false);
+  const stored = await credentials.getDescriptor(core, email, false);
   const seen = core.device.account(email);
   if (seen && !restored && !reaches(stored, seen)) throw new WeakParameters(LESS_WORK);
   const descriptor = equal(stored.salt, known.salt) ? known : stored;
@@ -138,18 +138,18 @@ function setPassword(
 ): Promise<void> {
   const prepare = async (ring: Keyring, descriptor: Descriptor): Promise<account.Prepared> =>
     account.changePassword(await revealed(core, ring, keys), email, next, descriptor);
-  return keyrings.rewrap(core, secret, prepare, source);
+  return credentials.rewrap(core, secret, prepare, source);
 }
 
 /** The keyring with the bytes of its account key: one of a session that was resumed is opened with the password. */
 const revealed = async (core: Core, ring: Keyring, keys?: PasswordKeys): Promise<Keyring> =>
-  ring.isHeld && keys ? keyrings.openWithPassword(core, keys) : ring;
+  ring.isHeld && keys ? credentials.openWithPassword(core, keys) : ring;
 
 /** The keys of the password, if it opens the keyring of this device. */
 async function ownPassword(core: Core, password: string): Promise<{ email: string; keys: PasswordKeys }> {
   const { email, descriptor } = keyrings.unlocked(core);
   const keys = await passwordKeys(email, password, descriptor);
-  await keyrings.openWithPassword(core, keys);
+  await credentials.openWithPassword(core, keys);
   return { email, keys };
 }
 
@@ -162,7 +162,7 @@ export async function setRecovery(core: Core, password: string, source: FactorSo
     printed = await printRecoveryKey(made.recovery);
     return made;
   };
-  await keyrings.rewrap(core, spelledAuth(keys.auth), prepare, source);
+  await credentials.rewrap(core, spelledAuth(keys.auth), prepare, source);
   return printed;
 }
 
@@ -171,7 +171,7 @@ export async function removeRecovery(core: Core, password: string, source: Facto
   const { email, keys } = await ownPassword(core, password);
   const prepare = async (ring: Keyring, old: Descriptor): Promise<account.Prepared> =>
     account.removeRecovery(await revealed(core, ring, keys), email, password, old);
-  await keyrings.rewrap(core, spelledAuth(keys.auth), prepare, source);
+  await credentials.rewrap(core, spelledAuth(keys.auth), prepare, source);
 }
 
 /** Log out of this session, or of all; every key is forgotten, whatever the server responds. */

@@ -3,7 +3,8 @@
 // An operator makes such an account with `strongroom users add`. It has no keyring, and its password is sent as typed.
 import { AccountNotEmpty, Invalid, InvalidCredentials, KeyringNotFound, NotFound } from "../errors.js";
 import { register } from "../format/account.js";
-import { newPassword, normalEmail, spelledAuth, spellDescriptor } from "../format/derive.js";
+import { newPassword, spelledAuth } from "../format/derive.js";
+import { normalEmail, spellDescriptor } from "../format/descriptor.js";
 import { checkedText } from "../format/encoding.js";
 import type { User } from "../net/decoders.js";
 import { changePassword } from "../net/requests/accounts.js";

@@ -5,7 +5,7 @@
 // output of the PRF, which opens the account.
 import { CeremonyFailed, Refusal, WrongServer } from "../errors.js";
 import { fromUrl, toUrl } from "../format/encoding.js";
-import { type PasskeySecret, passkeySecret, PRF_INPUT } from "../format/passkey.js";
+import { type PasskeySecret, passkeySecret, PRF_INPUT } from "../format/passkeySecret.js";
 import { Factor } from "../net/call.js";
 import { integer, list, object, type Read, text } from "../net/decoders.js";
 import { beginLogin, beginProof } from "../net/requests/passkeys.js";

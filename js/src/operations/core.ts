@@ -1,6 +1,6 @@
 // The state that the operations of one client share: the session, the keys, what the device has seen.
 import { Invalid, Locked, Tampered } from "../errors.js";
-import { type Descriptor, normalEmail } from "../format/derive.js";
+import { type Descriptor, normalEmail } from "../format/descriptor.js";
 import { checkedText, hasControl, lengthOf } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import type { CollectionKeys, VaultKeys } from "../format/keys.js";

@@ -3,7 +3,7 @@
 // Requests overlap. A response must not be older than what was seen before its request was sent; what was seen after
 // that may honestly be newer. So each request takes a mark before it is sent.
 import { Locked, RolledBack, Tampered } from "../errors.js";
-import type { Descriptor } from "../format/derive.js";
+import type { Descriptor } from "../format/descriptor.js";
 import type { Keyring } from "../format/keyring.js";
 import type { Link } from "../format/parents.js";
 import { link } from "../format/seal.js";

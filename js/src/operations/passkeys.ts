@@ -3,16 +3,19 @@
 // Which passkeys are registered is the server's word. Which of them open the account is in the keyring, and proven.
 import { CeremonyFailed, Invalid, Locked, PasskeyNotFound, Tampered } from "../errors.js";
 import { addPasskey, removePasskey } from "../format/account.js";
-import { normalEmail, type PasswordKeys, spelledAuth } from "../format/derive.js";
+import { type PasswordKeys, spelledAuth } from "../format/derive.js";
+import { normalEmail } from "../format/descriptor.js";
 import { checkedText, equal, fromUrl, toUrl } from "../format/encoding.js";
-import { Keyring } from "../format/keyring.js";
+import type { Keyring } from "../format/keyring.js";
 import { type PasskeyId, passkeyId } from "../format/passkey.js";
+import { isFull, openWithPasskey } from "../format/waysIn.js";
 import { Factor } from "../net/call.js";
 import type { User } from "../net/decoders.js";
 import * as requests from "../net/requests/passkeys.js";
 import * as ceremonies from "./ceremonies.js";
 import type { Core } from "./core.js";
 import { type Authenticator, FactorSource, prove } from "./factors.js";
+import * as credentials from "./credentials.js";
 import * as keyrings from "./keyrings.js";
 
 const NO_PRF =
@@ -67,7 +70,7 @@ export async function add(
   core: Core, name: string, password: string, authenticator: Authenticator, source: FactorSource,
 ): Promise<NewPasskey> {
   const called = checkedText(name, "name");
-  const keys = await keyrings.checkedPassword(core, password);
+  const keys = await credentials.checkedPassword(core, password);
   const { publicKey } = await prove(core.session, source, (factor) =>
     core.session.send(requests.beginRegistration(spelledAuth(keys.auth), factor)),
   );
@@ -85,27 +88,27 @@ export async function enableUnlock(
   core: Core, passkey: ListedPasskey, password: string, authenticator: Authenticator,
 ): Promise<void> {
   uidOf(passkey);
-  const keys = await keyrings.checkedPassword(core, password);
+  const keys = await credentials.checkedPassword(core, password);
   const ring = core.keyring();
-  if (ring.isFull && !opens(ring, idOf(passkey))) throw new Invalid({ passkey: FULL });
+  if (isFull(ring) && !opens(ring, idOf(passkey))) throw new Invalid({ passkey: FULL });
   const { publicKey } = await core.session.send(requests.beginProof());
   const { sent, secret } = await ceremonies.get(core.session, authenticator, publicKey, true, passkey.credentialId);
   if (!secret) throw new CeremonyFailed(NO_PRF);
   const source = new FactorSource(new Factor({ passkey: sent }));
-  await keyrings.changeSlots(core, keys, (now, descriptor) => addPasskey(now, keys, descriptor, secret), source);
+  await credentials.changeSlots(core, keys, (now, descriptor) => addPasskey(now, keys, descriptor, secret), source);
 }
 
 /** Let a passkey open the account no more. What it could open before, it can open still. */
 export async function disableUnlock(
   core: Core, passkey: ListedPasskey, password: string, source: FactorSource,
 ): Promise<void> {
-  await removeSlot(core, passkey, await keyrings.checkedPassword(core, password), source);
+  await removeSlot(core, passkey, await credentials.checkedPassword(core, password), source);
 }
 
 async function removeSlot(core: Core, passkey: ListedPasskey, keys: PasswordKeys, source: FactorSource): Promise<void> {
   const id = idOf(passkey);
   if (opens(core.keyring(), id))
-    await keyrings.changeSlots(core, keys, (ring, descriptor) => removePasskey(ring, keys, descriptor, id), source);
+    await credentials.changeSlots(core, keys, (ring, descriptor) => removePasskey(ring, keys, descriptor, id), source);
 }
 
 /** Give a passkey another name. */
@@ -117,7 +120,7 @@ export async function rename(core: Core, passkey: ListedPasskey, name: string): 
 export async function remove(
   core: Core, passkey: ListedPasskey, password: string, source: FactorSource,
 ): Promise<void> {
-  const keys = await keyrings.checkedPassword(core, password);
+  const keys = await credentials.checkedPassword(core, password);
   await removeSlot(core, passkey, keys, source);
   const { uid } = passkey;
   if (uid === null) return;
@@ -137,10 +140,10 @@ export async function login(core: Core, authenticator: Authenticator, email?: st
   const whose = expected ?? emailOf(opened.user);
   const user = core.begin(whose, opened);
   try {
-    const descriptor = await keyrings.getDescriptor(core, whose);
-    await keyrings.unlock(core, whose, descriptor, async (sealed) => {
+    const descriptor = await credentials.getDescriptor(core, whose);
+    await credentials.unlock(core, whose, descriptor, async (sealed) => {
       try {
-        return await Keyring.withPasskey(sealed, secret);
+        return await openWithPasskey(sealed, secret);
       } catch (refusal) {
         // That no slot opens means most likely that there is none for this passkey.
         throw refusal instanceof Tampered ? new Locked(NOT_OPENING) : refusal;

@@ -3,7 +3,7 @@
 // A proof shows that a key holder made something, not that it is current. So a device records, for each document, the
 // newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
 import { RolledBack, Tampered } from "../errors.js";
-import { checkWork, type Descriptor, type Floor } from "../format/derive.js";
+import { checkWork, type Descriptor, type Floor } from "../format/descriptor.js";
 import { digest, fromUrl, must, toUrl } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import type { Row } from "../format/seal.js";

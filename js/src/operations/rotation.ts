@@ -6,13 +6,15 @@ import { newPassword } from "../format/derive.js";
 import { newest } from "../format/keys.js";
 import { primitives } from "../format/primitives.js";
 import { readProof } from "../format/seal.js";
+import { withRotatedVault } from "../format/waysIn.js";
 import { toContent } from "../format/content.js";
 import { setRecovery } from "./accounts.js";
 import { BatchWrites, replacements, type WriteResult } from "./batches.js";
 import type { Core } from "./core.js";
+import { checkedPassword, rotate } from "./credentials.js";
 import { get, replaceContent, Scope } from "./documents.js";
 import type { FactorSource } from "./factors.js";
-import * as keyrings from "./keyrings.js";
+import { update } from "./keyrings.js";
 import { Listing } from "./listing.js";
 import { apiKeys, revokeKey } from "./sessionsAndKeys.js";
 import { listVaults, updateWire } from "./vaultChanges.js";
@@ -30,9 +32,9 @@ export async function rotateKeys(
   core: Core, password: string, next: string | undefined, progress: Progress | undefined, source: FactorSource,
 ): Promise<string | undefined> {
   if (next !== undefined) newPassword(next);
-  const keys = await keyrings.checkedPassword(core, password);
+  const keys = await checkedPassword(core, password);
   await revoke(core); // first: an interrupted rotation leaves nothing to do that cannot be seen later
-  await keyrings.rotate(core, keys, next, source);
+  await rotate(core, keys, next, source);
   await reseal(core, progress);
   if (!core.keyring().recovery) return undefined;
   // Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
@@ -42,7 +44,7 @@ export async function rotateKeys(
 /** A new key for one vault; then everything in it is sealed anew under it. */
 export async function rotateVault(core: Core, { uid }: OpenVault, progress?: Progress): Promise<OpenVault> {
   await revoke(core, uid);
-  await keyrings.update(core, (ring) => ring.withRotatedVault(uid, primitives().random));
+  await update(core, (ring) => withRotatedVault(ring, uid, primitives().random));
   const entry = core.keyring().entry(uid);
   if (!entry) throw new VaultNotFound();
   const opened = await openEntry(core, entry);

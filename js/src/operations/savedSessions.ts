@@ -6,7 +6,7 @@
 import { Invalid, InvalidRefreshToken, Locked, Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
 import { readJson } from "../format/content.js";
-import { normalEmail, readDescriptor, spellDescriptor, type SpelledDescriptor } from "../format/derive.js";
+import { normalEmail, readDescriptor, spellDescriptor, type SpelledDescriptor } from "../format/descriptor.js";
 import { type Bytes, equal, fromBase64, items, KEY, must, text, toBase64, toUrl } from "../format/encoding.js";
 import { Keyring, readHead } from "../format/keyring.js";
 import { type Key, primitives } from "../format/primitives.js";

@@ -5,8 +5,8 @@ import type { Call, Factor } from "../net/call.js";
 import type { Enrolment, SecondFactors } from "../net/decoders.js";
 import * as requests from "../net/requests/secondFactors.js";
 import type { Core } from "./core.js";
+import { checkedPassword } from "./credentials.js";
 import { type FactorSource, prove, readCode } from "./factors.js";
-import { checkedPassword } from "./keyrings.js";
 
 /** The second factors of the account, as the server says. */
 export const status = (core: Core): Promise<SecondFactors> => core.session.send(requests.status());

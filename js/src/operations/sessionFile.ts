@@ -5,8 +5,7 @@ import { type FileHandle, open, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { Invalid, Tampered } from "../errors.js";
 import { readJson } from "../format/content.js";
-import { isObject } from "../format/derive.js";
-import { fromBase64, must, text, toBase64 } from "../format/encoding.js";
+import { fromBase64, isObject, must, text, toBase64 } from "../format/encoding.js";
 import { asBytes, type SessionPlace, type SessionRecord } from "./savedSessions.js";
 
 const FORMAT = "strongroom JavaScript session 1";
