@@ -15,6 +15,7 @@ from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import CANARY, FURNITURE, People, Stage, twin
 from tests.js.typescript_client import Thing, TypeScriptFaces
 
+
 class Model(NamedTuple):
     """A victim as it was when its room was furnished, and the room."""
 
@@ -40,6 +41,8 @@ class _Keys:
 
 class _Session:
     """The victim's tokens."""
+
+    _victim: Thing
 
     def __init__(self, victim: Thing) -> None:
         self.__dict__["_victim"] = victim
@@ -72,6 +75,7 @@ class TypeScriptStage(Stage):
     """One attack's world. The victim is a TypeScript client; the owner's other device, and Mallory, are Python ones."""
 
     faces: Any
+    _model: Model
     model: Model | None = None  # shared by all stages of a session, as `People.room` is
 
     def __init__(self, faces: TypeScriptFaces, liar: Liar, people: People, home: Path) -> None:
