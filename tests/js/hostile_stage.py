@@ -10,6 +10,7 @@ from strongroom.client.format import names
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.operations.rollback import SeenAccount
 from strongroom.client.operations.vaults import OpenVault
+from strongroom.errors import VaultNotFound
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import CANARY, FURNITURE, People, Stage, twin
@@ -126,7 +127,11 @@ class TypeScriptStage(Stage):
 
     def keys(self, vault: Any = None, name: str | None = None) -> CollectionKeys:
         """The keys of a collection, as the owner's other device has them."""
-        opened = self.owner.vault((vault or self.vault).name)._opened
+        place = vault or self.vault
+        try:
+            opened = self.owner.vault(place.name)._opened
+        except VaultNotFound:  # it was renamed meanwhile
+            opened = place._opened
         return names.collection_keys(opened.keys, name or self.notes.name, sealed=opened.sealed)
 
     def secrets(self) -> dict[str, bytes]:

@@ -1,0 +1,11 @@
+"""The TypeScript client on a real server, as an app uses it."""
+
+from __future__ import annotations
+
+from tests.contract.harness import Server
+from tests.support.javascript import run_test
+
+
+def test_an_app_works(server: Server) -> None:
+    """Five lines, types, tasks at the same time, and nothing to see in a console: js/test/live.test.ts."""
+    run_test("live", URL=f"http://127.0.0.1:{server.port}")
