@@ -32,7 +32,7 @@ if (tests !== undefined) {
   rmSync(join(HERE, "dist"), { recursive: true, force: true });
   run("--noEmit");
   run("--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "src", "--outDir", "dist/types", "-p", "tsconfig.dist.json");
-  const entryPoints = present(["index", "replica", "react", "argon2", "passkeys"].map((name) => `src/${name}.ts`));
+  const entryPoints = present(["index", "replica", "react", "argon2", "passkeys", "node"].map((name) => `src/${name}.ts`));
   const { metafile } = await build({ ...SHARED, minify: true, entryPoints, outdir: "dist", metafile: true, sourcemap: true });
   await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
   process.exitCode = weigh(metafile.outputs) ? 0 : 1;

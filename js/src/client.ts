@@ -5,21 +5,20 @@ import { checkedText } from "./format/encoding.js";
 import type { ApiKey, Event, ListedSession, User } from "./net/decoders.js";
 import { connect, type ConnectionOptions } from "./net/http.js";
 import { type RetryOptions, Session } from "./net/session.js";
-import * as accounts from "./operations/accounts.js";
 import { Core } from "./operations/core.js";
 import { Scope } from "./operations/documents.js";
-import { type Authenticator, FactorSource } from "./operations/factors.js";
+import type { Authenticator } from "./operations/factors.js";
 import type { Progress } from "./operations/rotation.js";
+import type { SessionPlace } from "./operations/savedSessions.js";
 import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
 
 // What few programs need is loaded when it is used.
-const sessionsAndKeys = () => import("./operations/sessionsAndKeys.js");
-const usageAndLog = () => import("./operations/usageAndLog.js");
-const rotation = () => import("./operations/rotation.js");
-const tokens = () => import("./operations/tokens.js");
+const rare = () => import("./rare.js");
+/** Where a browser keeps a session, unless told otherwise. */
+const PLACE = "strongroom";
 
 /** How a client reaches its server, and how it behaves. */
 export interface ClientOptions extends ConnectionOptions, RetryOptions {
@@ -44,11 +43,46 @@ export class Client {
   /** A client that opens what a token (`srv_…`) was made for, and nothing else. */
   static async withToken(url: string, token: string, options: ClientOptions = {}): Promise<Client> {
     const client = new Client(url, options);
-    await (await tokens()).useToken(client.#core, token);
+    await (await rare()).tokens.useToken(client.#core, token);
     return client;
   }
 
-  /** Forget every key and token. The session stays open on the server: `logout` ends it. */
+  /**
+   * A client that continues a session which `saveSession` has saved, without the password.
+   *
+   * No request is sent. Where there is no such session, that is a Locked; where it has ended, the first request raises
+   * InvalidRefreshToken. With `email`, the session of another account is refused.
+   */
+  static async resume(place: string | SessionPlace = PLACE, options: ClientOptions & { email?: string } = {}): Promise<Client> {
+    const { savedSessions, sessionDatabase } = await rare();
+    const { url, use } = await savedSessions.open(typeof place === "string" ? sessionDatabase(place) : place, options.email);
+    const client = new Client(url, options);
+    await use(client.#core);
+    return client;
+  }
+
+  /**
+   * Save the session, so that `resume` continues it without the password.
+   *
+   * A browser keeps it in IndexedDB under this name, for all tabs of the origin: the keys as such that no script can
+   * extract, the rest sealed with one of them. `sessionFile` of "@strongroom/client/node" keeps it in a file. `logout`
+   * deletes it.
+   */
+  async saveSession(place: string | SessionPlace = PLACE): Promise<void> {
+    const { savedSessions, sessionDatabase } = await rare();
+    await savedSessions.save(this.#core, typeof place === "string" ? sessionDatabase(place) : place);
+  }
+
+  /** Forget every key and token. The session stays open on the server, and saved if it was saved. */
+  async lock(): Promise<void> {
+    try {
+      await this.#core.session.saved?.update();
+    } finally {
+      this.#core.lock();
+    }
+  }
+
+  /** Forget every key and token at once. The session stays open on the server: `logout` ends it. */
   close(): void {
     this.#core.lock();
   }
@@ -64,8 +98,8 @@ export class Client {
   }
 
   /** Register an account, and log in. A server that is closed for sign-ups asks for an invitation. */
-  register(email: string, password: string, { invitation }: { invitation?: string } = {}): Promise<User> {
-    return accounts.register(this.#core, email, password, invitation);
+  async register(email: string, password: string, { invitation }: { invitation?: string } = {}): Promise<User> {
+    return (await rare()).accounts.register(this.#core, email, password, invitation);
   }
 
   /**
@@ -73,13 +107,14 @@ export class Client {
    *
    * `code` is the second factor, if the account has one. Without it, such an account raises SecondFactorRequired.
    */
-  login(email: string, password: string, { code }: CodeOptions = {}): Promise<User> {
+  async login(email: string, password: string, { code }: CodeOptions = {}): Promise<User> {
+    const { accounts, FactorSource } = await rare();
     return accounts.login(this.#core, email, password, new FactorSource(code));
   }
 
   /** End this session, or all of the account, and forget every key. */
-  logout({ everywhere = false }: { everywhere?: boolean } = {}): Promise<void> {
-    return accounts.logout(this.#core, everywhere);
+  async logout({ everywhere = false }: { everywhere?: boolean } = {}): Promise<void> {
+    return (await rare()).accounts.logout(this.#core, everywhere);
   }
 
   /**
@@ -89,7 +124,7 @@ export class Client {
    * leaves in doubt whether it is set, try `login` with it first.
    */
   async adoptAccount(email: string, password: string, newPassword: string): Promise<User> {
-    return (await import("./operations/adoption.js")).adopt(this.#core, email, password, newPassword);
+    return (await rare()).adoption.adopt(this.#core, email, password, newPassword);
   }
 
   /**
@@ -100,16 +135,19 @@ export class Client {
    * accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
    */
   async changePassword(old: string, next: string, { restored = false, code }: CodeOptions & { restored?: boolean } = {}): Promise<void> {
+    const { accounts, FactorSource } = await rare();
     await accounts.changePassword(this.#core, old, next, new FactorSource(code), restored);
   }
 
   /** A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more. */
   async makeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<string> {
+    const { accounts, FactorSource } = await rare();
     return accounts.setRecovery(this.#core, password, new FactorSource(code));
   }
 
   /** Remove the recovery key: from now on it does not open the account. */
   async removeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<void> {
+    const { accounts, FactorSource } = await rare();
     await accounts.removeRecovery(this.#core, password, new FactorSource(code));
   }
 
@@ -120,6 +158,7 @@ export class Client {
    * and each code counts once: give a function as `code`.
    */
   async recover(email: string, recoveryKey: string, newPassword: string, { code }: CodeOptions = {}): Promise<User> {
+    const { accounts, FactorSource } = await rare();
     return accounts.recover(this.#core, email, recoveryKey, newPassword, new FactorSource(code));
   }
 
@@ -135,16 +174,18 @@ export class Client {
    */
   async rotateKeys(password: string, options: CodeOptions & { newPassword?: string; progress?: Progress } = {}): Promise<string | undefined> {
     const { newPassword, progress, code } = options;
-    return (await rotation()).rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
+    const { rotation, FactorSource } = await rare();
+    return rotation.rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
   }
 
   /** Seal anew what an interrupted rotation has left; it does nothing where nothing is left. */
   async finishRotation({ progress }: { progress?: Progress } = {}): Promise<void> {
-    await (await rotation()).reseal(this.#core, progress);
+    await (await rare()).rotation.reseal(this.#core, progress);
   }
 
   /** Delete the account and everything in it, at once and for good. */
   async deleteAccount(password: string, { code }: CodeOptions = {}): Promise<void> {
+    const { accounts, FactorSource } = await rare();
     await accounts.deleteAccount(this.#core, password, new FactorSource(code));
   }
 
@@ -164,37 +205,37 @@ export class Client {
    * Which account it is, the passkey says; with `email`, another account is refused.
    */
   async loginWithPasskey(authenticator: Authenticator, { email }: { email?: string } = {}): Promise<User> {
-    return (await import("./operations/passkeys.js")).login(this.#core, authenticator, email);
+    return (await rare()).passkeys.login(this.#core, authenticator, email);
   }
 
   /** The open sessions, the one used last first. */
   async sessions(): Promise<ListedSession[]> {
-    return (await sessionsAndKeys()).sessions(this.#core);
+    return (await rare()).sessionsAndKeys.sessions(this.#core);
   }
 
   /** End one session. */
   async endSession(sessionId: string): Promise<void> {
-    return (await sessionsAndKeys()).endSession(this.#core, sessionId);
+    return (await rare()).sessionsAndKeys.endSession(this.#core, sessionId);
   }
 
   /** The account's log, newest first: logins, failed logins, changes of passwords, keys and sessions. */
   async *log(): AsyncGenerator<Event, void, undefined> {
-    yield* (await usageAndLog()).log(this.#core);
+    yield* (await rare()).usageAndLog.log(this.#core);
   }
 
   /** What the account uses, and its limits. */
   async usage(): Promise<Usage> {
-    return (await usageAndLog()).usage(this.#core);
+    return (await rare()).usageAndLog.usage(this.#core);
   }
 
   /** The API keys, those inside tokens included. */
   async apiKeys(): Promise<ApiKey[]> {
-    return (await sessionsAndKeys()).apiKeys(this.#core);
+    return (await rare()).sessionsAndKeys.apiKeys(this.#core);
   }
 
   /** Revoke an API key, and with it a token that holds it. */
   async revokeApiKey(uid: string): Promise<void> {
-    return (await sessionsAndKeys()).revokeKey(this.#core, uid);
+    return (await rare()).sessionsAndKeys.revokeKey(this.#core, uid);
   }
 
   /**
@@ -204,14 +245,14 @@ export class Client {
    */
   async vault(name?: string, { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {}): Promise<Vault> {
     const core = this.#core;
-    if (core.token) return new Vault(core, await (await tokens()).openVault(core, name, create, sealed));
+    if (core.token) return new Vault(core, await (await rare()).tokens.openVault(core, name, create, sealed));
     if (name === undefined) throw new Invalid({ name: "is required" });
     return new Vault(core, await openVault(core, checkedText(name, "name"), create, sealed));
   }
 
   /** All vaults. */
   async vaults(): Promise<Vault[]> {
-    return (await (await import("./operations/vaultChanges.js")).listVaults(this.#core)).map((opened) => new Vault(this.#core, opened));
+    return (await (await rare()).vaultChanges.listVaults(this.#core)).map((opened) => new Vault(this.#core, opened));
   }
 
   /** The collection that this client's token opens. `type` reads its values. */

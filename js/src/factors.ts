@@ -1,11 +1,10 @@
 // The second factor and the passkeys of an account. What they do is loaded when it is used.
 import type { Enrolment, SecondFactors } from "./net/decoders.js";
 import type { Core } from "./operations/core.js";
-import { type Authenticator, type Code, FactorSource } from "./operations/factors.js";
+import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
 
-const secondFactors = () => import("./operations/secondFactors.js");
-const passkeys = () => import("./operations/passkeys.js");
+const rare = () => import("./rare.js");
 
 /** The second factor, where the server asks for one. */
 export interface CodeOptions {
@@ -27,7 +26,7 @@ export class SecondFactor {
 
   /** Since when there are one-time codes, how many passkeys and recovery codes: all of it the server's word. */
   async status(): Promise<SecondFactors> {
-    return (await secondFactors()).status(this.#core);
+    return (await rare()).secondFactors.status(this.#core);
   }
 
   /**
@@ -37,7 +36,8 @@ export class SecondFactor {
    * then replaces the one of before.
    */
   async enrol(password: string, { code }: CodeOptions = {}): Promise<Enrolment> {
-    return (await secondFactors()).enrol(this.#core, password, new FactorSource(code));
+    const { secondFactors, FactorSource } = await rare();
+    return secondFactors.enrol(this.#core, password, new FactorSource(code));
   }
 
   /**
@@ -47,17 +47,19 @@ export class SecondFactor {
    * response is lost, call `newRecoveryCodes`.
    */
   async confirm(code: string): Promise<string[]> {
-    return (await secondFactors()).confirm(this.#core, code);
+    return (await rare()).secondFactors.confirm(this.#core, code);
   }
 
   /** Remove the one-time codes. If there is no other second factor, the password alone logs in again. */
   async disable(password: string, { code }: CodeOptions = {}): Promise<void> {
-    await (await secondFactors()).disable(this.#core, password, new FactorSource(code));
+    const { secondFactors, FactorSource } = await rare();
+    await secondFactors.disable(this.#core, password, new FactorSource(code));
   }
 
   /** Ten new recovery codes. Those of before are good no more. */
   async newRecoveryCodes(password: string, { code }: CodeOptions = {}): Promise<string[]> {
-    return (await secondFactors()).newRecoveryCodes(this.#core, password, new FactorSource(code));
+    const { secondFactors, FactorSource } = await rare();
+    return secondFactors.newRecoveryCodes(this.#core, password, new FactorSource(code));
   }
 }
 
@@ -72,7 +74,7 @@ export class Passkeys {
 
   /** All passkeys: those that the server knows, and those that open the account. */
   async list(): Promise<ListedPasskey[]> {
-    return (await passkeys()).listPasskeys(this.#core);
+    return (await rare()).passkeys.listPasskeys(this.#core);
   }
 
   /**
@@ -82,7 +84,8 @@ export class Passkeys {
    * codes, which are shown only here. `enableUnlock` lets the passkey open the account, too.
    */
   async add(name: string, password: string, authenticator: Authenticator, { code }: CodeOptions = {}): Promise<NewPasskey> {
-    return (await passkeys()).add(this.#core, name, password, authenticator, new FactorSource(code));
+    const { passkeys, FactorSource } = await rare();
+    return passkeys.add(this.#core, name, password, authenticator, new FactorSource(code));
   }
 
   /**
@@ -92,17 +95,18 @@ export class Passkeys {
    * in at the most, the password and the recovery key included.
    */
   async enableUnlock(passkey: ListedPasskey, password: string, authenticator: Authenticator): Promise<void> {
-    await (await passkeys()).enableUnlock(this.#core, passkey, password, authenticator);
+    await (await rare()).passkeys.enableUnlock(this.#core, passkey, password, authenticator);
   }
 
   /** Let a passkey open the account no more; it still logs in. Whoever has had the keys by it still has them. */
   async disableUnlock(passkey: ListedPasskey, password: string, { code }: CodeOptions = {}): Promise<void> {
-    await (await passkeys()).disableUnlock(this.#core, passkey, password, new FactorSource(code));
+    const { passkeys, FactorSource } = await rare();
+    await passkeys.disableUnlock(this.#core, passkey, password, new FactorSource(code));
   }
 
   /** Give a passkey another name. The server can read it. */
   async rename(passkey: ListedPasskey, name: string): Promise<void> {
-    await (await passkeys()).rename(this.#core, passkey, name);
+    await (await rare()).passkeys.rename(this.#core, passkey, name);
   }
 
   /**
@@ -112,6 +116,7 @@ export class Passkeys {
    * authenticator. If it is lost, `rotateKeys` ends what whoever finds it could read.
    */
   async delete(passkey: ListedPasskey, password: string, { code }: CodeOptions = {}): Promise<void> {
-    await (await passkeys()).remove(this.#core, passkey, password, new FactorSource(code));
+    const { passkeys, FactorSource } = await rare();
+    await passkeys.remove(this.#core, passkey, password, new FactorSource(code));
   }
 }

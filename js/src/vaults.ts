@@ -15,14 +15,14 @@ import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 
 // What few programs need is loaded when it is used.
-const batches = () => import("./operations/batches.js");
-const blobs = () => import("./operations/blobs.js");
-const collections = () => import("./operations/collections.js");
-const vaultChanges = () => import("./operations/vaultChanges.js");
-const history = () => import("./operations/history.js");
-const trash = () => import("./operations/trash.js");
-const tokens = () => import("./operations/tokens.js");
-const rotation = () => import("./operations/rotation.js");
+const batches = async () => (await import("./rare.js")).batches;
+const blobs = async () => (await import("./rare.js")).blobs;
+const collections = async () => (await import("./rare.js")).collections;
+const vaultChanges = async () => (await import("./rare.js")).vaultChanges;
+const history = async () => (await import("./rare.js")).history;
+const trash = async () => (await import("./rare.js")).trash;
+const tokens = async () => (await import("./rare.js")).tokens;
+const rotation = async () => (await import("./rare.js")).rotation;
 
 /** The changes after a cursor. After the iteration, `cursor` is where to continue. */
 export class Changes<T> implements AsyncIterable<Document<T>> {

@@ -28,9 +28,9 @@ function inBrowser(question: Question): Promise<Uint8Array | null> {
   }).finally(() => worker.terminate());
 }
 
-/** In Node.js, whose workers are others. */
-async function inNode(question: Question): Promise<Uint8Array | null> {
-  const { Worker: Thread } = await import(/* webpackIgnore: true */ /* @vite-ignore */ "node:worker_threads");
+/** In Node.js, whose workers are others. Not imported, so that no bundler looks for it. */
+function inNode(question: Question): Promise<Uint8Array | null> {
+  const { Worker: Thread } = process.getBuiltinModule("node:worker_threads");
   const worker = new Thread(new URL("./argon2-worker.js", import.meta.url));
   return new Promise<Uint8Array | null>((resolve) => {
     worker.once("message", resolve);

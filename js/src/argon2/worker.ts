@@ -23,7 +23,7 @@ async function answer({ password, salt, memory, passes }: Question, port: Port):
 }
 
 if (typeof self === "undefined") {
-  const { parentPort } = await import("node:worker_threads");
+  const { parentPort } = process.getBuiltinModule("node:worker_threads");
   parentPort?.once("message", (question: Question) => void answer(question, parentPort));
 } else {
   self.onmessage = ({ data }: MessageEvent<Question>) => void answer(data, self);

@@ -51,7 +51,7 @@ export class FactorSource {
       throw withoutTicket(refusal);
     }
     if (typeof given === "function") return readCode(await given(withoutTicket(refusal)));
-    if (typeof given === "object" && given !== null) return (await import("./ceremonies.js")).prove(session, given, ticket);
+    if (typeof given === "object" && given !== null) return (await import("../rare.js")).ceremonies.prove(session, given, ticket);
     this.#used = true;
     return readCode(given);
   }

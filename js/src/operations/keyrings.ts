@@ -64,7 +64,7 @@ export async function openStored(
   if (core.ring) requireDirectory(core.ring, ring);
   let own = descriptor;
   if (!ring.takes(own)) {
-    own = await (await import("./credentials.js")).getDescriptor(core, email); // the password was changed on another device
+    own = await (await import("../rare.js")).credentials.getDescriptor(core, email); // the password was changed on another device
     must(ring.takes(own), WRONG_DESCRIPTOR);
   }
   await use(core, email, ring, stored.keyring, own);

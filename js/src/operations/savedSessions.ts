@@ -7,7 +7,7 @@ import { Invalid, InvalidRefreshToken, Locked, Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
 import { readJson } from "../format/content.js";
 import { normalEmail, readDescriptor, spellDescriptor, type SpelledDescriptor } from "../format/descriptor.js";
-import { type Bytes, equal, fromBase64, items, KEY, must, text, toBase64, toUrl } from "../format/encoding.js";
+import { type Bytes, equal, fromBase64, items, KEY, text, toBase64, toUrl } from "../format/encoding.js";
 import { Keyring, readHead } from "../format/keyring.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { Secret } from "../format/secret.js";
@@ -42,10 +42,8 @@ export interface SessionPlace {
   delete(): Promise<void>;
   /** Run a task while no other tab or program uses the place. */
   alone<T>(task: () => Promise<T>): Promise<T>;
-  /** Keys as this place keeps them. */
-  keep(raw: Secret): Promise<Key>;
-  /** A key as the place has kept it. */
-  secret(kept: Key): Secret;
+  /** Whether the place can keep a CryptoKey; otherwise keys are kept as their bytes, in base64. */
+  readonly keepsKeys: boolean;
 }
 
 interface Contents {
@@ -57,6 +55,14 @@ interface Contents {
   readonly descriptor: SpelledDescriptor;
   readonly memory: Memory;
 }
+
+/** A key as a place keeps it. */
+const keep = async ({ keepsKeys }: SessionPlace, secret: Secret): Promise<Key> =>
+  keepsKeys ? secret.key() : { bytes: toBase64(secret.reveal()) };
+
+/** A key that a place has kept. */
+const kept = ({ keepsKeys }: SessionPlace, key: Key): Secret =>
+  keepsKeys ? new Secret(key) : new Secret(fromBase64("bytes" in key ? key.bytes : null));
 
 const associated = (id: string): Bytes => items("session-file", id);
 
@@ -124,7 +130,7 @@ interface Saved {
   readonly contents: Contents;
 }
 
-const heldKey = (core: Core, place: SessionPlace): Promise<Key> => place.keep(core.keyring().reveal().key);
+const heldKey = (core: Core, place: SessionPlace): Promise<Key> => keep(place, core.keyring().reveal().key);
 
 function contentsOf(core: Core, url: string, access: string, refresh: string): Contents {
   const { email, ring, sealed, descriptor } = unlocked(core);
@@ -136,14 +142,14 @@ async function sealedRecord(
   place: SessionPlace, { id, sealing, account }: Omit<SessionRecord, "sealed">, contents: Contents,
 ): Promise<SessionRecord> {
   const plain = text(JSON.stringify(contents));
-  const key = await place.secret(sealing).key();
+  const key = await kept(place, sealing).key();
   return { id, sealing, account, sealed: await sealBox(key, primitives().random(KEY), plain, associated(id)) };
 }
 
 async function opened(place: SessionPlace, { id, sealing, sealed }: SessionRecord): Promise<Contents> {
   try {
     // What this key has sealed, this client has written.
-    return readJson(await openBox(await place.secret(sealing).key(), sealed, associated(id))) as Contents;
+    return readJson(await openBox(await kept(place, sealing).key(), sealed, associated(id))) as Contents;
   } catch (fault) {
     if (!(fault instanceof Refusal)) throw fault;
   }
@@ -158,7 +164,7 @@ export async function save(core: Core, place: SessionPlace): Promise<void> {
   const mine = contentsOf(core, core.session.connection.url, access, refresh);
   const fresh = {
     id: toUrl(primitives().random(16)),
-    sealing: await place.keep(new Secret(primitives().random(KEY))),
+    sealing: await keep(place, new Secret(primitives().random(KEY))),
     account: await heldKey(core, place),
   };
   const record = await place.alone(async () => {
@@ -191,7 +197,7 @@ async function use(core: Core, place: SessionPlace, record: SessionRecord, conte
   core.lock();
   const { email, keyring: sealed, memory, access, refresh } = contents;
   try {
-    const ring = await Keyring.reopen(sealed, place.secret(record.account));
+    const ring = await Keyring.reopen(sealed, kept(place, record.account));
     const descriptor = readDescriptor(contents.descriptor);
     core.device.remember(email, memory);
     await core.device.recordAccount(email, ring, descriptor);
@@ -202,18 +208,3 @@ async function use(core: Core, place: SessionPlace, record: SessionRecord, conte
   core.session.useTokens(access, refresh);
   core.session.saved = new SavedSession(core, place, record, memory);
 }
-
-/** Keys as bytes, for a place that can keep nothing else. */
-export const asBytes: Pick<SessionPlace, "keep" | "secret"> = {
-  keep: async (raw) => ({ bytes: toBase64(raw.reveal()) }),
-  secret(kept) {
-    must("bytes" in kept);
-    return new Secret(fromBase64(kept.bytes));
-  },
-};
-
-/** Keys that cannot be extracted, for a place that can keep such. */
-export const asKeys: Pick<SessionPlace, "keep" | "secret"> = {
-  keep: (raw) => raw.key(),
-  secret: (kept) => new Secret(kept),
-};

@@ -1,7 +1,7 @@
 // A saved session in IndexedDB: its keys are CryptoKeys that no script can extract, the rest is sealed with one of them.
 import { Invalid } from "../errors.js";
 import { acrossTabs } from "../net/locks.js";
-import { asKeys, type SessionPlace, type SessionRecord } from "./savedSessions.js";
+import type { SessionPlace, SessionRecord } from "./savedSessions.js";
 
 const DATABASE = "strongroom sessions";
 const STORE = "sessions";
@@ -32,7 +32,7 @@ async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore)
 
 /** A place in this browser's IndexedDB, by its name. Tabs of one origin share it. */
 export const sessionDatabase = (name: string): SessionPlace => ({
-  ...asKeys,
+  keepsKeys: true,
   read: () => within<SessionRecord | undefined>("readonly", (store) => store.get(name)),
   write: async (record) => void (await within("readwrite", (store) => store.put(record, name))),
   delete: async () => void (await within("readwrite", (store) => store.delete(name))),

@@ -3,10 +3,8 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
-import { Invalid, Tampered } from "../errors.js";
-import { readJson } from "../format/content.js";
-import { fromBase64, isObject, must, text, toBase64 } from "../format/encoding.js";
-import { asBytes, type SessionPlace, type SessionRecord } from "./savedSessions.js";
+import { Invalid } from "../errors.js";
+import type { SessionPlace, SessionRecord } from "./savedSessions.js";
 
 const FORMAT = "strongroom JavaScript session 1";
 const TURN = 60_000; // milliseconds to wait for another program that refreshes the session
@@ -63,16 +61,23 @@ async function read(path: string): Promise<SessionRecord | undefined> {
   } finally {
     await file.close();
   }
+  const found = parsed(raw.toString("utf-8"));
+  if (found?.["format"] !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
+  const { id, sealing, account, sealed } = found;
+  if (typeof id !== "string" || typeof sealed !== "string" || !isObject(sealing) || !isObject(account))
+    throw wrong("is damaged, or was changed", path);
+  return { id, sealing, account, sealed: Uint8Array.from(Buffer.from(sealed, "base64")) };
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
+
+function parsed(spelled: string): Record<string, unknown> | undefined {
   try {
-    const found = readJson(raw);
-    must(isObject(found) && found["format"] === FORMAT);
-    const { id, sealing, account } = found;
-    must(typeof id === "string" && isObject(sealing) && isObject(account));
-    return { id, sealing, account, sealed: fromBase64(found["sealed"]) };
-  } catch (fault) {
-    if (!(fault instanceof Tampered)) throw fault;
+    const found: unknown = JSON.parse(spelled);
+    return isObject(found) ? found : undefined;
+  } catch {
+    return undefined;
   }
-  throw wrong("is not a session file, or was cut off; it was not changed", path);
 }
 
 /** Replace the file in one step. */
@@ -82,7 +87,8 @@ async function write(path: string, { id, sealing, account, sealed }: SessionReco
     await unlink(part).catch(() => undefined); // of a process that was killed
     const file = await open(part, "wx", 0o600);
     try {
-      await file.writeFile(text(JSON.stringify({ format: FORMAT, id, sealing, account, sealed: toBase64(sealed) })));
+      const spelled = Buffer.from(sealed).toString("base64");
+      await file.writeFile(JSON.stringify({ format: FORMAT, id, sealing, account, sealed: spelled }));
       await file.sync();
     } finally {
       await file.close();
@@ -137,7 +143,7 @@ export async function sessionFile(given: string): Promise<SessionPlace> {
   const path = resolve(given);
   await checkFolder(path);
   return {
-    ...asBytes,
+    keepsKeys: false,
     read: () => read(path),
     write: (record) => write(path, record),
     delete: () => unlink(path).catch(() => undefined),

@@ -11,8 +11,8 @@ import * as keyrings from "./keyrings.js";
 export const WRONG_VAULT = "The server answered with another vault than the one that was asked for.";
 export const GONE = "Your directory has this vault, and the server says that there is none.";
 // Few vaults have a blob, or change their names.
-const blobs = () => import("./blobs.js");
-const vaultChanges = () => import("./vaultChanges.js");
+const blobs = async () => (await import("../rare.js")).blobs;
+const vaultChanges = async () => (await import("../rare.js")).vaultChanges;
 
 /** A vault with its keys. `name` is what people call it, `wire` what the server is to call it. */
 export interface OpenVault {

@@ -1,0 +1,3 @@
+// What a program of Node.js imports from "@strongroom/client/node": what no browser has.
+export { sessionFile } from "./operations/sessionFile.js";
+export type { SessionPlace } from "./operations/savedSessions.js";
