@@ -129,6 +129,22 @@ test("an answer that is compressed, too long or not of this server is refused", 
   }
 });
 
+test("a code counts only with a status that it can have", async () => {
+  const faults: [number, string, errors.RefusalClass][] = [
+    [503, "document_not_found", errors.Unavailable],
+    [500, "document_conflict", errors.InternalError],
+    [404, "unavailable", errors.NotFound],
+    [400, "keyring_conflict", errors.Invalid],
+  ];
+  for (const [status, code, kind] of faults) {
+    await against(
+      (_, response) => refuse(response, status, code),
+      async (session) => assert.equal((await met(session.send(me))).name, kind.kind),
+      { retries: 0 },
+    );
+  }
+});
+
 test("__proto__ in an answer is nothing but a member that nobody reads", async () => {
   const told = '{"user":{"id":"1","email":"a@b","__proto__":{"polluted":1}},"__proto__":{"polluted":1},"kdf":{"__proto__":{"polluted":1}}}';
   await against(
