@@ -34,11 +34,13 @@ class Page:
         self._numbers = itertools.count(1)
         self._session: str | None = None
 
-    def open(self, url: str) -> None:
-        """Open this address in a new page, and wait until it is loaded."""
+    def open(self, url: str, *, any_script: bool = False) -> None:
+        """Open this address in a new page, and wait until it is loaded. `any_script`: whatever its policy says."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self.send("Page.enable")
+        if any_script:
+            self.send("Page.setBypassCSP", enabled=True)
         self.send("Page.navigate", url=url)
         self._until(lambda message: message.get("method") == "Page.loadEventFired")
 

@@ -81,6 +81,7 @@ def served() -> Iterator[str]:
 
         def end_headers(self) -> None:
             self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("Access-Control-Allow-Origin", "*")  # a page of a server may load them too
             super().end_headers()
 
         def log_message(self, *_: object) -> None:

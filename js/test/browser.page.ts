@@ -1,0 +1,7 @@
+// The client in a page, with hashing that tests can afford.
+import { hashCheaply } from "./cheapHashing.js";
+
+hashCheaply();
+export { coreOf } from "../src/client.js";
+export * from "../src/index.js";
+export { browserAuthenticator } from "../src/passkeys.js";

@@ -1,0 +1,128 @@
+"""Sessions of the TypeScript client that last: in a file of Node.js, and in a browser's IndexedDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.client.both_clients import PASSWORD, unique_email
+from tests.contract.harness import Server
+from tests.support.chromium import Page, chromium
+from tests.support.javascript import run_test, served
+
+
+@pytest.fixture(scope="session")
+def short_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose access tokens live for a second."""
+    running = Server(tmp_path_factory.mktemp("short"), JWT_ACCESS_EXPIRY="1s")
+    try:
+        yield running.start()
+        assert running.end() == 0
+        assert "Traceback" not in running.log()
+    finally:
+        running.abandon()
+
+
+def test_in_a_file(short_lived: Server) -> None:
+    """Saved, resumed, shared and refused: js/test/sessions.test.ts."""
+    run_test("sessions", URL=f"http://127.0.0.1:{short_lived.port}")
+
+
+BEGIN = """(async () => {
+  const it = await import("%(pages)s/browser.page.js");
+  const client = new it.Client("%(url)s");
+  await client.register("%(email)s", "%(password)s");
+  await (await client.vault("family album", { create: true })).collection("notes").create("remember the milk");
+  await client.saveSession();
+  const [, refresh] = await it.coreOf(client).session.tokens();
+  return refresh;
+})()"""
+RESUME = """(async () => {
+  const it = await import("%(pages)s/browser.page.js");
+  const client = await it.Client.resume();
+  const found = [];
+  for await (const note of (await client.vault("family album")).collection("notes")) found.push(note.value);
+  return found;
+})()"""
+TABS = """(async () => {
+  const it = await import("%(pages)s/browser.page.js");
+  const clients = await Promise.all([1, 2, 3].map(() => it.Client.resume()));
+  await Promise.all(clients.map(async (client) => {
+    const seen = new Set();
+    while (seen.size < 3) {
+      await client.sessions();
+      seen.add((await it.coreOf(client).session.tokens())[1]);
+    }
+  }));
+  return "all open";
+})()"""
+KEPT = """(async () => {
+  const request = indexedDB.open("strongroom sessions");
+  const database = await new Promise((done) => { request.onsuccess = () => done(request.result); });
+  const getting = database.transaction("sessions").objectStore("sessions").getAll();
+  const [record] = await new Promise((done) => { getting.onsuccess = () => done(getting.result); });
+  database.close();
+  const exported = await Promise.allSettled(
+    [record.sealing, record.account].map((key) => crypto.subtle.exportKey("raw", key)));
+  return {
+    members: Object.keys(record).sort(),
+    kinds: [record.sealing, record.account].map((key) => [key.constructor.name, key.extractable]),
+    exported: exported.map(({ status }) => status),
+    local: localStorage.length + sessionStorage.length,
+  };
+})()"""
+LOGOUT = """(async () => {
+  const it = await import("%(pages)s/browser.page.js");
+  const client = await it.Client.resume();
+  await client.changePassword("%(password)s", "%(password)s, another");
+  await client.logout();
+  return it.Client.resume().then(() => "resumed", (error) => error.name);
+})()"""
+
+
+def test_in_a_browser(tmp_path: Path, short_lived: Server) -> None:
+    """A page that is loaded again goes on without the password; no script can take its keys, nothing is in the clear.
+
+    All tabs go on while tokens are refreshed. With the password the ways in change, although no key can be extracted.
+    """
+    (tmp_path / "browser").mkdir()
+    with served() as pages:
+        told = {
+            "pages": pages,
+            "url": f"http://localhost:{short_lived.port}",
+            "email": unique_email(),
+            "password": PASSWORD,
+        }
+        with chromium(tmp_path / "browser") as page:
+
+            def run(script: str, on: Page = page) -> object:
+                return on.run(script % told)
+
+            page.open(f"{pages}/empty.html")
+            refresh = run(BEGIN)
+            page.open(f"{pages}/empty.html")
+            assert run(RESUME) == ["remember the milk"]
+            assert run(KEPT) == {
+                "members": ["account", "id", "sealed", "sealing"],
+                "kinds": [["CryptoKey", False], ["CryptoKey", False]],
+                "exported": ["rejected", "rejected"],
+                "local": 0,
+            }
+            assert run(TABS) == "all open"
+        assert isinstance(refresh, str)
+        assert_not_on_disk(tmp_path / "browser", [PASSWORD, refresh, "remember the milk", "family album"])
+        with chromium(tmp_path / "browser") as page:
+            page.open(f"{pages}/empty.html")
+            assert page.run(RESUME % told) == ["remember the milk"]
+            assert page.run(LOGOUT % told) == "Locked"
+
+
+def assert_not_on_disk(folder: Path, secrets: list[str]) -> None:
+    """No file of a browser's profile holds one of these, in UTF-8 or in UTF-16."""
+    spelled = [secret.encode(kind) for secret in secrets for kind in ("utf-8", "utf-16-le")]
+    pattern = re.compile(b"|".join(map(re.escape, spelled)))
+    found = [path for path in folder.rglob("*") if path.is_file() and pattern.search(path.read_bytes())]
+    assert found == []
