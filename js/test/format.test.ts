@@ -6,12 +6,15 @@ import { argon2id } from "../src/argon2/argon2id.js";
 import { Invalid, Locked, Tampered, Unsupported } from "../src/errors.js";
 import * as account from "../src/format/account.js";
 import { toContent, toValue } from "../src/format/content.js";
-import { type Bytes, fromText, text, toBase64, toUrl } from "../src/format/encoding.js";
+import { type Bytes, checkedCursor, checkedVersion, fromText, NONE, text, toBase64, toUrl } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
+import { newest, vaultKeys } from "../src/format/keys.js";
+import { collectionKeys, sealName } from "../src/format/names.js";
 import { JSON_TEXT } from "../src/format/padding.js";
 import { passkeySecret } from "../src/format/passkeySecret.js";
 import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { printRecoveryKey } from "../src/format/recovery.js";
+import { sealBlob, sealDocument } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { sealWithSlots, withoutRecovery } from "../src/format/waysIn.js";
 import { hashCheaply } from "./cheapHashing.js";
@@ -91,18 +94,43 @@ test("a keyring that is opened with a key that cannot be extracted changes its v
 
 test("what the machine seals wrongly is not handed out", async () => {
   hashCheaply();
-  let count = 0;
   const right = primitives();
-  usePrimitives({
-    ...right,
-    async encrypt(...given) {
-      const made = await right.encrypt(...given);
-      if (count++ === 0 && made[0] !== undefined) made[0] ^= 1;
-      return made;
-    },
-  });
-  await assert.rejects(account.register("ada@example.com", PASSWORD), Tampered);
+  const keys = await vaultKeys(new Uint8Array(16), "v", [[1, new Secret(new Uint8Array(32))]]);
+  const writers: (() => Promise<unknown>)[] = [
+    () => account.register("ada@example.com", PASSWORD),
+    () => sealName(keys, newest(keys), "vault", "name"),
+    () => sealBlob(keys, "name", 1, toContent("blob")),
+    async () => sealDocument(await collectionKeys(keys, "notes", false), "uid", 1, "value"),
+  ];
+  for (const [at, write] of [[0, writers[0]], [1, writers[0]], ...writers.slice(1).map((one) => [0, one] as const)] as const) {
+    let count = 0;
+    usePrimitives({
+      ...right,
+      async encrypt(key, plaintext, associated) {
+        const wrong = plaintext.slice();
+        if (count++ === at) wrong[wrong.length - 1]! ^= 1; // as a fault in memory does: the box itself is whole
+        return right.encrypt(key, wrong, associated);
+      },
+    });
+    await assert.rejects(async () => write?.(), Tampered);
+    assert.ok(count > at);
+  }
   usePrimitives(webCrypto);
+});
+
+test("a keyring whose head and body do not fit each other is refused, also where a key holder made it", async () => {
+  hashCheaply();
+  const { ring } = await account.register("ada@example.com", PASSWORD);
+  const { key, body } = ring.reveal();
+  const { account: id, generation, slots } = ring;
+  const sealed = (version: number, previous: Bytes, past: string[]): Promise<unknown> =>
+    Keyring.of({ account: id, version, generation, previous, slots, digest: NONE }, key, { ...body, past }).seal();
+  await assert.rejects(sealed(1, new Uint8Array(32).fill(1), []), Tampered);
+  await assert.rejects(sealed(2, new Uint8Array(32), [toBase64(new Uint8Array(16))]), Tampered);
+  await sealed(1, new Uint8Array(32), []);
+  assert.throws(() => text("\ud800"), Invalid);
+  for (const version of [0, -1, 1.5, 2 ** 53, "1"]) assert.throws(() => checkedVersion(version), Invalid);
+  for (const cursor of [-1, 1.5, 2 ** 53, null]) assert.throws(() => checkedCursor(cursor), Invalid);
 });
 
 test("a recovery key with a typo is refused, and the error says where", async () => {

@@ -218,9 +218,3 @@ export function fromUrl(value: unknown): Bytes {
   const signs = value.replaceAll("-", "+").replaceAll("_", "/");
   return fromBase64(signs + "=".repeat(-signs.length & 3));
 }
-
-/** Bytes of exactly this length. */
-export function ofLength(raw: Bytes, length: number, message?: string): Bytes {
-  must(raw.length === length, message);
-  return raw;
-}
