@@ -8,6 +8,7 @@ import { type RetryOptions, Session } from "./net/session.js";
 import { Core } from "./operations/core.js";
 import { Scope } from "./operations/documents.js";
 import type { Authenticator } from "./operations/factors.js";
+import * as login from "./operations/login.js";
 import type { Progress } from "./operations/rotation.js";
 import type { SessionPlace } from "./operations/savedSessions.js";
 import type { Usage } from "./operations/usageAndLog.js";
@@ -99,7 +100,7 @@ export class Client {
 
   /** Register an account, and log in. A server that is closed for sign-ups asks for an invitation. */
   async register(email: string, password: string, { invitation }: { invitation?: string } = {}): Promise<User> {
-    return (await rare()).accounts.register(this.#core, email, password, invitation);
+    return login.register(this.#core, email, password, invitation);
   }
 
   /**
@@ -108,13 +109,12 @@ export class Client {
    * `code` is the second factor, if the account has one. Without it, such an account raises SecondFactorRequired.
    */
   async login(email: string, password: string, { code }: CodeOptions = {}): Promise<User> {
-    const { accounts, FactorSource } = await rare();
-    return accounts.login(this.#core, email, password, new FactorSource(code));
+    return login.login(this.#core, email, password, code);
   }
 
   /** End this session, or all of the account, and forget every key. */
   async logout({ everywhere = false }: { everywhere?: boolean } = {}): Promise<void> {
-    return (await rare()).accounts.logout(this.#core, everywhere);
+    return login.logout(this.#core, everywhere);
   }
 
   /**

@@ -8,10 +8,10 @@
 import {
   AccountDisabled, BatchConflict, codeOf, Conflict, type Details, DocumentConflict, DocumentNotFound, EmailAlreadyExists,
   ImportUnfinished, InsufficientScope, InternalError, Invalid, InvalidCredentials, InvalidInvitation, InvalidPasskey,
-  InvalidRefreshToken, InvalidSecondFactor, InvalidTicket, KeyringConflict, KeyringNotFound, Later, MethodNotAllowed,
+  InvalidRefreshToken, InvalidSecondFactor, KeyringConflict, KeyringNotFound, Later, MethodNotAllowed,
   NotFound, PayloadTooLarge, QuotaExceeded, RateLimited, Refusal, type RefusalClass, RequestTimeout, SecondFactorRequired,
   SignupsClosed, StorageFull, Tampered, UidTaken, Unauthorized, Unavailable, Unreachable, UnsupportedMediaType,
-  VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound, WrongServer,
+  VaultAlreadyExists, VaultConflict, VaultNotFound, WrongServer,
 } from "../errors.js";
 import type { Call } from "./call.js";
 import { parse } from "./decoders.js";
@@ -25,9 +25,9 @@ import type { Answer } from "./http.js";
 const CODES = new Map<string, RefusalClass>(
   [
     Invalid, Unauthorized, InvalidCredentials, InvalidRefreshToken, SecondFactorRequired,
-    InvalidSecondFactor, InvalidTicket, InvalidPasskey, InsufficientScope,
+    InvalidSecondFactor, InvalidPasskey, InsufficientScope,
     AccountDisabled, SignupsClosed, InvalidInvitation, NotFound, VaultNotFound,
-    DocumentNotFound, VersionNotFound, KeyringNotFound, MethodNotAllowed,
+    DocumentNotFound, KeyringNotFound, MethodNotAllowed,
     EmailAlreadyExists, VaultAlreadyExists, UidTaken, ImportUnfinished,
     BatchConflict, DocumentConflict, VaultConflict, KeyringConflict,
     RequestTimeout, PayloadTooLarge, UnsupportedMediaType, RateLimited, StorageFull, QuotaExceeded,

@@ -1,95 +1,23 @@
-// Operations on an account: register, log in, change the password, recover, delete.
-import {
-  InvalidCredentials, InvalidRefreshToken, Locked, MethodNotAllowed, NotFound, SecondFactorRequired, Tampered,
-  Unauthorized, WeakParameters,
-} from "../errors.js";
+// Changes of an account: its password, its recovery key, its end.
+import { InvalidCredentials, Tampered, WeakParameters } from "../errors.js";
 import * as account from "../format/account.js";
 import { newPassword, type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
-import { DEFAULT, type Descriptor, normalEmail, reaches, spellDescriptor } from "../format/descriptor.js";
+import { type Descriptor, normalEmail, reaches } from "../format/descriptor.js";
 import { equal } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import { printRecoveryKey, readRecoveryKey } from "../format/recovery.js";
-import { openWithPassword, openWithRecovery } from "../format/waysIn.js";
-import type { SignedIn, User } from "../net/decoders.js";
+import { openWithRecovery } from "../format/waysIn.js";
+import type { User } from "../net/decoders.js";
 import * as requests from "../net/requests/accounts.js";
-import { get as getKeyring } from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import * as credentials from "./credentials.js";
-import { FactorSource, openSession, prove } from "./factors.js";
+import { type FactorSource, openSession, prove } from "./factors.js";
 import * as keyrings from "./keyrings.js";
+import { orLock, unlock } from "./login.js";
 
-const NO_KEYS = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted.";
 const LESS_WORK =
   "The server asked for less work in the derivation of keys than this device has seen; the password was not used. If " +
   "the server was restored from a backup of before that was raised, call changePassword with restored: true.";
-const PERHAPS_TYPED =
-  "The email or the password is wrong. (If the operator of the server made this account, see `adoptAccount`.)";
-
-/** Run what follows on a new session; whatever goes wrong, no key and no token stays. */
-async function orLock<T>(core: Core, task: () => Promise<T>): Promise<T> {
-  try {
-    return await task();
-  } catch (fault) {
-    core.lock();
-    throw fault;
-  }
-}
-
-/** Register an account, and open its first session. */
-export async function register(core: Core, email: string, password: string, invitation?: string): Promise<User> {
-  const own = normalEmail(email);
-  core.lock();
-  const made = await account.register(own, password);
-  const auth = spelledAuth(made.password.auth);
-  const call = requests.register(own, auth, spellDescriptor(made.descriptor), made.sealed, core.deviceName, invitation);
-  let opened: SignedIn | undefined = await core.session.sendOrDone(call);
-  if (!opened) {
-    try {
-      // The answer to an earlier sending was lost: the account is ours if our password opens it.
-      opened = await core.session.send(requests.login(own, auth, core.deviceName));
-    } catch (refusal) {
-      if (!(refusal instanceof InvalidCredentials)) throw refusal;
-      opened = await core.session.send(call); // it is not: refused again, with the reason
-    }
-  }
-  const user = core.begin(own, opened);
-  return orLock(core, async () => {
-    try {
-      keyrings.requireStored(await core.session.send(getKeyring()), made.sealed, made.ring.version);
-    } catch (refusal) {
-      if (refusal instanceof NotFound || refusal instanceof MethodNotAllowed) throw new Tampered(NO_KEYS);
-      throw refusal;
-    }
-    core.device.forgetAccount(own);
-    await keyrings.use(core, own, made.ring, made.sealed, made.descriptor);
-    return user;
-  });
-}
-
-/** Log in: open a session, and unlock the keyring. */
-export async function login(core: Core, email: string, password: string, source: FactorSource): Promise<User> {
-  const own = normalEmail(email);
-  core.lock();
-  const descriptor = await credentials.getDescriptor(core, own);
-  const keys = await passwordKeys(own, password, descriptor);
-  let user: User;
-  try {
-    user = await openSession(core, own, spelledAuth(keys.auth), source);
-  } catch (refusal) {
-    if (!(refusal instanceof InvalidCredentials) || core.device.account(own)) throw refusal;
-    throw new InvalidCredentials(PERHAPS_TYPED);
-  }
-  return orLock(core, async () => {
-    await credentials.unlock(core, own, descriptor, (sealed) => openWithPassword(sealed, keys, descriptor));
-    if (!reaches(descriptor, DEFAULT)) {
-      // More work for whoever guesses, while the password is at hand; nobody is asked for another code for this.
-      await setPassword(core, own, spelledAuth(keys.auth), password, new FactorSource()).catch((refusal: unknown) => {
-        if (!(refusal instanceof SecondFactorRequired)) throw refusal;
-      });
-    }
-    return user;
-  });
-}
 
 /** Log in with the recovery key, and set a new password. */
 export async function recover(
@@ -99,14 +27,14 @@ export async function recover(
   newPassword(password);
   const key = await readRecoveryKey(printed);
   core.lock();
-  const descriptor = await credentials.getDescriptor(core, own);
+  const descriptor = await keyrings.getDescriptor(core, own);
   const secret = await account.recoveryPassword(key, own, descriptor).catch((refusal: unknown) => {
     if (!(refusal instanceof Tampered)) throw refusal;
     throw new InvalidCredentials("This recovery key does not open this account, or not any more.");
   });
   const user = await openSession(core, own, secret, source);
   return orLock(core, async () => {
-    await credentials.unlock(core, own, descriptor, (sealed) => openWithRecovery(sealed, key));
+    await unlock(core, own, descriptor, (sealed) => openWithRecovery(sealed, key));
     await setPassword(core, own, secret, password, source);
     return user;
   });
@@ -123,7 +51,7 @@ export async function changePassword(
 ): Promise<void> {
   const { email, descriptor: known } = keyrings.unlocked(core);
   newPassword(next);
-  const stored = await credentials.getDescriptor(core, email, false);
+  const stored = await keyrings.getDescriptor(core, email, false);
   const seen = core.device.account(email);
   if (seen && !restored && !reaches(stored, seen)) throw new WeakParameters(LESS_WORK);
   const descriptor = equal(stored.salt, known.salt) ? known : stored;
@@ -133,7 +61,8 @@ export async function changePassword(
   await setPassword(core, email, spelledAuth(keys.auth), next, source, keys);
 }
 
-function setPassword(
+/** Set another password, with a secret that the server takes. */
+export function setPassword(
   core: Core, email: string, secret: string, next: string, source: FactorSource, keys?: PasswordKeys,
 ): Promise<void> {
   const prepare = async (ring: Keyring, descriptor: Descriptor): Promise<account.Prepared> =>
@@ -172,20 +101,6 @@ export async function removeRecovery(core: Core, password: string, source: Facto
   const prepare = async (ring: Keyring, old: Descriptor): Promise<account.Prepared> =>
     account.removeRecovery(await revealed(core, ring, keys), email, password, old);
   await credentials.rewrap(core, spelledAuth(keys.auth), prepare, source);
-}
-
-/** Log out of this session, or of all; every key is forgotten, whatever the server responds. */
-export async function logout(core: Core, everywhere: boolean): Promise<void> {
-  const { saved } = core.session;
-  try {
-    await core.session.sendOrDone(requests.logout(everywhere));
-  } catch (refusal) {
-    const ended = [Unauthorized, InvalidRefreshToken, Locked].some((kind) => refusal instanceof kind);
-    if (!ended) throw refusal;
-  } finally {
-    core.lock();
-    await saved?.delete();
-  }
 }
 
 /** Delete the account and everything in it. */

@@ -15,8 +15,9 @@ import { DELETION, DOCUMENT, readProof, sealContent, type Sealed } from "../form
 import type { Row } from "../net/decoders.js";
 import { batch as batchCall, type Operation } from "../net/requests/documents.js";
 import { type Core, newUid } from "./core.js";
+import { readHistory } from "./descent.js";
 import {
-  checkedDocument, checkStored, type Document, get, readHistory, recordWritten, type Scope, wireCollection, withCiphertext,
+  checkedDocument, checkStored, type Document, get, recordWritten, type Scope, wireCollection, withCiphertext,
 } from "./documents.js";
 import { NO_NEWER, reload } from "./keyrings.js";
 import { encode } from "./valueTypes.js";

@@ -1,39 +1,24 @@
 // The ways into an account: its keyring is opened, and stored with other slots. What is in it does not change by that.
-import {
-  CredentialsRolledBack, InvalidCredentials, InvalidSecondFactor, MethodNotAllowed, NotFound, RolledBack, Tampered,
-  WrongServer,
-} from "../errors.js";
+import { CredentialsRolledBack, InvalidCredentials, InvalidSecondFactor, RolledBack, Tampered } from "../errors.js";
 import { type Prepared, renew, rotate as rotateKeys } from "../format/account.js";
 import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
-import { type Descriptor, FLOOR, readDescriptor, spellDescriptor } from "../format/descriptor.js";
+import { type Descriptor, spellDescriptor } from "../format/descriptor.js";
 import { digest, equal } from "../format/encoding.js";
 import { type Keyring, readHead } from "../format/keyring.js";
 import * as waysIn from "../format/waysIn.js";
 import type { StoredKeyring } from "../net/decoders.js";
-import { changePassword, prelogin } from "../net/requests/accounts.js";
+import { changePassword } from "../net/requests/accounts.js";
 import * as requests from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import { type FactorSource, prove } from "./factors.js";
-import { locked, type Open, openStored, reload, reloadNow, requireStored, unlocked, use } from "./keyrings.js";
+import { getDescriptor, locked, reload, reloadNow, requireStored, unlocked, use } from "./keyrings.js";
 
-const NO_LOGIN = "There is no login of strongroom at this address; check the URL, its path included.";
 const WENT_ON =
   "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. " +
   "Sync a device first that has seen all; if there is none, export this replica and begin a new one.";
 
 /** Makes the keyring that is to be stored, from the newest one. */
 export type Prepare = (ring: Keyring, descriptor: Descriptor) => Promise<Prepared>;
-
-/** The key-derivation descriptor that the server gives for an email. */
-export async function getDescriptor(core: Core, email: string, check = true): Promise<Descriptor> {
-  const seen = check ? core.device.account(email) : undefined;
-  try {
-    return readDescriptor((await core.session.send(prelogin(email))).kdf, seen ?? FLOOR);
-  } catch (refusal) {
-    if (refusal instanceof NotFound || refusal instanceof MethodNotAllowed) throw new WrongServer(NO_LOGIN);
-    throw refusal;
-  }
-}
 
 /** The keyring, opened anew with the password: refuses a wrong one before slots are sealed for it. */
 export async function openWithPassword(core: Core, keys: PasswordKeys): Promise<Keyring> {
@@ -53,11 +38,6 @@ export async function checkedPassword(core: Core, password: string): Promise<Pas
   await reload(core);
   await openWithPassword(core, keys);
   return keys;
-}
-
-/** Get the keyring, and open it with the password, the recovery key or a passkey. */
-export async function unlock(core: Core, email: string, descriptor: Descriptor, open: Open): Promise<void> {
-  await openStored(core, email, descriptor, await core.session.send(requests.get()), open);
 }
 
 /**

@@ -7,11 +7,11 @@ import { checkedUid, short } from "../format/encoding.js";
 import { type CollectionKeys, newest, type VaultKeys } from "../format/keys.js";
 import { collectionKeys, isSealed, openName, plainName } from "../format/names.js";
 import { type Content, NOTHING } from "../format/padding.js";
-import { follows, type Link, trace } from "../format/parents.js";
+import { follows } from "../format/parents.js";
 import {
-  DELETION, DOCUMENT, link, type Opened, openDocument, readProof, sealContent, type Sealed,
+  DELETION, DOCUMENT, type Opened, openDocument, readProof, sealContent, type Sealed,
 } from "../format/seal.js";
-import type { ReplacedVersion, Row } from "../net/decoders.js";
+import type { Row } from "../net/decoders.js";
 import * as requests from "../net/requests/documents.js";
 import type { Core } from "./core.js";
 import { newUid } from "./core.js";
@@ -20,46 +20,35 @@ import * as keyrings from "./keyrings.js";
 import { decode, encode, type Typed, type ValueType } from "./valueTypes.js";
 
 export const WRONG_DOCUMENT = "The server answered with another document than the one that was asked for.";
-export const FORKED = "The server shows a newer document whose writer did not know of what this device has seen.";
 export const WITHHELD = "The server left out a document that this device has seen, and that nobody deleted.";
-const MAX_HISTORY_PAGES = 1000; // of some thousand versions each
 const NOT_STORED = "The server did not keep the document that it was given.";
 
 /** A decrypted document. `deleted` is proven by a key holder; of a deletion, `value` is the last value, if stored. */
 export class Document<T = unknown> {
-  readonly uid: string;
+  declare readonly uid: string;
   /** The uid of its vault. */
-  readonly vault: string;
+  declare readonly vault: string;
   /** The plaintext name of its collection. */
-  readonly collection: string;
-  readonly version: number;
+  declare readonly collection: string;
+  declare readonly version: number;
   /** Milliseconds since 1970, as all times. */
-  readonly createdAt: number;
-  readonly updatedAt: number;
-  readonly deleted: boolean;
+  declare readonly createdAt: number;
+  declare readonly updatedAt: number;
+  declare readonly deleted: boolean;
   /** Whether the server's history no longer shows that this version follows on the one that this client had seen. */
-  readonly gap: boolean;
+  declare readonly gap: boolean;
   /** Of a deletion: its content is gone from the server, and `value` is null. */
-  readonly purged: boolean;
+  declare readonly purged: boolean;
   /** The name of its collection on the server. */
-  readonly wire: string;
+  declare readonly wire: string;
   /** What identifies the content. */
-  readonly proof: string;
+  declare readonly proof: string;
   readonly #raw: unknown;
   readonly #typed: Typed<T> | undefined;
 
-  constructor(row: Row, collection: string, raw: unknown, typed: Typed<T> | undefined, more: DocumentState) {
-    this.uid = row.uid;
-    this.vault = row.vaultUid;
-    this.collection = collection;
-    this.version = row.version;
-    this.createdAt = row.createdAt;
-    this.updatedAt = row.updatedAt;
-    this.deleted = more.deleted;
-    this.gap = more.gap;
-    this.purged = more.purged;
-    this.wire = row.collection;
-    this.proof = row.hmac ?? "";
+  constructor(shown: Shown, raw: unknown, typed?: Typed<T>) {
+    const { uid, vault, collection, version, createdAt, updatedAt, deleted, gap, purged, wire, proof } = shown;
+    Object.assign(this, { uid, vault, collection, version, createdAt, updatedAt, deleted, gap, purged, wire, proof });
     this.#raw = raw;
     this.#typed = typed;
   }
@@ -79,17 +68,15 @@ export class Document<T = unknown> {
 
   /** The same document with its value as this type. */
   async typed<U>(type: ValueType<U>): Promise<Document<U>> {
-    const row = { ...this, vaultUid: this.vault, collection: this.wire, data: "", hmac: this.proof, deletedAt: null };
-    return new Document(row, this.collection, this.#raw, await decode(type, this.#raw), this);
+    return new Document(this, this.#raw, await decode(type, this.#raw));
   }
 }
 
-/** What is known of a document besides its row. */
-interface DocumentState {
-  readonly deleted: boolean;
-  readonly gap: boolean;
-  readonly purged: boolean;
-}
+/** What a document shows besides its value. */
+type Shown = Pick<
+  Document,
+  "uid" | "vault" | "collection" | "version" | "createdAt" | "updatedAt" | "deleted" | "gap" | "purged" | "wire" | "proof"
+>;
 
 /**
  * Where documents lie: one collection of a vault, or all that the keys open.
@@ -381,29 +368,7 @@ export async function verifyRow(core: Core, scope: Scope<unknown>, row: Row): Pr
 /** Refuse a newer row that was made without knowing of the one that was seen; whether none can tell. */
 async function requireDescent(core: Core, row: Row, known: KnownDocument): Promise<boolean> {
   if (await follows(row.hmac ?? "", known.proof, readProof)) return false;
-  const history = await readHistory(core, row.vaultUid, 0, row.uid);
-  const descent = await trace(link(row), known.link, history.map(([, one]) => one), readProof);
-  if (descent === "forked") throw new Tampered(FORKED);
-  return descent === "gap";
-}
-
-/** Uid, version and proof of what was replaced after a time, in a vault or of one document. */
-export async function readHistory(core: Core, vault: string, since: number, uid?: string): Promise<[string, Link][]> {
-  const rows = await historyRows(core, vault, since, uid);
-  return rows.flatMap(({ uid: one, version, hmac }) => (hmac === null ? [] : [[one, [version, hmac]]]));
-}
-
-/** The same rows as the server shows them, with those that have no proof. A history without an end is cut off. */
-export async function historyRows(core: Core, vault: string, since: number, uid?: string): Promise<ReplacedVersion[]> {
-  const found: ReplacedVersion[] = [];
-  for (let pages = 0; pages < MAX_HISTORY_PAGES; pages++) {
-    const page = await core.session.send(requests.history(vault, since, uid));
-    found.push(...page.versions);
-    if (!page.hasMore) break;
-    if (page.next <= since) throw new Tampered(WRONG_DOCUMENT);
-    since = page.next;
-  }
-  return found;
+  return (await import("../rare.js")).descent.requireDescent(core, row, known); // there were others in between
 }
 
 /** What was just written, as a document. Sealing has opened it again, so it is not decrypted a second time. */
@@ -421,5 +386,6 @@ export async function toDocument<T>(
   const raw = toValue(content);
   const purged = content.kind === NOTHING;
   const typed = scope.type && !purged ? await decode(scope.type, raw) : undefined;
-  return new Document(row, name, raw, typed, { deleted, gap, purged });
+  const { vaultUid: vault, collection: wire, hmac } = row;
+  return new Document({ ...row, vault, collection: name, wire, proof: hmac ?? "", deleted, gap, purged }, raw, typed);
 }

@@ -92,7 +92,7 @@ async function proven<T>(
 }
 
 /** Finish a login whose password was right, with a second factor. */
-async function finishLogin(session: Session, required: SecondFactorRequired, source: FactorSource): Promise<SignedIn> {
+export async function finishLogin(session: Session, required: SecondFactorRequired, source: FactorSource): Promise<SignedIn> {
   const ticket = required.details?.["ticket"];
   if (typeof ticket !== "string" || !ticket) throw new Tampered(NO_TICKET);
   const first = await source.answer(session, required, ticket);

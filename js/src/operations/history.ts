@@ -13,9 +13,9 @@ import { getVersion as getVersionCall } from "../net/requests/documents.js";
 import * as requests from "../net/requests/vaults.js";
 import { Blob, putBlob, requireBlobDescent, toBlob } from "./blobs.js";
 import type { Core } from "./core.js";
+import { FORKED, historyRows } from "./descent.js";
 import {
-  type Document, FORKED, get, historyRows, replaceContent, type Scope, toDocument, verifyRow, wireCollection,
-  WRONG_DOCUMENT,
+  type Document, get, replaceContent, type Scope, toDocument, verifyRow, wireCollection, WRONG_DOCUMENT,
 } from "./documents.js";
 import { currentRow, type OpenVault, WRONG_VAULT } from "./vaults.js";
 

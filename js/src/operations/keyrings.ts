@@ -1,13 +1,17 @@
 // The keyring: opened, replaced with optimistic concurrency, and compared with what this device has seen of it.
-import { Conflict, KeyringConflict, Locked, RolledBack, Tampered } from "../errors.js";
-import type { Descriptor } from "../format/descriptor.js";
+import {
+  Conflict, KeyringConflict, Locked, MethodNotAllowed, NotFound, RolledBack, Tampered, WrongServer,
+} from "../errors.js";
+import { type Descriptor, FLOOR, readDescriptor } from "../format/descriptor.js";
 import { equal, fromUrl, must } from "../format/encoding.js";
 import { type Keyring, readHead } from "../format/keyring.js";
 import type { StoredKeyring } from "../net/decoders.js";
+import { prelogin } from "../net/requests/accounts.js";
 import * as requests from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import { isGap, OLDER_KEYRING, TWO_KEYRINGS } from "./rollback.js";
 
+const NO_LOGIN = "There is no login of strongroom at this address; check the URL, its path included.";
 const WRONG_DESCRIPTOR = "The server's key-derivation descriptor is not the one that the keyring was sealed for.";
 const UNSAID =
   "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it was deleted.";
@@ -53,6 +57,17 @@ export async function reloadNow(core: Core, given?: StoredKeyring): Promise<void
   }
 }
 
+/** The key-derivation descriptor that the server gives for an email. */
+export async function getDescriptor(core: Core, email: string, check = true): Promise<Descriptor> {
+  const seen = check ? core.device.account(email) : undefined;
+  try {
+    return readDescriptor((await core.session.send(prelogin(email))).kdf, seen ?? FLOOR);
+  } catch (refusal) {
+    if (refusal instanceof NotFound || refusal instanceof MethodNotAllowed) throw new WrongServer(NO_LOGIN);
+    throw refusal;
+  }
+}
+
 /** Open a keyring that the server has sent, and go on with it unless something speaks against it. */
 export async function openStored(
   core: Core, email: string, descriptor: Descriptor, stored: StoredKeyring, open: Open,
@@ -64,7 +79,7 @@ export async function openStored(
   if (core.ring) requireDirectory(core.ring, ring);
   let own = descriptor;
   if (!ring.takes(own)) {
-    own = await (await import("../rare.js")).credentials.getDescriptor(core, email); // the password was changed on another device
+    own = await getDescriptor(core, email); // the password was changed on another device
     must(ring.takes(own), WRONG_DESCRIPTOR);
   }
   await use(core, email, ring, stored.keyring, own);

@@ -17,6 +17,7 @@ import type { Core } from "./core.js";
 import { type Authenticator, FactorSource, prove } from "./factors.js";
 import * as credentials from "./credentials.js";
 import * as keyrings from "./keyrings.js";
+import { unlock } from "./login.js";
 
 const NO_PRF =
   "This passkey cannot open the account: its authenticator does not have the PRF extension. Log in with the password, " +
@@ -140,8 +141,8 @@ export async function login(core: Core, authenticator: Authenticator, email?: st
   const whose = expected ?? emailOf(opened.user);
   const user = core.begin(whose, opened);
   try {
-    const descriptor = await credentials.getDescriptor(core, whose);
-    await credentials.unlock(core, whose, descriptor, async (sealed) => {
+    const descriptor = await keyrings.getDescriptor(core, whose);
+    await unlock(core, whose, descriptor, async (sealed) => {
       try {
         return await openWithPasskey(sealed, secret);
       } catch (refusal) {

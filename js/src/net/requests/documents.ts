@@ -1,6 +1,6 @@
 /** Requests of documents: single ones, lists, batches, the trash, history. */
 
-import { DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound } from "../../errors.js";
+import { DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound, VersionNotFound } from "../../errors.js";
 import { type Call, LARGE, pathPart } from "../call.js";
 import * as decoders from "../decoders.js";
 
@@ -109,6 +109,7 @@ export const getVersion = (vault: string, uid: string, version: number) =>
     path: pathOf(vault, "documents", uid, "versions", `${version}`),
     decode: decoders.document,
     refusals: NO_DOCUMENT,
+    kinds: [VersionNotFound],
     maxBytes: LARGE,
   }) satisfies Call<unknown>;
 

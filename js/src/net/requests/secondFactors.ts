@@ -14,6 +14,7 @@ export const finishLogin = (ticket: string, factor: Factor) =>
     body: withFactor({ ticket }, factor),
     decode: decoders.signedIn,
     refusals: { 401: errors.InvalidSecondFactor },
+    kinds: [errors.InvalidTicket],
     secrets: proofSecrets(ticket, factor),
     authenticated: false,
     idempotent: false,

@@ -1,6 +1,6 @@
 /** Requests of vaults: their names and blobs, their collections, their events. */
 
-import { NotFound, VaultAlreadyExists, VaultConflict, VaultNotFound } from "../../errors.js";
+import { NotFound, VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound } from "../../errors.js";
 import { type Call, LARGE, pathPart } from "../call.js";
 import * as decoders from "../decoders.js";
 
@@ -61,6 +61,7 @@ export const blobVersion = (uid: string, version: number) =>
     path: `${pathOf(uid)}/versions/${version}`,
     decode: decoders.blobVersion,
     refusals: NO_VAULT,
+    kinds: [VersionNotFound],
     maxBytes: LARGE,
   }) satisfies Call<unknown>;
 
