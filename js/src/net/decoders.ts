@@ -199,12 +199,29 @@ const codes: Read<string[]> = (value) => {
 /** Recovery codes. */
 export const recoveryCodes: Decode<string[]> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
 const enrolled = () => object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
-/** The secret of one-time codes that are being enrolled. */
-export type Enrolment = Of<ReturnType<typeof enrolled>>;
+/** The secret of one-time codes that are being enrolled, in base32 and as a URI for a QR code. No console shows it. */
+export class Enrolment {
+  readonly #shown: { readonly secret: string; readonly uri: string };
+
+  constructor(shown: { readonly secret: string; readonly uri: string }) {
+    this.#shown = shown;
+  }
+
+  /** The secret, for typing. */
+  get secret(): string {
+    return this.#shown.secret;
+  }
+
+  /** The same as a URI, for a QR code. */
+  get uri(): string {
+    return this.#shown.uri;
+  }
+}
+
 /** The secret of one-time codes. The URI is shown or opened, so it is one of one-time codes with this secret. */
 export const enrolment: Decode<Enrolment> = (body) => {
   const found = enrolled()(parse(body));
-  return found.uri.includes(found.secret) ? found : unreadable();
+  return found.uri.includes(found.secret) ? new Enrolment(found) : unreadable();
 };
 /** The second factors of the account: one-time codes since when, how many passkeys, how many recovery codes. */
 export const secondFactors = /* @__PURE__ */ json(() => object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }));

@@ -1,6 +1,7 @@
 // Tokens: an API key and the keys of a vault or a collection, for an agent or another program.
 import { Invalid, Locked, Tampered, VaultNotFound } from "../errors.js";
 import { collectionSecret, type Generation } from "../format/keys.js";
+import { isSealed, openName } from "../format/names.js";
 import { readToken, SCOPES, spellToken, tokenKeys } from "../format/tokens.js";
 import { makeKey } from "../net/requests/accounts.js";
 import { get as getVault } from "../net/requests/vaults.js";
@@ -84,10 +85,23 @@ export async function openVault(
   const mark = core.device.mark();
   const row = await core.session.send(getVault(token.vault));
   const shown = { uid: token.vault, name: token.name, wire: row.name, sealed: token.scope === SCOPES.vault, keys, wires: [row.name] };
-  const opened = await vaults.named(shown, row.name);
+  const opened = await named(shown, row.name);
   await vaults.checkVault(core, opened, row, mark);
   // It may have been renamed since the token was made.
   if (name !== undefined && name !== token.name && name !== opened.name)
     throw new VaultNotFound("This token opens another vault.");
   return opened;
+}
+
+/**
+ * The vault of a token under the name that the server shows, if a key holder gave it that name.
+ *
+ * Whether names are sealed is the token's word. A name in the clear is the server's.
+ */
+export async function named(vault: vaults.OpenVault, wire: string): Promise<vaults.OpenVault> {
+  if (isSealed(wire) !== vault.sealed) {
+    throw new Tampered("The server shows the name of a vault in another way than the one that it was made in.");
+  }
+  const name = vault.sealed ? await openName(vault.keys, "vault", wire) : wire;
+  return { ...vault, name, wire, wires: [wire] };
 }

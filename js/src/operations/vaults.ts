@@ -2,7 +2,7 @@
 import { Invalid, Locked, RolledBack, Tampered, VaultNotFound } from "../errors.js";
 import type { Keyring, VaultEntry } from "../format/keyring.js";
 import type { VaultKeys } from "../format/keys.js";
-import { checkedVaultName, isSealed, openName, sealName } from "../format/names.js";
+import { checkedVaultName, sealName } from "../format/names.js";
 import type { VaultRow } from "../net/decoders.js";
 import * as requests from "../net/requests/vaults.js";
 import { type Core, newUid } from "./core.js";
@@ -10,9 +10,8 @@ import * as keyrings from "./keyrings.js";
 
 export const WRONG_VAULT = "The server answered with another vault than the one that was asked for.";
 export const GONE = "Your directory has this vault, and the server says that there is none.";
-// Few vaults have a blob, or change their names.
-const blobs = async () => (await import("../rare.js")).blobs;
-const vaultChanges = async () => (await import("../rare.js")).vaultChanges;
+// Few vaults have a blob, change their names, or are opened by a token.
+const rare = () => import("../rare.js");
 
 /** A vault with its keys. `name` is what people call it, `wire` what the server is to call it. */
 export interface OpenVault {
@@ -55,31 +54,18 @@ export async function currentRow(core: Core, opened: OpenVault): Promise<[OpenVa
   const mark = core.device.mark();
   let row = await core.session.send(requests.get(vault.uid));
   if (core.token) {
-    vault = await named(vault, row.name); // its owner may have renamed it
+    vault = await (await rare()).tokens.named(vault, row.name); // its owner may have renamed it
   } else if (!vault.wires.includes(row.name) || !(await isKnown(vault, row))) {
     await keyrings.reload(core); // another device may have renamed the vault, or rotated its key
     vault = await renewed(core, vault);
-    if (!vault.wires.includes(row.name)) row = await (await vaultChanges()).updateWire(core, vault);
+    if (!vault.wires.includes(row.name)) row = await (await rare()).vaultChanges.updateWire(core, vault);
   }
   return [vault, row, await checkVault(core, vault, row, mark)];
 }
 
-/**
- * The vault of a token under the name that the server shows, if a key holder gave it that name.
- *
- * Whether names are sealed is the token's word. A name in the clear is the server's.
- */
-export async function named(vault: OpenVault, wire: string): Promise<OpenVault> {
-  if (isSealed(wire) !== vault.sealed) {
-    throw new Tampered("The server shows the name of a vault in another way than the one that it was made in.");
-  }
-  const name = vault.sealed ? await openName(vault.keys, "vault", wire) : wire;
-  return { ...vault, name, wire, wires: [wire] };
-}
-
 /** Whether there is a key for the vault's blob. */
 const isKnown = async (vault: OpenVault, { data }: VaultRow): Promise<boolean> =>
-  data === null || (await blobs()).isKnown(vault, data);
+  data === null || (await rare()).blobs.isKnown(vault, data);
 
 /** The same vault, as the keyring has it by now. */
 export async function renewed(core: Core, vault: OpenVault): Promise<OpenVault> {
@@ -115,7 +101,7 @@ async function make(core: Core, vault: OpenVault): Promise<void> {
     row = await core.session.send(requests.create(vault.uid, vault.wire));
   } catch (error) {
     if (!(error instanceof Invalid)) throw error; // a server of blobs takes no vault without one
-    const blob = await (await blobs()).firstBlob(vault);
+    const blob = await (await rare()).blobs.firstBlob(vault);
     row = await core.session.send(requests.create(vault.uid, vault.wire, blob));
   }
   await checkVault(core, vault, row, mark);
@@ -142,10 +128,10 @@ export async function checkRow(core: Core, vault: OpenVault, row: VaultRow, mark
   for (let known = core.device.vault(vault.uid), isFirst = true; isFirst || known; isFirst = false) {
     const [version, data] = known ? [known.version, known.data] : [0, null];
     if (row.data !== null && row.version >= version && (row.version !== version || row.data !== data)) {
-      await (await blobs()).openBlob(vault.keys, row.name, row); // before it is remembered, or anything is sealed to follow on it
+      await (await rare()).blobs.openBlob(vault.keys, row.name, row); // before it is remembered, or anything is sealed to follow on it
     }
     if (data !== null && row.data !== null && row.version > version) {
-      gap = await (await blobs()).requireBlobDescent(core, row, [version, data]);
+      gap = await (await rare()).blobs.requireBlobDescent(core, row, [version, data]);
     }
     const now = core.device.vault(vault.uid);
     if (now === known) break; // otherwise another task has seen it meanwhile
