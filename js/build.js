@@ -1,7 +1,7 @@
 // Builds the package: `node build.js` checks the types, writes dist/ and holds the sizes against their budget.
 // `node build.js --tests FOLDER` bundles the tests instead: *.test.js and *.program.js for Node.js, *.page.js for a browser.
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -37,6 +37,7 @@ if (tests !== undefined) {
   const entryPoints = present(["index", "replica", "react", "argon2", "passkeys", "node"].map((name) => `src/${name}.ts`));
   const { metafile } = await build({ ...SHARED, minify: true, entryPoints, outdir: "dist", metafile: true, sourcemap: true });
   await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
+  copyFileSync(join(HERE, "../LICENSE"), join(HERE, "LICENSE"));
   process.exitCode = weigh(metafile.outputs, await fiveLines()) ? 0 : 1;
 }
 

@@ -1,0 +1,72 @@
+"""The package of the TypeScript client: what it depends on, and that what is packed works where it is installed."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.both_clients import unique_email
+from tests.contract.harness import Server
+from tests.support.javascript import PACKAGE, bundles, run
+
+FIVE_LINES = """
+import { Client, Invalid } from "@strongroom/client";
+import { sessionFile } from "@strongroom/client/node";
+import { browserAuthenticator } from "@strongroom/client/passkeys";
+import { argon2id } from "@strongroom/client/argon2";
+
+const client = new Client("%(url)s");
+await client.register("%(email)s", "correct horse battery staple");
+const notes = (await client.vault("personal", { create: true })).collection("notes");
+let note = await notes.create({ title: "Hello" });
+note = await notes.replace(note, { title: "Hello again" });
+for await (const { value } of notes) console.log(value.title);
+const refused = await browserAuthenticator.get("", {}).catch(({ name, code }) => `${name} ${code}`);
+console.log(refused, new Invalid({}).code, typeof sessionFile, typeof argon2id);
+"""
+
+
+def test_it_brings_nothing_along() -> None:
+    """No package is installed with it; those that build it have exact versions, and the lock names no host."""
+    package: dict[str, Any] = json.loads((PACKAGE / "package.json").read_text("utf-8"))
+    assert "dependencies" not in package
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in package["devDependencies"].values())
+    lock = (PACKAGE / "package-lock.json").read_text("utf-8")
+    assert "http" not in lock.replace("https://opencollective.com", "").replace("https://github.com", "")
+    assert all("integrity" in one for name, one in json.loads(lock)["packages"].items() if name)
+
+
+def test_what_is_packed_runs_the_five_lines(tmp_path: Path, server: Server) -> None:
+    """In an empty project, with Argon2id as it is in production; errors have their names in the minified files too."""
+    bundles()  # skips where the packages are not installed
+    run("node", "build.js")
+    [packed] = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))
+    names = {entry["path"] for entry in packed["files"]}
+    assert {"package.json", "README.md", "LICENSE", "dist/argon2-worker.js", "dist/types/index.d.ts"} <= names
+    assert not [name for name in names if name.startswith(("src", "test", "node_modules"))]
+    with tarfile.open(tmp_path / packed["filename"]) as archive:
+        archive.extractall(tmp_path, filter="data")
+    home = tmp_path / "node_modules" / "@strongroom"
+    home.mkdir(parents=True)
+    (tmp_path / "package").rename(home / "client")
+    program = tmp_path / "app.mjs"
+    program.write_text(FIVE_LINES % {"url": f"http://127.0.0.1:{server.port}", "email": unique_email()}, "utf-8")
+    assert (
+        run("node", str(program)) == "Hello again\nCeremonyFailed ceremony_failed validation_error function function\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["index.js", "argon2-worker.js"])
+def test_no_browser_is_asked_for_modules_of_node(name: str) -> None:
+    """A bundler that looks for `node:` in what a page loads would fail."""
+    bundles()
+    built = PACKAGE / "dist" / name
+    if not built.exists():
+        run("node", "build.js")
+    for path in [built, *(PACKAGE / "dist").glob("chunk-*.js"), *(PACKAGE / "dist").glob("rare-*.js")]:
+        assert not re.search(r"""(import|from)\s*\(?["']node:""", path.read_text("utf-8")), path.name
