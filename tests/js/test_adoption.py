@@ -7,7 +7,6 @@ from tests.client.test_adoption import (  # noqa: F401
     proxy,
     test_a_keyring_that_is_not_kept,
     test_a_login_names_the_way_out,
-    test_a_password_of_ones_own,
     test_an_account_of_another_program_is_left_alone,
     test_an_account_that_has_keys_is_left_alone,
     test_it_is_opened_by_its_owner_alone,
