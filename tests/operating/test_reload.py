@@ -127,7 +127,7 @@ def answered(url: str, bearer: str) -> int:
 
 
 def test_what_is_taken_are_secrets() -> None:
-    """The database's address and the passphrase of backups are not: the pool and the schedule have them already."""
+    """The database's addresses and the passphrase of backups are not: the pool and the schedule have them already."""
     assert set(RELOADABLE) == {option.variable for option in TABLE if option.is_secret} - {
-        "DATABASE_URL", "BACKUP_PASSPHRASE"
+        "DATABASE_URL", "DATABASE_POOLER_URL", "BACKUP_PASSPHRASE"
     }  # fmt: skip

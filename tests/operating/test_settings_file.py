@@ -282,14 +282,19 @@ def test_relative_paths_start_at_the_settings_file(tmp_path: Path) -> None:
 
 
 SECRETS = [option for option in TABLE if option.is_secret]
-GOOD = {"DATABASE_URL": "postgresql://u:hunter2@h/d", "JWT_SECRET": SECRET}
+GOOD = {
+    "DATABASE_URL": "postgresql://u:hunter2@h/d",
+    "DATABASE_POOLER_URL": "postgresql://u:hunter2@pooler/d",
+    "JWT_SECRET": SECRET,
+}
+NEEDED = {"DATABASE_POOLER_URL": {"DATABASE_URL": GOOD["DATABASE_URL"]}}  # what is refused alone
 
 
 def test_there_are_secrets() -> None:
     """The ones that this file speaks about."""
     assert {option.variable for option in SECRETS} == {
         "JWT_SECRET", "JWT_SECRET_PREVIOUS", "SECOND_FACTOR_SECRET", "SECOND_FACTOR_SECRET_PREVIOUS",
-        "DATABASE_URL", "BACKUP_PASSPHRASE", "METRICS_TOKEN"
+        "DATABASE_URL", "DATABASE_POOLER_URL", "BACKUP_PASSPHRASE", "METRICS_TOKEN"
     }  # fmt: skip
 
 
@@ -301,7 +306,11 @@ def test_every_secret_may_lie_in_a_file(tmp_path: Path, option: Any, text: str) 
 
     value = GOOD.get(option.variable, "a-value-that-nobody-may-see")
     (tmp_path / "secret").write_text(text.format(value))
-    environment = {"JWT_SECRET": SECRET, option.file_variable: str(tmp_path / "secret")}
+    environment = {
+        **NEEDED.get(option.variable, {}),
+        "JWT_SECRET": SECRET,
+        option.file_variable: str(tmp_path / "secret"),
+    }
     if option.variable == "JWT_SECRET":
         del environment["JWT_SECRET"]
     found = getattr(resolve(environment), option.variable.lower())
@@ -318,7 +327,7 @@ def test_a_secret_and_its_file_in_one_place_are_refused(tmp_path: Path, option: 
     """Which of the two was meant cannot be known; in different places the order of places decides."""
     (tmp_path / "secret").write_text(GOOD.get(option.variable, "a-value-that-nobody-may-see"))
     both = {option.variable: GOOD.get(option.variable, "x" * 32), option.file_variable: "secret"}
-    environment = {"JWT_SECRET": SECRET} | (both if place == "environment" else {})
+    environment = {**NEEDED.get(option.variable, {}), "JWT_SECRET": SECRET} | (both if place == "environment" else {})
     if place == "file":
         (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in both.items()))
         environment.pop("JWT_SECRET") if option.variable == "JWT_SECRET" else None
@@ -328,7 +337,7 @@ def test_a_secret_and_its_file_in_one_place_are_refused(tmp_path: Path, option: 
     assert f"Remove {option.variable} if the file is right, or {option.file_variable} if the value is." in done.stderr
     assert "hunter2" not in done.stderr
     assert done.stderr.count("\n") == 1
-    environment = {"JWT_SECRET": SECRET, option.file_variable: "secret"}
+    environment = {**NEEDED.get(option.variable, {}), "JWT_SECRET": SECRET, option.file_variable: "secret"}
     environment.pop("JWT_SECRET") if option.variable == "JWT_SECRET" else None
     assert place == "environment" or config(tmp_path, **environment)[option.variable] == ("in secret", "environment")
 
