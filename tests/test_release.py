@@ -96,8 +96,7 @@ def test_a_release_is_committed_built_and_tagged(clone: Path, tmp_path: Path) ->
     before = git(clone, "rev-parse", "HEAD")
     done = make(clone, "release", "VERSION=97.0.0")
     assert done.returncode == 0, done.stdout + done.stderr
-    passed = 6 if LONG else 1
-    assert re.search(rf"^\.{{{passed}}} +\[100%\]$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^\.+ +\[100%\]$", done.stdout, re.MULTILINE), done.stdout  # all passed, and none was skipped
     assert git(clone, "rev-parse", "HEAD^") == before
     assert git(clone, "rev-parse", "v97.0.0^{commit}") == git(clone, "rev-parse", "HEAD")
     assert git(clone, "cat-file", "-t", "v97.0.0") == "tag"
