@@ -112,15 +112,16 @@ _REPLACE: Final = Sql(
         SELECT documents.user_id, {", ".join(f"documents.{name}" for name in _DOCUMENT.split(", "))}, {_TIMESTAMP}
           FROM stored, documents, ledger
          WHERE documents.user_id = stored.user_id AND documents.uid = stored.uid AND :most_versions > 0),
+    crowded AS MATERIALIZED (
+        SELECT user_id, uid, vault_uid,
+               (SELECT older.version FROM versions AS older
+                 WHERE older.user_id = stored.user_id AND older.uid = stored.uid
+                 ORDER BY older.version DESC LIMIT 1 OFFSET greatest(:most_versions - 1, 0)) AS newest
+          FROM stored, ledger WHERE stored.version > :most_versions AND :most_versions > 0),
     dropped AS (
-        DELETE FROM versions USING stored, ledger
-         WHERE versions.user_id = stored.user_id AND versions.uid = stored.uid AND stored.version > :most_versions
-           AND :most_versions > 0
-           AND versions.version <= (
-               SELECT older.version FROM versions AS older
-                WHERE older.user_id = stored.user_id AND older.uid = stored.uid
-                ORDER BY older.version DESC LIMIT 1 OFFSET greatest(:most_versions - 1, 0))
-     RETURNING stored.vault_uid,
+        DELETE FROM versions USING crowded
+         WHERE versions.user_id = crowded.user_id AND versions.uid = crowded.uid AND versions.version <= crowded.newest
+     RETURNING crowded.vault_uid,
                octet_length(versions.data) + coalesce(octet_length(versions.hmac), 0) + {RETAINED_ROW_BYTES} AS bytes),
     replaced AS (
         UPDATE documents
