@@ -15,9 +15,8 @@ import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
+import { rare } from "./later.js";
 
-// What few programs need is loaded when it is used.
-const rare = () => import("./rare.js");
 /** Where a browser keeps a session, unless told otherwise. */
 const PLACE = "strongroom";
 

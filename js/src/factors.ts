@@ -3,8 +3,8 @@ import type { Enrolment, SecondFactors } from "./net/decoders.js";
 import type { Core } from "./operations/core.js";
 import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
+import { rare } from "./later.js";
 
-const rare = () => import("./rare.js");
 
 /** The second factor, where the server asks for one. */
 export interface CodeOptions {

@@ -13,16 +13,8 @@ import type { Progress } from "./operations/rotation.js";
 import type { TokenOptions } from "./operations/tokens.js";
 import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
+import { rare } from "./later.js";
 
-// What few programs need is loaded when it is used.
-const batches = async () => (await import("./rare.js")).batches;
-const blobs = async () => (await import("./rare.js")).blobs;
-const collections = async () => (await import("./rare.js")).collections;
-const vaultChanges = async () => (await import("./rare.js")).vaultChanges;
-const history = async () => (await import("./rare.js")).history;
-const trash = async () => (await import("./rare.js")).trash;
-const tokens = async () => (await import("./rare.js")).tokens;
-const rotation = async () => (await import("./rare.js")).rotation;
 
 /** The changes after a cursor. After the iteration, `cursor` is where to continue. */
 export class Changes<T> implements AsyncIterable<Document<T>> {
@@ -60,7 +52,7 @@ export class Trash<T> implements AsyncIterable<Document<T>> {
 
   /** Purge all of them, at once and for good; how many, as the server says. */
   async empty(): Promise<number> {
-    return (await trash()).empty(this.#core, this.#scope);
+    return (await rare()).trash.empty(this.#core, this.#scope);
   }
 }
 
@@ -75,7 +67,7 @@ export class Writes<T> implements AsyncIterable<WriteResult<T>>, PromiseLike<Wri
   /** Made by `createMany`, `replaceMany` and `deleteMany`. */
   constructor(core: Core, scope: Scope<T>, itemsOf: (made: typeof import("./operations/batches.js")) => AsyncIterator<Item, void>) {
     let writes: Promise<BatchWrites<T>> | undefined;
-    this.#begin = () => (writes ??= batches().then((made) => new made.BatchWrites(core, scope, itemsOf(made))));
+    this.#begin = () => (writes ??= rare().then(({ batches: made }) => new made.BatchWrites(core, scope, itemsOf(made))));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WriteResult<T>, void, undefined> {
@@ -142,7 +134,7 @@ export class Vault implements AsyncIterable<Document> {
 
   /** The collections that hold documents, by name. */
   async collections(): Promise<Collection<Value>[]> {
-    return (await (await collections()).listCollections(this.#core, this.#opened)).map((name) => this.collection(name));
+    return (await (await rare()).collections.listCollections(this.#core, this.#opened)).map((name) => this.collection(name));
   }
 
   /** The deleted documents of every collection that can be revived. */
@@ -166,22 +158,22 @@ export class Vault implements AsyncIterable<Document> {
 
   /** Give the vault another name. */
   async rename(name: string): Promise<void> {
-    this.#opened = await (await vaultChanges()).renameVault(this.#core, this.#opened, name);
+    this.#opened = await (await rare()).vaultChanges.renameVault(this.#core, this.#opened, name);
   }
 
   /** Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked. */
   async rotate({ progress }: { progress?: Progress } = {}): Promise<void> {
-    this.#opened = await (await rotation()).rotateVault(this.#core, this.#opened, progress);
+    this.#opened = await (await rare()).rotation.rotateVault(this.#core, this.#opened, progress);
   }
 
   /** Delete the vault and everything in it, at once and for good. */
   async delete(): Promise<void> {
-    await (await vaultChanges()).deleteVault(this.#core, this.#opened);
+    await (await rare()).vaultChanges.deleteVault(this.#core, this.#opened);
   }
 
   /** A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one. */
   async token(name: string, options: TokenOptions = {}): Promise<string> {
-    return (await tokens()).vaultToken(this.#core, name, this.#opened, options);
+    return (await rare()).tokens.vaultToken(this.#core, name, this.#opened, options);
   }
 }
 
@@ -198,7 +190,7 @@ export class VaultBlob {
 
   /** The blob, if there is one. */
   async get(): Promise<Blob | undefined> {
-    return (await blobs()).getBlob(this.#core, this.#opened);
+    return (await rare()).blobs.getBlob(this.#core, this.#opened);
   }
 
   /**
@@ -208,22 +200,22 @@ export class VaultBlob {
    * the last one read: `{ after: await vault.blob.get() }` replaces whatever is there.
    */
   async put(value: unknown, { after }: { after?: Blob | undefined } = {}): Promise<Blob> {
-    return (await blobs()).putBlob(this.#core, this.#opened, value, after);
+    return (await rare()).blobs.putBlob(this.#core, this.#opened, value, after);
   }
 
   /** The versions of the vault whose blob was replaced and is kept, newest first: the server's word. */
   async history(): Promise<Version[]> {
-    return (await history()).ofBlob(this.#core, this.#opened);
+    return (await rare()).history.ofBlob(this.#core, this.#opened);
   }
 
   /** The blob as it was at a version of the vault, verified. */
   async getVersion(version: number): Promise<Blob> {
-    return (await history()).getBlobVersion(this.#core, this.#opened, version);
+    return (await rare()).history.getBlobVersion(this.#core, this.#opened, version);
   }
 
   /** Set the blob to what it was at a version. `after` is as for `put`. */
   async restore(version: number, { after }: { after?: Blob | undefined } = {}): Promise<Blob> {
-    return (await history()).restoreBlob(this.#core, this.#opened, version, after);
+    return (await rare()).history.restoreBlob(this.#core, this.#opened, version, after);
   }
 }
 
@@ -284,17 +276,17 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
   /** The versions of a document that were replaced and are kept, newest first. */
   async history(uid: string): Promise<Version[]> {
-    return (await history()).ofDocument(this.#core, this.#scope, uid);
+    return (await rare()).history.ofDocument(this.#core, this.#scope, uid);
   }
 
   /** A document as it was at a version, deleted or not. */
   async getVersion(uid: string, version: number): Promise<Document<T>> {
-    return (await history()).getVersion(this.#core, this.#scope, uid, version);
+    return (await rare()).history.getVersion(this.#core, this.#scope, uid, version);
   }
 
   /** Replace a document by what it was at a version, if it has not changed since you read it. */
   async restore(document: Document<unknown>, version: number): Promise<Document<T>> {
-    return (await history()).restore(this.#core, this.#scope, document, version);
+    return (await rare()).history.restore(this.#core, this.#scope, document, version);
   }
 
   /** The deleted documents that can be revived. */
@@ -304,12 +296,12 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
   /** A deleted document with its last value again, if it has not changed since you read it. */
   async revive(document: Document<unknown>): Promise<Document<T>> {
-    return (await trash()).revive(this.#core, this.#scope, document);
+    return (await rare()).trash.revive(this.#core, this.#scope, document);
   }
 
   /** Purge a deleted document: its content and its history, at once and for good. */
   async purge(document: Document<unknown>): Promise<void> {
-    await (await trash()).purge(this.#core, this.#scope, document);
+    await (await rare()).trash.purge(this.#core, this.#scope, document);
   }
 
   /** Iterate the live documents, each once, in the order of their last change. */
@@ -324,7 +316,7 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
   /** A token (`srv_…`) that opens this collection and nothing else. */
   async token(name: string, options: TokenOptions = {}): Promise<string> {
-    return (await tokens()).collectionToken(this.#core, name, this.#scope, options);
+    return (await rare()).tokens.collectionToken(this.#core, name, this.#scope, options);
   }
 }
 

@@ -18,6 +18,7 @@ import { newUid } from "./core.js";
 import type { KnownDocument } from "./device.js";
 import * as keyrings from "./keyrings.js";
 import { decode, encode, type Typed, type ValueType } from "./valueTypes.js";
+import { rare } from "../later.js";
 
 export const WRONG_DOCUMENT = "The server answered with another document than the one that was asked for.";
 export const WITHHELD = "The server left out a document that this device has seen, and that nobody deleted.";
@@ -368,7 +369,7 @@ export async function verifyRow(core: Core, scope: Scope<unknown>, row: Row): Pr
 /** Refuse a newer row that was made without knowing of the one that was seen; whether none can tell. */
 async function requireDescent(core: Core, row: Row, known: KnownDocument): Promise<boolean> {
   if (await follows(row.hmac ?? "", known.proof, readProof)) return false;
-  return (await import("../rare.js")).descent.requireDescent(core, row, known); // there were others in between
+  return (await rare()).descent.requireDescent(core, row, known); // there were others in between
 }
 
 /** What was just written, as a document. Sealing has opened it again, so it is not decrypted a second time. */

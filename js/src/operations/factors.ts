@@ -10,6 +10,7 @@ import { login } from "../net/requests/accounts.js";
 import { finishLogin as finishCall } from "../net/requests/secondFactors.js";
 import type { Session } from "../net/session.js";
 import type { Core } from "./core.js";
+import { rare } from "../later.js";
 
 /** What makes and uses passkeys: the browser (`browserAuthenticator`), or one of your own. */
 export interface Authenticator {
@@ -51,7 +52,7 @@ export class FactorSource {
       throw withoutTicket(refusal);
     }
     if (typeof given === "function") return readCode(await given(withoutTicket(refusal)));
-    if (typeof given === "object" && given !== null) return (await import("../rare.js")).ceremonies.prove(session, given, ticket);
+    if (typeof given === "object" && given !== null) return (await rare()).ceremonies.prove(session, given, ticket);
     this.#used = true;
     return readCode(given);
   }

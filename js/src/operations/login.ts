@@ -13,12 +13,11 @@ import { get as getKeyring } from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import type { Code } from "./factors.js";
 import * as keyrings from "./keyrings.js";
+import { rare } from "../later.js";
 
 const NO_KEYS = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted.";
 const PERHAPS_TYPED =
   "The email or the password is wrong. (If the operator of the server made this account, see `adoptAccount`.)";
-// What few accounts need is loaded when it is used.
-const rare = () => import("../rare.js");
 
 /** Run what follows on a new session; whatever goes wrong, no key and no token stays. */
 export async function orLock<T>(core: Core, task: () => Promise<T>): Promise<T> {

@@ -7,11 +7,10 @@ import type { VaultRow } from "../net/decoders.js";
 import * as requests from "../net/requests/vaults.js";
 import { type Core, newUid } from "./core.js";
 import * as keyrings from "./keyrings.js";
+import { rare } from "../later.js";
 
 export const WRONG_VAULT = "The server answered with another vault than the one that was asked for.";
 export const GONE = "Your directory has this vault, and the server says that there is none.";
-// Few vaults have a blob, change their names, or are opened by a token.
-const rare = () => import("../rare.js");
 
 /** A vault with its keys. `name` is what people call it, `wire` what the server is to call it. */
 export interface OpenVault {
