@@ -1,5 +1,5 @@
 // The second factor and the passkeys of an account. What they do is loaded when it is used.
-import type { Enrolment, SecondFactors } from "./net/decoders.js";
+import type { Enrolment, RecoveryCodes, SecondFactors } from "./net/decoders.js";
 import type { Core } from "./operations/core.js";
 import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
@@ -46,7 +46,7 @@ export class SecondFactor {
    * Returns ten recovery codes to print and keep, each good once in the place of a code. They are shown only here: if the
    * response is lost, call `newRecoveryCodes`.
    */
-  async confirm(code: string): Promise<string[]> {
+  async confirm(code: string): Promise<RecoveryCodes> {
     return (await rare()).secondFactors.confirm(this.#core, code);
   }
 
@@ -57,7 +57,7 @@ export class SecondFactor {
   }
 
   /** Ten new recovery codes. Those of before are good no more. */
-  async newRecoveryCodes(password: string, { code }: CodeOptions = {}): Promise<string[]> {
+  async newRecoveryCodes(password: string, { code }: CodeOptions = {}): Promise<RecoveryCodes> {
     const { secondFactors, FactorSource } = await rare();
     return secondFactors.newRecoveryCodes(this.#core, password, new FactorSource(code));
   }

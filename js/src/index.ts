@@ -2,7 +2,7 @@
 export { Client, type ClientOptions } from "./client.js";
 export * from "./errors.js";
 export { type CodeOptions, Passkeys, SecondFactor } from "./factors.js";
-export type { ApiKey, Enrolment, Event, ListedSession, SecondFactors, User } from "./net/decoders.js";
+export type { ApiKey, Enrolment, Event, ListedSession, RecoveryCodes, SecondFactors, User } from "./net/decoders.js";
 export type { ConnectionOptions } from "./net/http.js";
 export type { RetryOptions } from "./net/session.js";
 export type { Many, WriteResult } from "./operations/batches.js";

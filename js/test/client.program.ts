@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { inspect } from "node:util";
 import { Client, coreOf } from "../src/client.js";
 import { Refusal } from "../src/errors.js";
+import { RecoveryCodes } from "../src/net/decoders.js";
 import { VERSION } from "../src/net/http.js";
 import { Writes } from "../src/vaults.js";
 import { hashCheaply } from "./cheapHashing.js";
@@ -62,7 +63,7 @@ function shown(value: unknown): unknown {
   if (value === undefined) return { u: 1 };
   if (value === null || typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number") return Number.isFinite(value) ? value : { n: String(value) };
-  if (Array.isArray(value)) return value.map(shown);
+  if (Array.isArray(value) || value instanceof RecoveryCodes) return [...value].map(shown);
   if (value instanceof Uint8Array) return { b: Buffer.from(value).toString("base64") };
   if (value instanceof Error) return { e: fault(value) };
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,6 +1,6 @@
 // The client as an app uses it, on the server at URL; tests/js/test_live.py starts that.
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { createHmac, randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import {
@@ -17,6 +17,20 @@ async function person(): Promise<Client> {
   const client = new Client(url);
   await client.register(newEmail(), PASSWORD);
   return client;
+}
+
+/** Everything that a console, a report in JSON or a text shows of something. */
+const shown = (thing: unknown): string =>
+  [inspect(thing, { depth: 9, showHidden: true }), JSON.stringify(thing), String(thing), `${[thing]}`].join("\n");
+
+/** The one-time code of a secret in base32, now: RFC 6238. */
+function oneTimeCode(secret: string): string {
+  const bits = [...secret].map((sign) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(sign).toString(2).padStart(5, "0")).join("");
+  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  const step = Buffer.alloc(8);
+  step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
+  const digest = createHmac("sha1", key).update(step).digest();
+  return String((digest.readUInt32BE((digest[19] ?? 0) & 15) & 0x7fffffff) % 1_000_000).padStart(6, "0");
 }
 
 async function all<T>(many: AsyncIterable<T>): Promise<T[]> {
@@ -124,12 +138,28 @@ test("neither a console nor JSON shows a value, a key or a token", async () => {
   const blob = await vault.blob.get();
   const things = [client, vault, notes, vault.blob, blob, client.secondFactor, client.passkeys, notes.since(0), notes.trash, notes.createMany([])];
   for (const thing of things) {
-    const shown = [inspect(thing, { depth: 9, showHidden: true }), JSON.stringify(thing), String(thing)].join("\n");
-    assert.ok(!shown.includes(CANARY) && !/Bearer|ey[A-Za-z0-9]{20}/.test(shown), shown);
+    assert.ok(!shown(thing).includes(CANARY) && !/Bearer|ey[A-Za-z0-9]{20}/.test(shown(thing)), shown(thing));
   }
-  const { collection, ...shown } = JSON.parse(JSON.stringify(note));
-  assert.ok(!JSON.stringify(shown).includes(CANARY));
+  const { collection, ...rest } = JSON.parse(JSON.stringify(note));
+  assert.ok(!JSON.stringify(rest).includes(CANARY));
   assert.ok(!inspect(note, { showHidden: true }).includes(`${CANARY} value`));
   assert.equal(collection, notes.name);
   assert.equal(note.value, `${CANARY} value`);
+});
+
+test("neither a console nor JSON shows what an enrolment, recovery codes or a client of a token hold", async () => {
+  const client = await person();
+  const vault = await client.vault("v", { create: true });
+  const token = await vault.token("agent");
+  const agent = await Client.withToken(url, token);
+  assert.ok(!shown([agent, await agent.vault()]).includes(token.slice(4, 20)));
+  const enrolment = await client.secondFactor.enrol(PASSWORD);
+  assert.match(enrolment.uri, new RegExp(enrolment.secret));
+  assert.ok(!shown(enrolment).includes(enrolment.secret), shown(enrolment));
+  const codes = await client.secondFactor.confirm(oneTimeCode(enrolment.secret));
+  const texts = [...codes];
+  assert.deepEqual([texts.length, codes.length], [10, 10]);
+  for (const text of texts) assert.ok(!shown({ codes }).includes(text) && !shown(codes).includes(text));
+  const more = await client.secondFactor.newRecoveryCodes(PASSWORD, { code: texts[0] });
+  for (const text of more) assert.ok(!shown(more).includes(text) && !texts.includes(text));
 });

@@ -192,12 +192,30 @@ export const me = /* @__PURE__ */ json(() => object({
 export const health = /* @__PURE__ */ json(() => object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }));
 
 const recoveryCode = /* @__PURE__ */ matching(/^[0-9A-Z-]{16,40}$/);
-const codes: Read<string[]> = (value) => {
+const codes: Read<RecoveryCodes> = (value) => {
   const found = list(recoveryCode)(value);
-  return found.length > 100 ? unreadable() : found;
+  return found.length > 100 ? unreadable() : new RecoveryCodes(found);
 };
+/** Recovery codes, each good once. A loop over them gives the texts, to be shown or printed; no console shows them. */
+export class RecoveryCodes implements Iterable<string> {
+  readonly #codes: readonly string[];
+
+  constructor(codes: readonly string[]) {
+    this.#codes = codes;
+  }
+
+  /** How many there are. */
+  get length(): number {
+    return this.#codes.length;
+  }
+
+  [Symbol.iterator](): IterableIterator<string> {
+    return this.#codes.values();
+  }
+}
+
 /** Recovery codes. */
-export const recoveryCodes: Decode<string[]> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
+export const recoveryCodes: Decode<RecoveryCodes> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
 const enrolled = () => object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
 /** The secret of one-time codes that are being enrolled, in base32 and as a URI for a QR code. No console shows it. */
 export class Enrolment {

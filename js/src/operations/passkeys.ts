@@ -10,7 +10,7 @@ import type { Keyring } from "../format/keyring.js";
 import { type PasskeyId, passkeyId } from "../format/passkey.js";
 import { isFull, openWithPasskey } from "../format/waysIn.js";
 import { Factor } from "../net/call.js";
-import type { User } from "../net/decoders.js";
+import type { RecoveryCodes, User } from "../net/decoders.js";
 import * as requests from "../net/requests/passkeys.js";
 import * as ceremonies from "./ceremonies.js";
 import type { Core } from "./core.js";
@@ -45,7 +45,7 @@ export interface NewPasskey {
   /** Whether it can open the account's keys, once `passkeys.enableUnlock` was called. */
   readonly hasPrf: boolean;
   /** There if it is the account's first second factor, and shown only here. */
-  readonly recoveryCodes: readonly string[] | null;
+  readonly recoveryCodes: RecoveryCodes | null;
 }
 
 /** The passkeys that the server knows, and those that open the account. */

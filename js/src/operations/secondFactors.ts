@@ -2,7 +2,7 @@
 import { Invalid } from "../errors.js";
 import { spelledAuth } from "../format/derive.js";
 import type { Call, Factor } from "../net/call.js";
-import type { Enrolment, SecondFactors } from "../net/decoders.js";
+import type { Enrolment, RecoveryCodes, SecondFactors } from "../net/decoders.js";
 import * as requests from "../net/requests/secondFactors.js";
 import type { Core } from "./core.js";
 import { checkedPassword } from "./credentials.js";
@@ -23,7 +23,7 @@ export const enrol = async (core: Core, password: string, source: FactorSource):
   (await withPassword(core, password, source, requests.enrol)) as Enrolment;
 
 /** Confirm the enrolment by its first code; the recovery codes. */
-export async function confirm(core: Core, code: string): Promise<string[]> {
+export async function confirm(core: Core, code: string): Promise<RecoveryCodes> {
   const { code: typed } = readCode(code).sent;
   if (typeof typed !== "string") throw new Invalid({ code: "must be a one-time code of six digits" });
   return core.session.send(requests.confirm(typed));
@@ -35,5 +35,5 @@ export async function disable(core: Core, password: string, source: FactorSource
 }
 
 /** Replace the recovery codes by new ones. */
-export const newRecoveryCodes = async (core: Core, password: string, source: FactorSource): Promise<string[]> =>
-  (await withPassword(core, password, source, requests.newRecoveryCodes)) as string[];
+export const newRecoveryCodes = async (core: Core, password: string, source: FactorSource): Promise<RecoveryCodes> =>
+  (await withPassword(core, password, source, requests.newRecoveryCodes)) as RecoveryCodes;
