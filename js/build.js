@@ -36,9 +36,22 @@ if (tests !== undefined) {
   run("--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "src", "--outDir", "dist/types", "-p", "tsconfig.dist.json");
   const entryPoints = present(["index", "replica", "react", "argon2", "passkeys", "node"].map((name) => `src/${name}.ts`));
   const { metafile } = await build({ ...SHARED, minify: true, entryPoints, outdir: "dist", metafile: true, sourcemap: true });
-  await build({ ...WORKER, outfile: "dist/argon2-worker.js" });
+  const worker = await build({ ...WORKER, outfile: "dist/argon2-worker.js", metafile: true });
   copyFileSync(join(HERE, "../LICENSE"), join(HERE, "LICENSE"));
+  writeFileSync(join(HERE, "dist/THIRD-PARTY-LICENSES"), licences({ ...metafile.inputs, ...worker.metafile.inputs }));
   process.exitCode = weigh(metafile.outputs, await fiveLines()) ? 0 : 1;
+}
+
+/** The licences of the packages of which something is in the files that were built. */
+function licences(inputs) {
+  const names = Object.keys(inputs).flatMap((path) => path.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1] ?? []);
+  return [...new Set(names)].sort().map((name) => {
+    const folder = join(HERE, "node_modules", name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf-8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e(\.\w+)?$/i.test(entry));
+    if (file === undefined) throw new Error(`${name} comes without the text of its licence`);
+    return `${name} ${version} (${license})\n\n${readFileSync(join(folder, file), "utf-8").trim()}\n`;
+  }).join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** Run the compiler; end with its exit code if it finds a fault. */

@@ -9,6 +9,14 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces
+from tests.support import javascript
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_builds(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """All processes that run these tests use the same builds."""
+    own = tmp_path_factory.getbasetemp()
+    javascript.shared = own if worker_id == "master" else own.parent
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
-from tests.support.javascript import PACKAGE, bundles, run
+from tests.support.javascript import PACKAGE, package, run
 
 FIVE_LINES = """
 import { Client, Invalid } from "@strongroom/client";
@@ -33,9 +33,9 @@ console.log(refused, new Invalid({}).code, typeof sessionFile, typeof argon2id);
 
 def test_it_brings_nothing_along() -> None:
     """No package is installed with it; those that build it have exact versions, and the lock names no host."""
-    package: dict[str, Any] = json.loads((PACKAGE / "package.json").read_text("utf-8"))
-    assert "dependencies" not in package
-    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in package["devDependencies"].values())
+    told: dict[str, Any] = json.loads((PACKAGE / "package.json").read_text("utf-8"))
+    assert "dependencies" not in told
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in told["devDependencies"].values())
     lock = (PACKAGE / "package-lock.json").read_text("utf-8")
     assert "http" not in lock.replace("https://opencollective.com", "").replace("https://github.com", "")
     assert all("integrity" in one for name, one in json.loads(lock)["packages"].items() if name)
@@ -43,11 +43,10 @@ def test_it_brings_nothing_along() -> None:
 
 def test_what_is_packed_runs_the_five_lines(tmp_path: Path, server: Server) -> None:
     """In an empty project, with Argon2id as it is in production; errors have their names in the minified files too."""
-    bundles()  # skips where the packages are not installed
-    run("node", "build.js")
-    [packed] = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path)))
+    [packed] = json.loads(run("npm", "pack", "--json", "--pack-destination", str(tmp_path), folder=package()))
     names = {entry["path"] for entry in packed["files"]}
     assert {"package.json", "README.md", "LICENSE", "dist/argon2-worker.js", "dist/types/index.d.ts"} <= names
+    assert "dist/THIRD-PARTY-LICENSES" in names
     assert not [name for name in names if name.startswith(("src", "test", "node_modules"))]
     with tarfile.open(tmp_path / packed["filename"]) as archive:
         archive.extractall(tmp_path, filter="data")
@@ -61,12 +60,23 @@ def test_what_is_packed_runs_the_five_lines(tmp_path: Path, server: Server) -> N
     )
 
 
+def test_it_brings_the_licences_along() -> None:
+    """Of every package of which something is in the files: their text is what the licence asks for."""
+    told = (package() / "dist" / "THIRD-PARTY-LICENSES").read_text("utf-8")
+    bundled = {
+        match[1]
+        for path in (package() / "dist").glob("*.map")
+        for source in json.loads(path.read_text("utf-8"))["sources"]
+        if (match := re.search(r".*node_modules/((?:@[^/]+/)?[^/]+)", source))
+    }
+    for name in bundled | {"hash-wasm"}:  # which is in the worker
+        [file] = (PACKAGE / "node_modules" / name).glob("LICENSE*")
+        assert file.read_text("utf-8").strip() in told, name
+
+
 @pytest.mark.parametrize("name", ["index.js", "argon2-worker.js"])
 def test_no_browser_is_asked_for_modules_of_node(name: str) -> None:
     """A bundler that looks for `node:` in what a page loads would fail."""
-    bundles()
-    built = PACKAGE / "dist" / name
-    if not built.exists():
-        run("node", "build.js")
-    for path in [built, *(PACKAGE / "dist").glob("chunk-*.js"), *(PACKAGE / "dist").glob("rare-*.js")]:
+    built = package() / "dist"
+    for path in [built / name, *built.glob("chunk-*.js"), *built.glob("rare-*.js")]:
         assert not re.search(r"""(import|from)\s*\(?["']node:""", path.read_text("utf-8")), path.name
