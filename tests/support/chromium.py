@@ -23,26 +23,36 @@ _OPTIONS: Final = (
     *("--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--disable-extensions",
 )
+_REPORTS: Final = {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}
 
 
 class Page:
-    """One page of a browser."""
+    """A page of a browser; `open` opens another one in its place, and `show` goes back to one of before."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, answers
         self._buffer = b""
         self._numbers = itertools.count(1)
         self._session: str | None = None
+        self.reported: list[Any] = []  # what pages wrote to the console, and errors that nobody caught
 
-    def open(self, url: str, *, any_script: bool = False) -> None:
-        """Open this address in a new page, and wait until it is loaded. `any_script`: whatever its policy says."""
+    def open(self, url: str, *, any_script: bool = False) -> str:
+        """Open this address in a new tab, and wait until it is loaded; the tab. `any_script`: whatever its policy says."""
+        self._session = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        self.send("Page.enable")
+        for domain in ("Page", "Runtime", "Log"):
+            self.send(f"{domain}.enable")
         if any_script:
             self.send("Page.setBypassCSP", enabled=True)
         self.send("Page.navigate", url=url)
         self._until(lambda message: message.get("method") == "Page.loadEventFired")
+        assert self._session is not None
+        return self._session
+
+    def show(self, tab: str) -> None:
+        """Go on in a tab that was opened before."""
+        self._session = tab
 
     def add_authenticator(self, **options: Any) -> str:
         """Plug a virtual authenticator in; its id."""
@@ -77,6 +87,8 @@ class Page:
             if len(whole) < len(self._buffer):
                 self._buffer = rest
                 message = json.loads(whole)
+                if message.get("method") in _REPORTS:
+                    self.reported.append(message["params"])
                 if wanted(message):
                     return message
                 continue

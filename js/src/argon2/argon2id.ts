@@ -5,7 +5,7 @@ import type { Question } from "./worker.js";
 
 const FAILED =
   "Argon2id could not run. A page needs 'wasm-unsafe-eval' in script-src and its own origin in worker-src of its CSP, " +
-  "and the device enough free memory.";
+  "and strongroom in trusted-types where it has that; and the device needs enough free memory.";
 
 /** Argon2id, version 1.3, one lane, 32 bytes, in a worker. `memory` is in KiB. */
 export async function argon2id(password: Bytes, salt: Bytes, memory: number, passes: number): Promise<Bytes> {
@@ -15,9 +15,37 @@ export async function argon2id(password: Bytes, salt: Bytes, memory: number, pas
   return new Uint8Array(made);
 }
 
-/** In a browser, a worker, Deno or Bun. Bundlers know this form, and copy the worker's file. */
+/** Where the worker's file is. Bundlers know this form, and copy the file, which needs no other. */
+const place = (): URL => new URL("./argon2-worker.js", import.meta.url);
+
+/** A maker of addresses of scripts, where the browser has Trusted Types: a page's policy may ask for it. */
+interface Trusted {
+  createScriptURL(address: string): URL;
+}
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(address: string): string }): Trusted;
+}
+let trusted: Trusted | undefined;
+
+/** The address of the worker's file as a policy of Trusted Types asks for it. It vouches for no other address. */
+function address(): URL {
+  const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
+  try {
+    trusted ??= trustedTypes?.createPolicy("strongroom", { createScriptURL: () => place().href });
+  } catch {
+    // The page allows no policy of this name. Perhaps it does not ask for one either.
+  }
+  return trusted?.createScriptURL("") ?? place();
+}
+
+/** In a browser, a worker, Deno or Bun. */
 function inBrowser(question: Question): Promise<Uint8Array | null> {
-  const worker = new Worker(new URL("./argon2-worker.js", import.meta.url), { type: "module" });
+  let worker: Worker;
+  try {
+    worker = new Worker(address(), { type: "module" });
+  } catch {
+    return Promise.resolve(null); // the page's policy does not allow it
+  }
   return new Promise<Uint8Array | null>((resolve) => {
     worker.onmessage = ({ data }: MessageEvent<Uint8Array | null>) => resolve(data);
     worker.onerror = (event) => {
@@ -31,7 +59,7 @@ function inBrowser(question: Question): Promise<Uint8Array | null> {
 /** In Node.js, whose workers are others. Not imported, so that no bundler looks for it. */
 function inNode(question: Question): Promise<Uint8Array | null> {
   const { Worker: Thread } = process.getBuiltinModule("node:worker_threads");
-  const worker = new Thread(new URL("./argon2-worker.js", import.meta.url));
+  const worker = new Thread(place());
   return new Promise<Uint8Array | null>((resolve) => {
     worker.once("message", resolve);
     worker.once("error", () => resolve(null));
