@@ -5,6 +5,7 @@ import { checkedText } from "./format/encoding.js";
 import type { ApiKey, Event, ListedSession, User } from "./net/decoders.js";
 import { connect, type ConnectionOptions } from "./net/http.js";
 import { type RetryOptions, Session } from "./net/session.js";
+import type { ImportOptions } from "./operations/accountMove.js";
 import { Core } from "./operations/core.js";
 import { Scope } from "./operations/documents.js";
 import type { Authenticator } from "./operations/factors.js";
@@ -17,6 +18,7 @@ import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
 import { rare } from "./later.js";
 
+const move = () => import("./operations/accountMove.js");
 /** Where a browser keeps a session, unless told otherwise. */
 const PLACE = "strongroom";
 
@@ -44,6 +46,22 @@ export class Client {
   static async withToken(url: string, token: string, options: ClientOptions = {}): Promise<Client> {
     const client = new Client(url, options);
     await (await rare()).tokens.useToken(client.#core, token);
+    return client;
+  }
+
+  /**
+   * Move the account in a file of `exportAccount` to the server at `url`; a client that has logged in there.
+   *
+   * Email and password are those of the old server at the time of the export, and are those of the new one. The file is
+   * verified with the account's keys first. Then the account is registered on the new server, the file is sent, and
+   * everything that the server then has is compared with the file. After an interruption, call it again. A server that
+   * keeps less history or trash than the file has raises HistoryLeftOut, unless `allowLessHistory`.
+   */
+  static async importAccount(
+    url: string, file: Blob, email: string, password: string, options: ClientOptions & ImportOptions = {},
+  ): Promise<Client> {
+    const client = new Client(url, options);
+    await (await move()).importAccount(client.#core, file, email, password, options);
     return client;
   }
 
@@ -180,6 +198,16 @@ export class Client {
   /** Seal anew what an interrupted rotation has left; it does nothing where nothing is left. */
   async finishRotation({ progress }: { progress?: Progress } = {}): Promise<void> {
     await (await rare()).rotation.reseal(this.#core, progress);
+  }
+
+  /**
+   * The whole account, encrypted as it is stored, as a file that `importAccount` moves to another server.
+   *
+   * It has the keyring, all vaults, documents and blobs, their history and the trash, and is verified with the account's
+   * keys. A browser offers it as a download, or writes its `stream()`. Keep it as safe as a backup.
+   */
+  async exportAccount(): Promise<Blob> {
+    return (await move()).exportAccount(this.#core);
   }
 
   /** Delete the account and everything in it, at once and for good. */

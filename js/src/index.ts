@@ -5,6 +5,7 @@ export { type CodeOptions, Passkeys, SecondFactor } from "./factors.js";
 export type { ApiKey, Enrolment, Event, ListedSession, RecoveryCodes, SecondFactors, User } from "./net/decoders.js";
 export type { ConnectionOptions } from "./net/http.js";
 export type { RetryOptions } from "./net/session.js";
+export type { ImportOptions } from "./operations/accountMove.js";
 export type { Many, WriteResult } from "./operations/batches.js";
 export type { Blob } from "./operations/blobs.js";
 export { Document } from "./operations/documents.js";

@@ -2,7 +2,7 @@
 //
 // {"id": 1, "do": "call", "on": 2, "name": "create", "args": […]}  →  {"id": 1, "result": …} or {"id": 1, "error": …}
 //
-// Values: a list is a list, {"o": {…}} an object, {"b": "…"} bytes in base64, {"h": 2} a thing that stays here,
+// Values: a list is a list, {"o": {…}} an object, {"b": "…"} bytes in base64, {"blob": "…"} a file, {"h": 2} a thing that stays here,
 // {"f": 3} a function of the other side, {"i": 3} its iterator, {"n": "NaN"} a number that JSON cannot hold, {"s": 1}
 // something that no value can be, {"u": 1} undefined.
 import { createInterface } from "node:readline";
@@ -41,6 +41,7 @@ function given(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const [[kind, inner] = []] = Object.entries(value);
   if (kind === "o") return Object.fromEntries(Object.entries(inner as object).map(([name, one]) => [name, given(one)]));
+  if (kind === "blob") return new Blob([Buffer.from(String(inner), "base64")]);
   if (kind === "b") return Uint8Array.from(Buffer.from(String(inner), "base64"));
   if (kind === "h") return things[Number(inner)];
   if (kind === "n") return Number(inner);
@@ -115,7 +116,9 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "get") return thing[name];
   if (what === "call") {
     const result = (thing[name] as (...more: unknown[]) => unknown).apply(thing, values);
-    return result instanceof Writes ? shown(result) : result; // awaited, it would do everything
+    if (result instanceof Writes) return shown(result); // awaited, it would do everything
+    const value: unknown = await result;
+    return value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
   }
   if (what === "walk") return collected(thing as unknown as AsyncIterable<unknown>);
   if (what === "begin") return (thing as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();

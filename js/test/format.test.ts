@@ -1,5 +1,6 @@
 // What the vectors cannot show: values that are refused, secrets that nothing shows, work that blocks nothing.
 import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { test } from "node:test";
 import { argon2id } from "../src/argon2/argon2id.js";
@@ -16,6 +17,7 @@ import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.j
 import { printRecoveryKey } from "../src/format/recovery.js";
 import { sealBlob, sealDocument } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
+import { Sha256 } from "../src/format/sha256.js";
 import { sealWithSlots, withoutRecovery } from "../src/format/waysIn.js";
 import { hashCheaply } from "./cheapHashing.js";
 
@@ -157,4 +159,16 @@ test("Argon2id runs beside the program, which goes on meanwhile", async () => {
 
 test("Argon2id that cannot run is an error that says what it needs", async () => {
   await assert.rejects(argon2id(text("password"), new Uint8Array(16), 2 ** 32, 3), Unsupported);
+});
+
+test("SHA-256 in pieces of any length is that of the whole", () => {
+  const hash = new Sha256();
+  const whole = createHash("sha256");
+  for (let length = 0; length < 300; length += 7) {
+    const piece = randomBytes(length);
+    hash.update(piece);
+    whole.update(piece);
+    assert.equal(hash.hex, whole.copy().digest("hex"));
+  }
+  assert.equal(new Sha256().hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 });

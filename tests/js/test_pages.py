@@ -44,7 +44,8 @@ APP = """(async () => {
   const recovery = await client.makeRecoveryKey("%(password)s");
   const enrolment = await client.secondFactor.enrol("%(password)s");
   const token = await vault.token("agent");
-  console.log(client, vault, notes, note, enrolment, String(note), JSON.stringify([client, vault, notes, enrolment]));
+  const plain = await notes.create("%(note)s");
+  console.log(plain, client, vault, notes, note, enrolment, String(note), JSON.stringify([client, vault, notes, enrolment]));
   const altered = async (request) => {
     const answer = await fetch(request);
     const body = await answer.text();

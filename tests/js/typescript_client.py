@@ -16,6 +16,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Self
 
@@ -117,6 +118,8 @@ class Node:
             )
         if isinstance(value, bytes | bytearray | memoryview):
             return {"b": base64.b64encode(value).decode()}
+        if isinstance(value, Path):
+            return {"blob": base64.b64encode(value.read_bytes()).decode()}
         if isinstance(value, list | tuple):
             return [self._given(one) for one in value]
         if isinstance(value, dict):
@@ -236,6 +239,15 @@ class Thing:
         """What a test does inside a client."""
         return self._node.ask("inside", self._number, name, args)
 
+    def exported(self) -> bytes:
+        """The file of the account."""
+        raw: bytes = self._node.ask("call", self._number, "exportAccount")
+        return raw
+
+    def export_account(self, path: Path) -> None:
+        """Write the file of the account."""
+        path.write_bytes(self.exported())
+
     @property
     def _core(self) -> Inside:
         return Inside(self)
@@ -301,6 +313,11 @@ class TypeScriptFaces:
     def with_token(self, token: str, url: str | None = None) -> Any:
         """A client of a token."""
         return self.node.ask("static", name="withToken", args=(url or self.url, token))
+
+    def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:
+        """A client of an account that moves."""
+        spelled = {camel(name): value for name, value in options.items()}
+        return self.node.ask("static", name="importAccount", args=(url, path, email, password, spelled))
 
     def person(self, **options: Any) -> Any:
         """A client of somebody new."""

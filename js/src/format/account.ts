@@ -36,6 +36,11 @@ export function changePassword(
   return setPassword(ring, email, password, old, random);
 }
 
+/** The next keyring for the keys of a password that a server has stored already, with this descriptor. */
+export const rewrap = async (
+  ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
+): Promise<Prepared> => prepared(await waysIn.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
+
 /** A new recovery key. The password is set anew with it: one that was there before must not log in any more. */
 export async function setRecovery(
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,

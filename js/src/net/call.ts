@@ -14,8 +14,8 @@ export interface Call<T> {
   /** Reads the body; the decoders refuse what no server can answer. */
   decode: (body: Uint8Array) => T;
   query?: [string, string][];
-  /** JSON, spelled. */
-  body?: string;
+  /** JSON, spelled; or a file, which names its type. */
+  body?: string | Blob;
   accept?: string;
   /** The classes of statuses, for an error without a known code. */
   refusals?: Record<number, RefusalClass>;
@@ -36,6 +36,9 @@ export interface Call<T> {
   /** Of the keyring whose keys the body is sealed with; a server with a newer one refuses it. */
   keyringVersion?: number | undefined;
 }
+
+/** The bytes of a call's body. */
+export const sizeOf = ({ body = "" }: Call<unknown>): number => new Blob([body]).size;
 
 /** A second factor as it is sent: a one-time code, a recovery code, or the assertion of a passkey. */
 export class Factor {

@@ -112,7 +112,7 @@ export const open = async (connection: Connection, call: Call<unknown>, bearer: 
   const headers: Record<string, string> = { accept: call.accept ?? "application/json", "accept-encoding": "identity" };
   if (bearer !== undefined) headers["authorization"] = `Bearer ${bearer}`;
   if (call.keyringVersion !== undefined) headers["keyring-version"] = `${call.keyringVersion}`;
-  if (call.body !== undefined) headers["content-type"] = "application/json";
+  if (typeof call.body === "string") headers["content-type"] = "application/json";
   const request = new Request(`${connection.url}${call.path}${query}`, {
     method: call.method,
     headers,
@@ -126,7 +126,8 @@ export const open = async (connection: Connection, call: Call<unknown>, bearer: 
   const plain = request.headers.has("accept-encoding"); // a browser decides about compression itself
   if (plain) request.headers.set("user-agent", `strongroom-client-js/${VERSION}`);
   const seconds = connection.timeout + (call.wait ?? 0);
-  deadline.within(seconds + (call.body?.length ?? 0) / MIN_BYTES_PER_SECOND);
+  const { body } = call;
+  deadline.within(seconds + (typeof body === "string" ? body.length : (body?.size ?? 0)) / MIN_BYTES_PER_SECOND);
   try {
     const response = await connection.fetch(request);
     if (response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400)) {

@@ -1,7 +1,7 @@
 /** The session of a client: authentication of requests, retries, refresh of expired tokens. */
 
 import { InvalidRefreshToken, Later, Locked, type Refusal, RequestTimeout, Unauthorized } from "../errors.js";
-import type { Call } from "./call.js";
+import { type Call, sizeOf } from "./call.js";
 import type { SignedIn } from "./decoders.js";
 import { refusal, wrongServer } from "./errorsFromStatus.js";
 import * as http from "./http.js";
@@ -186,9 +186,7 @@ export class Session {
 
   async #requestTokens(refresh: string): Promise<TokenPair> {
     const call = refreshCall(refresh);
-    const found = await this.#sendWithRetries(call, undefined);
-    if (found instanceof Refused) throw found.error;
-    const { accessToken, refreshToken } = call.decode(found.body);
+    const { accessToken, refreshToken } = await this.send(call);
     return [accessToken, refreshToken];
   }
 
@@ -224,8 +222,7 @@ export class Session {
     const { url } = this.connection;
     if (answer.status < 300) return wrongServer(answer, url);
     const secrets = [this.#access, this.#refresh, this.#key, ...(call.secrets ?? [])].filter((one) => one !== undefined);
-    const size = call.body === undefined ? 0 : new TextEncoder().encode(call.body).length;
-    return refusal(answer, call, secrets.filter(Boolean), url, size);
+    return refusal(answer, call, secrets.filter(Boolean), url, sizeOf(call));
   }
 }
 

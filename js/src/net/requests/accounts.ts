@@ -156,6 +156,19 @@ export const revokeKey = (uid: string) =>
 export const exportAccount = () =>
   ({ method: "GET", path: "/auth/export", decode: decoders.ignored, accept: "application/x-ndjson" }) satisfies Call<unknown>;
 
+/** Import the file of an account, after a line with the password as the proof. */
+export const importAccount = (body: Blob, password: string) =>
+  ({
+    method: "POST",
+    path: "/auth/import",
+    body,
+    decode: decoders.imported,
+    refusals: { 409: errors.ImportUnfinished },
+    kinds: [errors.AccountNotEmpty],
+    secrets: [password],
+    wait: 60,
+  }) satisfies Call<unknown>;
+
 /** Give up an unfinished import: what came in is deleted. */
 export const abandonImport = () =>
   ({
