@@ -17,7 +17,7 @@ STRICT = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; "
     "require-trusted-types-for 'script'"
 )
-PASSWORD = "KANARIENVOGEL battery staple"  # noqa: S105
+PASSWORD = "KANARIENVOGEL battery staple"
 WRONG = "NACHTIGALL battery staple"
 NOTE, VAULT, COLLECTION = "ROTKEHLCHEN", "AMSEL", "DROSSEL"
 
@@ -45,11 +45,14 @@ APP = """(async () => {
   const enrolment = await client.secondFactor.enrol("%(password)s");
   const token = await vault.token("agent");
   const plain = await notes.create("%(note)s");
-  console.log(plain, client, vault, notes, note, enrolment, String(note), JSON.stringify([client, vault, notes, enrolment]));
+  await vault.blob.put("%(note)s");
+  const things = [plain, await vault.blob.get(), client, vault, notes, note, enrolment];
+  console.log(...things, things.map(String), JSON.stringify([client, vault, enrolment]));
   const altered = async (request) => {
     const answer = await fetch(request);
     const body = await answer.text();
-    return new Response(body.replaceAll(/"data":"(.{40})./g, '"data":"$1A'), { status: answer.status, headers: answer.headers });
+    const { status, headers } = answer;
+    return new Response(body.replaceAll(/"data":"(.{40})./g, '"data":"$1A'), { status, headers });
   };
   const failures = [
     () => new it.Client("%(url)s").login("%(email)s", "%(wrong)s"),
@@ -58,7 +61,7 @@ APP = """(async () => {
     () => it.Client.withToken("%(url)s", token.slice(0, -1)),
     () => client.changePassword("%(wrong)s", "%(password)s"),
     () => notes.replace(note, { title: Symbol("%(note)s") }),
-    () => vault.collection("%(collection)s", { parse: () => { throw new Error("%(note)s"); } }).create({ title: "%(note)s" }),
+    () => vault.collection("%(collection)s", { parse: () => { throw new Error("%(note)s"); } }).create("%(note)s"),
     async () => {
       const lied = new it.Client("%(url)s", { fetch: altered });
       await lied.login("%(email)s", "%(password)s");
@@ -137,7 +140,8 @@ def test_a_page_that_allows_no_worker_is_told(tmp_path: Path, server: Server) ->
             with served(api=server.port, policy=policy) as url:
                 page.open(f"{url}/empty.html")
                 found: Any = page.run(
-                    f"""import("{url}/app.page.js").then((it) => new it.Client("{url}").register("{email}", "{PASSWORD}"))
+                    f"""import("{url}/app.page.js")
+                    .then((it) => new it.Client("{url}").register("{email}", "{PASSWORD}"))
                     .then(() => "registered", (error) => error.name + ": " + error.message)"""
                 )
             assert found.startswith("Unsupported: Argon2id could not run. A page needs 'wasm-unsafe-eval'")

@@ -37,7 +37,7 @@ class Page:
         self.reported: list[Any] = []  # what pages wrote to the console, and errors that nobody caught
 
     def open(self, url: str, *, any_script: bool = False) -> str:
-        """Open this address in a new tab, and wait until it is loaded; the tab. `any_script`: whatever its policy says."""
+        """Open this address in a new tab, and wait until it is loaded; the tab. `any_script`: whatever its policy."""
         self._session = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]

@@ -26,33 +26,33 @@ export class Blob<T = unknown> {
   readonly version: number;
   /** Whether the server's history no longer shows that this blob follows on the one that this client had seen. */
   readonly gap: boolean;
-  readonly #raw: unknown;
+  readonly #raw: () => unknown; // the console of a browser shows texts in private members
   readonly #typed: Typed<T> | undefined;
 
   constructor(vault: string, raw: unknown, version: number, gap = false, typed?: Typed<T>) {
     this.vault = vault;
     this.version = version;
     this.gap = gap;
-    this.#raw = raw;
+    this.#raw = () => raw;
     this.#typed = typed;
   }
 
   /** The value as it is stored, JSON or bytes. */
   get raw(): unknown {
-    return this.#raw;
+    return this.#raw();
   }
 
   /** The value. If it does not fit the type of `typed`, that is a TypeMismatch; `raw` has it then. */
   get value(): T {
     const typed = this.#typed;
-    if (!typed) return this.#raw as T;
+    if (!typed) return this.#raw() as T;
     if ("problem" in typed) throw new TypeMismatch(this.vault, typed.problem, "blob of the vault");
     return typed.value;
   }
 
   /** The same blob with its value as this type. */
   async typed<U>(type: ValueType<U>): Promise<Blob<U>> {
-    return new Blob(this.vault, this.#raw, this.version, this.gap, await decode(type, this.#raw));
+    return new Blob(this.vault, this.raw, this.version, this.gap, await decode(type, this.raw));
   }
 }
 

@@ -44,32 +44,32 @@ export class Document<T = unknown> {
   declare readonly wire: string;
   /** What identifies the content. */
   declare readonly proof: string;
-  readonly #raw: unknown;
+  readonly #raw: () => unknown; // the console of a browser shows texts in private members
   readonly #typed: Typed<T> | undefined;
 
   constructor(shown: Shown, raw: unknown, typed?: Typed<T>) {
     const { uid, vault, collection, version, createdAt, updatedAt, deleted, gap, purged, wire, proof } = shown;
     Object.assign(this, { uid, vault, collection, version, createdAt, updatedAt, deleted, gap, purged, wire, proof });
-    this.#raw = raw;
+    this.#raw = () => raw;
     this.#typed = typed;
   }
 
   /** The value as it is stored, JSON or bytes. */
   get raw(): unknown {
-    return this.#raw;
+    return this.#raw();
   }
 
   /** The value. If it does not fit the type that was asked for, that is a TypeMismatch; `raw` has it then. */
   get value(): T {
     const typed = this.#typed;
-    if (!typed) return this.#raw as T;
+    if (!typed) return this.#raw() as T;
     if ("problem" in typed) throw new TypeMismatch(this.uid, typed.problem);
     return typed.value;
   }
 
   /** The same document with its value as this type. */
   async typed<U>(type: ValueType<U>): Promise<Document<U>> {
-    return new Document(this, this.#raw, await decode(type, this.#raw));
+    return new Document(this, this.raw, await decode(type, this.raw));
   }
 }
 
