@@ -131,6 +131,14 @@ def repeat_version(rows: list[Json]) -> list[Json]:
     return [*rows[: at + 1], again, *rows[at + 1 :]]
 
 
+def alter_keyring(rows: list[Json]) -> list[Json]:
+    """The last keyring that was replaced, with another content."""
+    at = max(n for n, row in enumerate(rows) if row["kind"] == "keyringVersion")
+    whole = rows[at]["keyring"]
+    rows[at] = {**rows[at], "keyring": whole[:-40] + ("A" if whole[-40] != "A" else "B") + whole[-39:]}
+    return rows
+
+
 def undelete(rows: list[Json]) -> list[Json]:
     """A deleted document, shown as if it lived."""
     at = next(n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" in row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.moving_accounts import (
     DOCUMENT,
     Json,
+    alter_keyring,
     altered,
     contents,
     delete,
@@ -119,6 +121,7 @@ ALTERED: dict[str, tuple[Any, type[Refusal]]] = {
     "blobs of the history exchanged": (swap("blobVersion", "data"), Tampered),
     "the keyring at another version": (edit("keyring", version=900), Tampered),
     "keyrings of the history exchanged": (swap("keyringVersion", "keyring"), Tampered),
+    "a keyring of the history with another content": (alter_keyring, Tampered),
     "a vault less": (drop_first("vault"), RolledBack),
     "a keyring less": (drop_first("keyring"), Invalid),
     "a weak derivation": (
@@ -200,6 +203,12 @@ def test_a_row_of_keys_that_were_rotated_away_is_refused(
 ) -> None:
     """Whoever had the keys of before a rotation cannot put a newer version into a file that follows on a newer key."""
     client, email, path = moving
+    with pytest.raises(Tampered):
+        Client.import_account(url_of(other_server), forged(client, path, tmp_path / "forged"), email, PASSWORD)
+
+
+def forged(client: Client, path: Path, target: Path) -> Path:
+    """A file with a version under keys of before a rotation, which follows on one under the keys of after it."""
     rows = lines(path)[:-1]
     entry = client._core.keyring().vault("private")
     assert entry is not None
@@ -215,13 +224,12 @@ def test_a_row_of_keys_that_were_rotated_away_is_refused(
     old_keys = names.collection_keys(past, "notes", sealed=True)
     wire = next(one["collection"] for one in rows if one["kind"] == "document" and one["uid"] == row["uid"])
     version = row["version"] + 1
-    forged = seal.seal_document(old_keys, row["uid"], version, "forged", parent=short(row["hmac"]), wire=wire)
-    rows[at] = {**row, "version": version, "data": forged.data, "hmac": forged.hmac}
+    made = seal.seal_document(old_keys, row["uid"], version, "forged", parent=short(row["hmac"]), wire=wire)
+    rows[at] = {**row, "version": version, "data": made.data, "hmac": made.hmac}
     last = max(n for n, one in enumerate(rows) if one["kind"] == "version" and one["vaultUid"] == entry.uid)
     times = {"updatedAt": rows[last]["updatedAt"] + 1, "replacedAt": rows[last]["updatedAt"] + 1}
     rows.insert(last + 1, {**row, **times, "kind": "version"})
-    with pytest.raises(Tampered):
-        Client.import_account(url_of(other_server), write(tmp_path / "forged", rows), email, PASSWORD)
+    return write(target, rows)
 
 
 def test_a_file_that_was_damaged_is_refused(
@@ -249,25 +257,30 @@ def test_two_accounts_do_not_mix(moving: tuple[Client, str, Path], server: Serve
     with Client(url_of(server)) as client:
         furnish(client)
         client.export_account(tmp_path / "other")
-    mine, others = lines(path)[:-1], lines(tmp_path / "other")[:-1]
+    for file in mixed(path, tmp_path / "other", tmp_path / "mixed"):
+        with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
+            Client.import_account(url_of(server), file, email, PASSWORD)
+
+
+def mixed(path: Path, other: Path, target: Path) -> Iterator[Path]:
+    """Files that are put together from two accounts, one after another in the same place."""
+    mine, others = lines(path)[:-1], lines(other)[:-1]
 
     def of(rows: list[Json], *kinds: str) -> list[Json]:
         return [row for row in rows if row["kind"] in kinds]
 
     everything = ("vault", "document", "version", "blobVersion")
-    mixed = {
+    together = {
         "their vaults": [*of(mine, "header", "keyring", "keyringVersion"), *of(others, *everything)],
         "their history of keyrings": [
             *of(mine, "header", "keyring"), *of(others, "keyringVersion"), *of(mine, *everything)
         ],
         "their keyring": [mine[0], *of(others, "keyring", "keyringVersion"), *of(mine, *everything)],
     }  # fmt: skip
-    for fault, rows in mixed.items():
+    for fault, rows in together.items():
         print(fault)  # noqa: T201 - the last one is the one that failed
         clock = max(row["clock"] for row in (mine[0], others[0]))
-        write(tmp_path / "mixed", [{**rows[0], "clock": clock}, *rows[1:]])
-        with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
-            Client.import_account(url_of(server), tmp_path / "mixed", email, PASSWORD)
+        yield write(target, [{**rows[0], "clock": clock}, *rows[1:]])
 
 
 def test_only_the_password_opens_a_file(moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.client.moving_accounts import (
     DOCUMENT,
     Change,
     Json,
+    alter_keyring,
     contents,
     drop_first,
     furnish,
@@ -78,6 +79,7 @@ NOT_KEPT: dict[str, tuple[Change, type[Refusal]]] = {
     ),
     "a clock of before": (lambda rows: [{**rows[0], "clock": rows[0]["clock"] - 10**6}, *rows[1:]], Refusal),
     "a version of other content": (swap("version", "data"), Tampered),
+    "a keyring of the history with another content": (alter_keyring, Tampered),
 }
 
 

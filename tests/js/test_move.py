@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from strongroom.client import Client, HistoryLeftOut, Invalid, InvalidCredentials, Locked, Refusal, Tampered
+from strongroom.client import Client, HistoryLeftOut, Invalid, InvalidCredentials, Locked, Refusal, RolledBack, Tampered
 from strongroom.errors import AccountNotEmpty, EmailAlreadyExists, ImportUnfinished, SignupsClosed, Unavailable
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.conftest import moving, other_server  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.moving_accounts import Change, contents, furnish, lines, spelled, url_of, write
 from tests.client.operator import invite
-from tests.client.test_move import ALTERED, is_registered
+from tests.client.test_move import ALTERED, forged, is_registered, mixed
 from tests.client.test_move_lies import NOT_KEPT, SEEN_NEWER
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces, camel
@@ -88,13 +88,21 @@ def test_a_file_that_was_altered_is_refused(
     tmp_path: Path,
 ) -> None:
     """The table of the Python client: the same refusals, nothing is sent, and no error shows the password."""
-    _, email, path = moving
+    client, email, path = moving
     for fault, (change, error) in ALTERED.items():
         print(fault)  # noqa: T201 - the last one is the one that failed
         spoilt = write(tmp_path / "altered", change(lines(path)[:-1]))
         with pytest.raises(error) as refused:
             faces.import_account(url_of(other_server), spoilt, email, PASSWORD)
         assert PASSWORD not in str(refused.value.args)
+    with pytest.raises(Tampered):
+        faces.import_account(url_of(other_server), forged(client, path, tmp_path / "forged"), email, PASSWORD)
+    with Client(faces.url) as other:
+        furnish(other)
+        other.export_account(tmp_path / "other")
+    for file in mixed(path, tmp_path / "other", tmp_path / "mixed"):
+        with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
+            faces.import_account(url_of(other_server), file, email, PASSWORD)
     for who, secret in ((email, "not the right password"), (unique_email(), PASSWORD)):
         with pytest.raises(InvalidCredentials, match="do not open the account in the file"):
             faces.import_account(url_of(other_server), path, who, secret)
