@@ -2,15 +2,17 @@
 //
 // {"id": 1, "do": "call", "on": 2, "name": "create", "args": […]}  →  {"id": 1, "result": …} or {"id": 1, "error": …}
 //
-// Values: a list is a list, {"o": {…}} an object, {"b": "…"} bytes in base64, {"blob": "…"} a file, {"h": 2} a thing that stays here,
-// {"f": 3} a function of the other side, {"i": 3} its iterator, {"n": "NaN"} a number that JSON cannot hold, {"s": 1}
-// something that no value can be, {"u": 1} undefined.
+// Values: a list is a list, {"o": {…}} an object, {"b": "…"} bytes in base64, {"blob": "…"} a file, {"h": 2} a thing that
+// stays here, {"f": 3} a function of the other side, {"i": 3} its iterator, {"r": "mine"} how a conflict is resolved,
+// {"n": "NaN"} a number that JSON cannot hold, {"s": 1} something that no value can be, {"u": 1} undefined.
 import { createInterface } from "node:readline";
 import { inspect } from "node:util";
 import { Client, coreOf } from "../src/client.js";
 import { Refusal } from "../src/errors.js";
 import { RecoveryCodes } from "../src/net/decoders.js";
 import { VERSION } from "../src/net/http.js";
+import { replicaFile } from "../src/node.js";
+import { openReplica, Resolution, unlockReplica } from "../src/replica.js";
 import { Writes } from "../src/vaults.js";
 import { hashCheaply } from "./cheapHashing.js";
 import * as inside from "./insideClient.js";
@@ -47,6 +49,7 @@ function given(value: unknown): unknown {
   if (kind === "n") return Number(inner);
   if (kind === "u") return undefined;
   if (kind === "s") return Symbol("strange");
+  if (kind === "r") return new Resolution(inner as "mine", given((value as { value?: unknown }).value));
   if (kind === "f") return (...args: unknown[]) => ask("f", Number(inner), args);
   return { // an iterator
     async *[Symbol.asyncIterator]() {
@@ -119,6 +122,11 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
     if (result instanceof Writes) return shown(result); // awaited, it would do everything
     const value: unknown = await result;
     return value instanceof Blob ? new Uint8Array(await value.arrayBuffer()) : value;
+  }
+  if (what === "openReplica") return openReplica(thing as unknown as Client, replicaFile(String(values[0])));
+  if (what === "unlock") {
+    const [path, password, options = {}] = values;
+    return unlockReplica(thing as unknown as Client, replicaFile(String(path)), password as string, options as object);
   }
   if (what === "walk") return collected(thing as unknown as AsyncIterable<unknown>);
   if (what === "begin") return (thing as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();

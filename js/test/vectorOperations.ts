@@ -1,8 +1,8 @@
 // What a vector can ask for: each operation takes plain data and gives plain data, or refuses.
 import { Refusal, Tampered } from "../src/errors.js";
 import { openBox, sealBox } from "../src/format/box.js";
-import { kdfSalt, masterKey, newDescriptor, newPassword, spelledAuth, splitMaster } from "../src/format/derive.js";
-import { normalEmail, readDescriptor, spellDescriptor } from "../src/format/descriptor.js";
+import { masterKey, newDescriptor, newPassword, spelledAuth, splitMaster } from "../src/format/derive.js";
+import { kdfSalt, normalEmail, readDescriptor, spellDescriptor } from "../src/format/descriptor.js";
 import { type Bytes, checkedUid, fromBase64, fromUrl, type Item, items, join, list, NONE, type Random, readNumber, short, toBase64, toUrl } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";

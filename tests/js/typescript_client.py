@@ -21,14 +21,16 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 from strongroom import errors
-from strongroom.client import Authenticator
+from strongroom.client import Authenticator, Conflict
 from strongroom.client import errors as client_errors
 from strongroom.client.errors import TypeMismatch, Unreachable
+from strongroom.client.replica import RefusedChange, Resolution
 from strongroom.errors import Later, Refusal, UidTaken
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.support.javascript import bundles, started
 
 UNDEFINED = object()
+_GENERATOR = ""  # the class of an asynchronous generator has no name
 _KINDS = {name: kind for module in (errors, client_errors) for name, kind in vars(module).items()}
 
 
@@ -126,6 +128,8 @@ class Node:
             if not all(isinstance(key, str) for key in value):
                 return {"s": 1}
             return {"o": {key: self._given(one) for key, one in value.items()}}
+        if isinstance(value, Resolution):
+            return {"r": value.kind, "value": self._given(value.value)}
         if isinstance(value, Authenticator):
             return {"o": {"create": self._given(value.create), "get": self._given(value.get)}}
         if hasattr(value, "__iter__"):
@@ -215,6 +219,12 @@ class Thing:
         spelled = camel(name)
         if name.startswith("_"):
             raise AttributeError(name)
+        if self._kind == "Client" and name in {"open_replica", "unlock"}:
+            return self._local(spelled)
+        if self._kind == "Replica" and name in {"sync", "watch"}:
+            return self._syncing(spelled)
+        if self._kind == "Replica" and name == "pending":
+            return self._node.ask("call", self._number, spelled)
         if spelled in self._fields:
             found = self._fields[spelled]
             return _value(found) if name in {"value", "raw"} else found
@@ -230,6 +240,28 @@ class Thing:
             return self._node.ask("call", self._number, spelled, (*args, *((given,) if given else ())))
 
         return call
+
+    def _local(self, spelled: str) -> Any:
+        """What a client does with the file of a replica."""
+
+        def call(path: Any, *args: Any, **options: Any) -> Any:
+            return self._node.ask(spelled, self._number, args=(str(path), *args, options))
+
+        return call
+
+    def _syncing(self, spelled: str) -> Any:
+        """The resolver is the first argument, whether it is given or not."""
+
+        def call(resolver: Any = None, **options: Any) -> Any:
+            given = {name: value for name, value in options.items() if value is not None}
+            return self._node.ask("call", self._number, spelled, (UNDEFINED if resolver is None else resolver, given))
+
+        return call
+
+    @property
+    def __class__(self) -> Any:
+        """Of what the Python client calls the same."""
+        return {"Conflict": Conflict, "RefusedChange": RefusedChange}.get(self._kind, Thing)
 
     @property
     def _thing(self) -> Any:
@@ -253,10 +285,10 @@ class Thing:
         return Inside(self)
 
     def __iter__(self) -> Iterator[Any]:
-        if self._kind != "Writes":
+        if self._kind not in {"Writes", _GENERATOR}:
             yield from self._node.ask("walk", self._number)
             return
-        steps = self._node.ask("begin", self._number)
+        steps = self if self._kind == _GENERATOR else self._node.ask("begin", self._number)
         try:
             while not (step := steps.next())["done"]:
                 yield step["value"]

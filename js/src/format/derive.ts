@@ -4,8 +4,8 @@
 // auth key = HKDF(master, "auth")     sent as `password`, in base64url
 // wrap key = HKDF(master, "wrap")     never leaves the device
 import { Invalid } from "../errors.js";
-import { checkWork, DEFAULT, type Descriptor, type Floor, normalEmail, SALT, SEALED_AUTH } from "./descriptor.js";
-import { type Bytes, checkedText, items, lengthOf, type Random, text, toUrl } from "./encoding.js";
+import { checkWork, DEFAULT, type Descriptor, type Floor, kdfSalt, SALT, SEALED_AUTH } from "./descriptor.js";
+import { type Bytes, checkedText, lengthOf, type Random, text, toUrl } from "./encoding.js";
 import { derive } from "./keys.js";
 import { primitives } from "./primitives.js";
 import { filler } from "./publicBox.js";
@@ -47,10 +47,6 @@ export function newPassword(password: unknown): Bytes {
     throw new Invalid({ password: "must be 8 to 1024 characters" });
   return normalPassword(password);
 }
-
-/** The salt of the slow step. The email is part of it: a server that gives everybody one salt gains nothing. */
-export const kdfSalt = async (email: string, descriptor: Descriptor): Promise<Bytes> =>
-  (await primitives().sha256(items("salt", normalEmail(email), descriptor.salt))).slice(0, SALT);
 
 /** The slow step: some hundred milliseconds of work, in a worker. `salt` is `kdfSalt` of the email. */
 export async function masterKey(salt: Bytes, password: string, descriptor: Descriptor): Promise<Secret> {

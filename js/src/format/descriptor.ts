@@ -2,8 +2,9 @@
 import { Invalid, WeakParameters } from "../errors.js";
 import { readJson } from "./content.js";
 import {
-  type Bytes, checkedText, FORMAT, fromBase64, hasControl, isObject, type Item, lengthOf, must, text, toBase64,
+  type Bytes, checkedText, FORMAT, fromBase64, hasControl, isObject, type Item, items, lengthOf, must, text, toBase64,
 } from "./encoding.js";
+import { primitives } from "./primitives.js";
 
 /** The least that a key derivation must cost: memory in KiB, and passes over it. */
 export interface Floor {
@@ -98,3 +99,7 @@ export function normalEmail(email: unknown): string {
     throw new Invalid({ email: "must be an email address of 3 to 254 characters with one @" });
   return normal;
 }
+
+/** The salt of the slow step. The email is part of it: a server that gives everybody one salt gains nothing. */
+export const kdfSalt = async (email: string, descriptor: Descriptor): Promise<Bytes> =>
+  (await primitives().sha256(items("salt", normalEmail(email), descriptor.salt))).slice(0, SALT);

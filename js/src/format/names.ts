@@ -9,7 +9,8 @@ import {
 import { collectionKey, collectionSecret, type CollectionKeys, keyOf, type VaultKey, type VaultKeys } from "./keys.js";
 import { type Key, primitives } from "./primitives.js";
 
-const LONGEST = 127; // bytes of a name that can be sealed
+/** Bytes of a name that can be sealed. */
+export const LONGEST = 127;
 const STEP = 32;
 const LABEL = { vault: "vault-name", collection: "collection-name" } as const;
 

@@ -38,7 +38,7 @@ export class Core {
   /** Called when every key is forgotten. */
   onLock: (() => void)[] = [];
   /** Called when another keyring is in use. */
-  onKeyring: (() => void)[] = [];
+  onKeyring: (() => Promise<void>)[] = [];
 
   constructor(session: Session, deviceName?: string) {
     this.session = session;

@@ -123,7 +123,7 @@ export async function use(
   await core.device.recordAccount(email, ring, descriptor);
   const isNew = sealed !== core.sealed;
   Object.assign(core, { ring, descriptor, sealed });
-  for (const keep of core.onKeyring) keep();
+  for (const keep of core.onKeyring) await keep();
   if (isNew) await core.session.saved?.update();
 }
 

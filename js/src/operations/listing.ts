@@ -7,7 +7,7 @@ import type { KnownDocument } from "./device.js";
 import { type Document, get, openRow, type Scope, verifyRow, WITHHELD, WRONG_DOCUMENT } from "./documents.js";
 
 const ORDER = "The server's list of documents is not in order, or shows a document twice.";
-const FIRST_LIMIT = 200; // documents of a first page
+export const FIRST_LIMIT = 200; // documents of a first page
 const MAX_LIMIT = 2000;
 const TARGET_BYTES = 4 << 20; // bytes that a page should have
 

@@ -11,7 +11,7 @@ import type { Row } from "../format/seal.js";
 export const OLDER_KEYRING = "The server sent an older keyring than this device has seen.";
 export const TWO_KEYRINGS = "The server shows a keyring that was made without knowing of the one that this device has seen.";
 export const OLD_KEYS = "The server shows a newer keyring that was made without the keys that this device has seen.";
-const TWO_CONTENTS = "The server shows two contents for one version; one of them was withheld from this device.";
+export const TWO_CONTENTS = "The server shows two contents for one version; one of them was withheld from this device.";
 
 /** The newest version of a document that this device has seen, and its proof. */
 export type SeenRow = readonly [version: number, proof: string];

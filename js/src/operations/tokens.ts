@@ -72,6 +72,14 @@ export function tokenScope<T>({ token }: Core, type?: ValueType<T>): Scope<T> {
   return new Scope<T>(token.keys, undefined, true, type);
 }
 
+/** The vault of the token, under the name that the server shows. */
+export async function tokenVault(core: Core, wire: string): Promise<vaults.OpenVault> {
+  const { token, keys } = core.token ?? {};
+  if (!token || !keys || "wires" in keys) throw new Locked();
+  const { vault: uid, name, scope } = token;
+  return named({ uid, name, wire, sealed: scope === SCOPES.vault, keys, wires: [wire] }, wire);
+}
+
 /** Open a vault by its name, or the one of the token. */
 export async function openVault(
   core: Core, name: string | undefined, create: boolean, sealed: boolean,
@@ -84,8 +92,7 @@ export async function openVault(
   if ("wires" in keys) throw new Locked("This token opens one collection; use collection().");
   const mark = core.device.mark();
   const row = await core.session.send(getVault(token.vault));
-  const shown = { uid: token.vault, name: token.name, wire: row.name, sealed: token.scope === SCOPES.vault, keys, wires: [row.name] };
-  const opened = await named(shown, row.name);
+  const opened = await tokenVault(core, row.name);
   await vaults.checkVault(core, opened, row, mark);
   // It may have been renamed since the token was made.
   if (name !== undefined && name !== token.name && name !== opened.name)

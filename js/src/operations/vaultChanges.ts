@@ -2,6 +2,7 @@
 import { KeyringConflict, RolledBack, Tampered, VaultConflict, VaultNotFound } from "../errors.js";
 import { newest } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
+import type { Link } from "../format/parents.js";
 import { blobLineage, openBlob, parentAfterBlob, sealBlob } from "../format/seal.js";
 import type { VaultRow } from "../net/decoders.js";
 import * as requests from "../net/requests/vaults.js";
@@ -56,8 +57,12 @@ export async function renameVault(core: Core, { uid, sealed }: OpenVault, name: 
   return renamed;
 }
 
-/** Seal the vault's name and blob anew where they are of another name or generation; the vault's row. */
-export async function updateWire(core: Core, opened: OpenVault): Promise<VaultRow> {
+/**
+ * Seal the vault's name and blob anew where they are of another name or generation; the vault's row.
+ *
+ * Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is sealed here.
+ */
+export async function updateWire(core: Core, opened: OpenVault, seen?: Link): Promise<VaultRow> {
   let vault = opened;
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = core.device.mark();
@@ -65,6 +70,7 @@ export async function updateWire(core: Core, opened: OpenVault): Promise<VaultRo
     await checkRow(core, vault, row, before);
     const isOld = row.data !== null && blobLineage(row.data).generation !== newest(vault.keys).generation;
     if (row.name === vault.wire && !isOld) return row;
+    if (seen && (row.version < seen[0] || (row.data !== null && row.data !== seen[1]))) return row;
     let blob: requests.SealedBlob | undefined;
     if (row.data !== null) {
       const content = await openBlob(vault.keys, row.name, row);

@@ -83,7 +83,7 @@ async function addToDirectory(core: Core, name: string, sealed: boolean): Promis
 }
 
 /** A vault of the directory, if the server has it. */
-async function fetchEntry(core: Core, entry: VaultEntry): Promise<OpenVault | undefined> {
+export async function fetchEntry(core: Core, entry: VaultEntry): Promise<OpenVault | undefined> {
   try {
     const [vault] = await currentRow(core, await openEntry(core, entry));
     return vault.name === entry.name ? vault : undefined;
@@ -93,7 +93,8 @@ async function fetchEntry(core: Core, entry: VaultEntry): Promise<OpenVault | un
   }
 }
 
-async function make(core: Core, vault: OpenVault): Promise<void> {
+/** Make a vault of the directory on the server. */
+export async function make(core: Core, vault: OpenVault): Promise<void> {
   const mark = core.device.mark();
   let row: VaultRow;
   try {
@@ -108,8 +109,11 @@ async function make(core: Core, vault: OpenVault): Promise<void> {
 }
 
 /** A vault of the directory, with its keys. */
-export async function openEntry(core: Core, { uid, name, sealed }: VaultEntry): Promise<OpenVault> {
-  const keys = await core.keyring().vaultKeys(uid);
+export const openEntry = async (core: Core, entry: VaultEntry): Promise<OpenVault> =>
+  openVaultWith(await core.keyring().vaultKeys(entry.uid), entry);
+
+/** A vault with these keys, under this name. */
+export async function openVaultWith(keys: VaultKeys, { uid, name, sealed }: Pick<VaultEntry, "uid" | "name" | "sealed">): Promise<OpenVault> {
   const wires = sealed ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "vault", name))) : [name];
   return { uid, name, wire: wires.at(-1) ?? name, sealed, keys, wires: wires.reverse() };
 }

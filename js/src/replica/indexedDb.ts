@@ -1,0 +1,140 @@
+// The storage of a replica in a browser: a database of IndexedDB that all tabs of one origin share.
+import { type IDBPDatabase, openDB } from "idb";
+import { Invalid, Locked } from "../errors.js";
+import { acrossTabs, Locks } from "../net/locks.js";
+import { type Address, type Change, type Changed, FORMAT, LOST, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
+
+const ELSEWHERE = "Another tab deletes this replica, or has a newer version of this program. Reload the page.";
+const keyOf = ([, ...key]: Address): IDBValidKey => key;
+
+/** What a tab is told of a change in another one. */
+type Told = readonly Changed[];
+
+/** Ask the browser not to delete what this page has stored; whether it will not. */
+async function persist(): Promise<boolean> {
+  const storage = globalThis.navigator?.storage as StorageManager | undefined;
+  try {
+    return (await storage?.persisted?.()) || (await storage?.persist?.()) || false;
+  } catch {
+    return false;
+  }
+}
+
+/** The replica of this name in IndexedDB. With `create` false, one that is not there is refused. */
+async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
+  const name = `strongroom replica ${given}`;
+  let isNew = false;
+  let lost: string | undefined;
+  let isClosed = false;
+  let database: IDBPDatabase | undefined;
+  try {
+    database = await openDB(name, 1, {
+      upgrade(made, _, __, transaction) {
+        isNew = true;
+        if (!create) return transaction.abort();
+        for (const table of TABLES) made.createObjectStore(table);
+        void transaction.objectStore("facts").put(FORMAT, ["format"]);
+      },
+      blocking: () => {
+        lost ??= ELSEWHERE;
+        database?.close();
+      },
+      terminated: () => void (isClosed || (lost ??= LOST)),
+    });
+    const missing = TABLES.filter((table) => !database?.objectStoreNames.contains(table));
+    requireFormat(missing.length ? undefined : await database.get("facts", ["format"]), given);
+  } catch (fault) {
+    database?.close();
+    if (fault instanceof Invalid) throw fault;
+    if (isNew && !create) {
+      throw new Invalid({ name: `is not there: ${given}. It was never made, or the browser has deleted it` });
+    }
+    const why = fault instanceof Error ? fault.name : "unknown error";
+    throw new Invalid({ name: `cannot be opened: ${given}: ${why}` });
+  }
+  const db = database;
+  const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;
+  const isPersistent = await persist();
+  const locks = new Locks();
+
+  /** Run something on the database; that it was closed under it is told as what it is. */
+  const within = async <T>(task: () => Promise<T>): Promise<T> => {
+    try {
+      return await task();
+    } catch (fault) {
+      if (lost !== undefined) throw new Locked(lost);
+      if (fault instanceof DOMException && fault.name === "QuotaExceededError") {
+        throw new Invalid({ name: "cannot be written: this device has no room left, or the browser gives none. Nothing was changed" });
+      }
+      if (fault instanceof DOMException && fault.name === "InvalidStateError" && !isClosed) throw new Locked((lost = LOST));
+      throw fault;
+    }
+  };
+
+  const storage: Storage = {
+    isNew,
+    isPersistent,
+    get lost() {
+      return lost;
+    },
+    onTold: () => undefined,
+    read: (wanted) =>
+      within(async () => {
+        if (!wanted.length) return [];
+        const transaction = db.transaction([...new Set(wanted.map(([table]) => table))]);
+        return Promise.all(wanted.map((at) => transaction.objectStore(at[0]).get(keyOf(at))));
+      }),
+    list: (table: Table, first?: string) =>
+      within(() => db.getAll(table, first === undefined ? null : IDBKeyRange.bound([first], [first, []]))),
+    write: (changes: readonly Change[]) =>
+      within(async () => {
+        const tables = [...new Set(changes.map(([[table]]) => table))];
+        const transaction = db.transaction(tables, "readwrite", { durability: "strict" });
+        const done = transaction.done;
+        try {
+          for (const [at, value] of changes) {
+            const store = transaction.objectStore(at[0]);
+            const request = value === undefined ? store.delete?.(keyOf(at)) : store.put?.(value, keyOf(at));
+            request?.catch(() => undefined); // the transaction tells it
+          }
+        } catch (fault) {
+          done.catch(() => undefined);
+          transaction.abort();
+          throw fault;
+        }
+        await done;
+      }),
+    alone: (what, task) => locks.run(what, () => acrossTabs(`${name} ${what}`, task)),
+    lead: (signal) =>
+      new Promise((resolve, reject) => {
+        const manager = globalThis.navigator?.locks as LockManager | undefined;
+        if (!manager) return resolve(() => undefined);
+        manager
+          .request(`${name} lead`, { signal }, () => new Promise<void>((release) => resolve(release)))
+          .catch(reject);
+      }),
+    tell: (changed) => channel?.postMessage(changed satisfies Told),
+    close() {
+      isClosed = true;
+      channel?.close();
+      db.close();
+    },
+  };
+  if (channel) channel.onmessage = ({ data }: MessageEvent<Told>) => storage.onTold(data);
+  return storage;
+}
+
+/** Delete the replica of this name; open ones of it end. */
+function deleteIndexedDb(given: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.deleteDatabase(`strongroom replica ${given}`);
+    request.onsuccess = () => resolve();
+    request.onerror = () => reject(new Invalid({ name: `cannot be deleted: ${given}` }));
+  });
+}
+
+/** A database of this browser as the place of a replica. */
+export const indexedDbPlace = (name: string): ReplicaPlace => ({
+  open: (create) => openIndexedDb(name, create),
+  delete: () => deleteIndexedDb(name),
+});

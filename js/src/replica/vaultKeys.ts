@@ -1,0 +1,96 @@
+// The keys of vaults, kept in the replica: those of a vault that was deleted elsewhere still open what waits here.
+//
+// Each vault of the directory is sealed under a key of the account's identity. A keyring has the identities of all
+// generations, so a rotation on another device does not lock what was kept before it.
+import { Refusal } from "../errors.js";
+import { openBox, sealBox } from "../format/box.js";
+import { readJson } from "../format/content.js";
+import { type Bytes, fromBase64, items, join, KEY, must, number, readGeneration, text, toBase64 } from "../format/encoding.js";
+import type { Keyring } from "../format/keyring.js";
+import { deriveKey, type Generation, vaultKeys, type VaultKeys } from "../format/keys.js";
+import { type Key, primitives } from "../format/primitives.js";
+import { Secret } from "../format/secret.js";
+import type { Scope } from "../operations/documents.js";
+import type { Tables } from "./tables.js";
+
+const PURPOSE = "replica-vault";
+
+/** A vault of the replica, or what a token opens: its keys, if they are here, and its plaintext name. */
+export interface Place {
+  readonly scope: Scope | undefined;
+  readonly name: string;
+}
+
+/** A vault whose keys are kept. */
+export interface KeptVault {
+  readonly uid: string;
+  readonly name: string;
+  readonly sealed: boolean;
+  readonly secrets: readonly Generation[];
+}
+
+/** Keep the keys of every vault of the directory; those of others only as long as changes wait in them. */
+export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
+  const before = await keptVaults(tables, ring);
+  for (const { uid, name, sealed } of ring.vaults) await keep(tables, ring, { uid, name, sealed, secrets: ring.secrets(uid) });
+  for (const [uid, vault] of before) if (!ring.entry(uid)) await keep(tables, ring, vault);
+  for (const { vault } of await tables.keptKeys()) {
+    if (ring.isGone(vault) && !(await tables.entries(vault)).length) tables.dropKeys(vault);
+  }
+}
+
+/** Keep the keys of one vault, sealed under the newest identity. `isNew`: the server does not have it yet. */
+async function keep(tables: Tables, ring: Keyring, { uid, name, sealed, secrets }: KeptVault, isNew = false): Promise<void> {
+  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
+  const keys = secrets.map(([one, secret]) => [one, toBase64(secret.reveal())]);
+  const plain = text(JSON.stringify({ name, sealed, keys }));
+  const box = await sealBox(await keyOf(agree), primitives().random(KEY), plain, associated(ring, generation, uid));
+  await tables.putKeys(uid, toBase64(join(number(generation, 4), box)), isNew);
+}
+
+/** The vaults whose keys are kept and can be opened, by uid. */
+export async function keptVaults(tables: Tables, ring: Keyring): Promise<Map<string, KeptVault>> {
+  const found = new Map<string, KeptVault>();
+  for (const { vault, sealed } of await tables.keptKeys()) {
+    try {
+      found.set(vault, await open(ring, vault, sealed));
+    } catch (fault) {
+      // The storage was damaged or changed: what is under these keys cannot be read any more.
+      if (!(fault instanceof Refusal)) throw fault;
+    }
+  }
+  return found;
+}
+
+/** Make a vault that the server does not have yet, with a key of its own. */
+export async function createVault(tables: Tables, ring: Keyring, uid: string, name: string, sealed: boolean): Promise<KeptVault> {
+  const made: KeptVault = { uid, name, sealed, secrets: [[1, new Secret(primitives().random(KEY))]] };
+  await keep(tables, ring, made, true);
+  return made;
+}
+
+/** The vaults that were made here and that the server does not have yet, in the order in which they were made. */
+export async function createdVaults(tables: Tables, ring: Keyring): Promise<KeptVault[]> {
+  const created = new Set((await tables.keptKeys()).filter(({ isNew }) => isNew).map(({ vault }) => vault));
+  if (!created.size) return [];
+  return [...(await keptVaults(tables, ring)).values()].filter(({ uid }) => created.has(uid));
+}
+
+/** The keys that follow from those that are kept. */
+export const keysOf = (ring: Keyring, { uid, secrets }: KeptVault): Promise<VaultKeys> =>
+  vaultKeys(ring.account, uid, secrets, ring.version);
+
+async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVault> {
+  const raw = fromBase64(sealed);
+  const generation = readGeneration(raw.subarray(0, 4));
+  const identity = ring.reveal().body.identity.find((one) => one.generation === generation);
+  must(identity !== undefined);
+  const plain = await openBox(await keyOf(identity.agree), raw.slice(4), associated(ring, generation, uid));
+  // What this key has sealed, this client has written.
+  const found = readJson(plain) as { name: string; sealed: boolean; keys: [number, string][] };
+  return { uid, name: found.name, sealed: found.sealed, secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]) };
+}
+
+const keyOf = async (agree: string): Promise<Key> => deriveKey(await new Secret(fromBase64(agree)).key(), "HKDF", PURPOSE);
+
+const associated = (ring: Keyring, generation: number, uid: string): Bytes => items(PURPOSE, ring.account, uid, generation);
