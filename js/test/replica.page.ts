@@ -1,0 +1,98 @@
+// What a test does with replicas in a browser: two tabs, a database that is deleted, what is in IndexedDB.
+import { Client } from "../src/client.js";
+import { deleteReplica, keepMine, openReplica, type Replica } from "../src/replica.js";
+import { hashCheaply } from "./cheapHashing.js";
+
+hashCheaply();
+let client: Client | undefined;
+let replica: Replica | undefined;
+let seen: unknown[] = [];
+const ended = new AbortController();
+
+function here(): Replica {
+  if (!replica) throw new Error("no replica is open");
+  return replica;
+}
+
+const notes = async () => (await here().vault("v", { create: true })).collection("notes");
+
+/** Log in, or register, and open the replica. */
+export async function begin(url: string, email: string, password: string, isNew: string): Promise<object> {
+  client = new Client(url);
+  if (isNew) await client.register(email, password);
+  else await client.login(email, password);
+  replica = await openReplica(client, "test");
+  return { isNew: replica.isNew };
+}
+
+/** Write a note on this device. */
+export async function write(text: string): Promise<void> {
+  await (await notes()).create(text);
+}
+
+/** Sync once; how much was pulled and pushed. */
+export async function sync(): Promise<number[]> {
+  const { pulled, pushed } = await here().sync(keepMine);
+  return [pulled, pushed];
+}
+
+/** Begin to follow the server, if no other tab does. */
+export function watch(): void {
+  void (async () => {
+    for await (const _ of here().watch(keepMine, { signal: ended.signal })) continue;
+  })();
+}
+
+/** Begin to follow the notes. */
+export async function live(): Promise<void> {
+  const store = (await notes()).live();
+  store.subscribe(() => (seen = store.getSnapshot().documents.map(({ value }) => value)));
+}
+
+/** The notes that the live query shows, once there are so many. */
+export async function shown(count: number): Promise<unknown[]> {
+  while (seen.length < count) await new Promise((go) => setTimeout(go, 20));
+  return seen;
+}
+
+/** The notes whose texts have these words. */
+export async function found(search: string): Promise<unknown[]> {
+  return (await (await notes()).find({ search })).map(({ value }) => value);
+}
+
+/** The number of changes that wait, once there are none. */
+export async function sent(): Promise<number> {
+  while ((await here().pending()) > 0) await new Promise((go) => setTimeout(go, 20));
+  return 0;
+}
+
+/** Everything that IndexedDB holds on this origin, as text; bytes in base64. */
+export async function stored(): Promise<string> {
+  const whole: unknown[] = [];
+  const done = <T>(request: IDBRequest<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  for (const { name = "" } of await indexedDB.databases()) {
+    const database = await done(indexedDB.open(name));
+    for (const store of database.objectStoreNames) {
+      const records = database.transaction(store).objectStore(store);
+      whole.push(name, store, await done(records.getAllKeys()), await done(records.getAll()));
+    }
+    database.close();
+  }
+  return JSON.stringify(whole, (_, value: unknown) => (value instanceof Uint8Array ? btoa(String.fromCharCode(...value)) : value));
+}
+
+/** Delete the database under the replica; what the next read says. */
+export async function lose(): Promise<string> {
+  await deleteReplica("test");
+  return (await notes().catch((fault: unknown) => fault))?.toString() ?? "";
+}
+
+/** What is said of a replica that must be there and is not. */
+export async function missing(): Promise<string> {
+  if (!client) throw new Error("nobody has logged in");
+  return openReplica(client, "test", { create: false }).then(() => "", String);
+}
