@@ -1,7 +1,7 @@
 // The storage of a replica in a browser: a database of IndexedDB that all tabs of one origin share.
-import { type IDBPDatabase, openDB } from "idb";
 import { Invalid, Locked } from "../errors.js";
 import { acrossTabs, Locks } from "../net/locks.js";
+import { sleep } from "../net/session.js";
 import { type Address, type Change, type Changed, FORMAT, LOST, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
 
 const ELSEWHERE = "Another tab deletes this replica, or has a newer version of this program. Reload the page.";
@@ -20,29 +20,44 @@ async function persist(): Promise<boolean> {
   }
 }
 
+/** What a request results in. */
+const result = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** The end of a transaction: what it has written is on disk. */
+const completed = (transaction: IDBTransaction): Promise<void> =>
+  new Promise((resolve, reject) => {
+    transaction.oncomplete = () => resolve();
+    transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
+  });
+
 /** The replica of this name in IndexedDB. With `create` false, one that is not there is refused. */
 async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
   const name = `strongroom replica ${given}`;
   let isNew = false;
   let lost: string | undefined;
   let isClosed = false;
-  let database: IDBPDatabase | undefined;
+  let database: IDBDatabase | undefined;
   try {
-    database = await openDB(name, 1, {
-      upgrade(made, _, __, transaction) {
-        isNew = true;
-        if (!create) return transaction.abort();
-        for (const table of TABLES) made.createObjectStore(table);
-        void transaction.objectStore("facts").put(FORMAT, ["format"]);
-      },
-      blocking: () => {
-        lost ??= ELSEWHERE;
-        database?.close();
-      },
-      terminated: () => void (isClosed || (lost ??= LOST)),
-    });
-    const missing = TABLES.filter((table) => !database?.objectStoreNames.contains(table));
-    requireFormat(missing.length ? undefined : await database.get("facts", ["format"]), given);
+    const request = indexedDB.open(name, 1);
+    request.onupgradeneeded = () => {
+      const { result: made, transaction } = request;
+      isNew = true;
+      if (!create) return transaction?.abort();
+      for (const table of TABLES) made.createObjectStore(table);
+      transaction?.objectStore("facts").put(FORMAT, ["format"]);
+    };
+    const opened = (database = await result(request));
+    opened.onversionchange = () => {
+      lost ??= ELSEWHERE;
+      opened.close();
+    };
+    opened.onclose = () => void (isClosed || (lost ??= LOST));
+    const missing = TABLES.filter((table) => !opened.objectStoreNames.contains(table));
+    requireFormat(missing.length ? undefined : await result(opened.transaction("facts").objectStore("facts").get(["format"])), given);
   } catch (fault) {
     database?.close();
     if (fault instanceof Invalid) throw fault;
@@ -62,6 +77,7 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
     try {
       return await task();
     } catch (fault) {
+      if (fault instanceof DOMException && fault.name === "AbortError") await sleep(0); // that it is gone is told just after
       if (lost !== undefined) throw new Locked(lost);
       if (fault instanceof DOMException && fault.name === "QuotaExceededError") {
         throw new Invalid({ name: "cannot be written: this device has no room left, or the browser gives none. Nothing was changed" });
@@ -82,20 +98,20 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
       within(async () => {
         if (!wanted.length) return [];
         const transaction = db.transaction([...new Set(wanted.map(([table]) => table))]);
-        return Promise.all(wanted.map((at) => transaction.objectStore(at[0]).get(keyOf(at))));
+        return Promise.all(wanted.map((at) => result(transaction.objectStore(at[0]).get(keyOf(at)))));
       }),
     list: (table: Table, first?: string) =>
-      within(() => db.getAll(table, first === undefined ? null : IDBKeyRange.bound([first], [first, []]))),
+      within(() => result(db.transaction(table).objectStore(table).getAll(first === undefined ? null : IDBKeyRange.bound([first], [first, []])))),
     write: (changes: readonly Change[]) =>
       within(async () => {
         const tables = [...new Set(changes.map(([[table]]) => table))];
         const transaction = db.transaction(tables, "readwrite", { durability: "strict" });
-        const done = transaction.done;
+        const done = completed(transaction);
         try {
           for (const [at, value] of changes) {
             const store = transaction.objectStore(at[0]);
-            const request = value === undefined ? store.delete?.(keyOf(at)) : store.put?.(value, keyOf(at));
-            request?.catch(() => undefined); // the transaction tells it
+            if (value === undefined) store.delete(keyOf(at));
+            else store.put(value, keyOf(at));
           }
         } catch (fault) {
           done.catch(() => undefined);
