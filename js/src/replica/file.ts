@@ -23,38 +23,66 @@ const lineOf = (changes: readonly Change[]): string => {
 const FIRST = lineOf([[["facts", "format"], FORMAT]]);
 const open = new Set<string>(); // the locks of this process
 
+/** A process as it is written into a lock: its number and, where the system tells, when it began. */
+function spellProcess(id: number): string {
+  try {
+    // Fields are counted from behind the name, which may hold anything.
+    const fields = readFileSync(`/proc/${id}/stat`, "latin1").split(") ").at(-1)?.split(" ") ?? [];
+    return fields[0] === "Z" ? `${id} ended` : `${id} ${fields[19]}`;
+  } catch {
+    return `${id}`; // no /proc here, or no such process
+  }
+}
+
 /** Take the lock of the one process that has the replica open; what releases it. */
 function takeLock(path: string): () => void {
   const lock = `${path}.lock`;
   for (let tries = 0; ; tries += 1) {
     try {
       const file = openSync(lock, "wx", 0o600);
-      writeSync(file, String(process.pid));
+      writeSync(file, spellProcess(process.pid));
       closeSync(file);
       open.add(lock);
       return () => {
         open.delete(lock);
-        unlinkSync(lock);
+        rmSync(lock, { force: true });
       };
     } catch (fault) {
       if (codeOf(fault) !== "EEXIST") throw new Invalid({ path: `cannot be locked: ${basename(lock)}: ${codeOf(fault)}` });
-      if (tries === 3 || !isLeft(lock)) throw new ReadOnlyReplica();
-      unlinkSync(lock);
+      if (tries === 3 || !removeLeft(lock)) throw new ReadOnlyReplica();
     }
   }
 }
 
-/** Whether the process that has made a lock has ended. */
-function isLeft(lock: string): boolean {
+/** Remove a lock if the process that has made it has ended; whether it is gone. */
+function removeLeft(lock: string): boolean {
+  const aside = `${lock}.${process.pid}`;
   try {
-    const owner = Number(readFileSync(lock, "utf-8"));
-    if (!owner) return false;
-    if (owner === process.pid) return !open.has(lock); // of a process of before, in a container that counts anew
-    process.kill(owner, 0);
-    return false;
+    const owner = readFileSync(lock, "utf-8");
+    if (!isLeft(lock, owner)) return false;
+    renameSync(lock, aside);
+    const isSame = readFileSync(aside, "utf-8") === owner;
+    if (isSame) unlinkSync(aside);
+    else renameSync(aside, lock); // another process was quicker, and has made its own
+    return isSame;
   } catch (fault) {
-    return codeOf(fault) === "ESRCH";
+    return codeOf(fault) === "ENOENT"; // it was released meanwhile
   }
+}
+
+/** Whether the process that has made a lock has ended. */
+function isLeft(lock: string, owner: string): boolean {
+  const id = Number.parseInt(owner, 10);
+  if (!id) return false; // it is being written
+  if (id === process.pid) return !open.has(lock); // of a process of before, in a container that counts anew
+  try {
+    process.kill(id, 0);
+  } catch (fault) {
+    if (codeOf(fault) === "ESRCH") return true;
+  }
+  // A number is used again, after a restart of the machine at the latest.
+  const now = spellProcess(id);
+  return owner.includes(" ") && now.includes(" ") && now !== owner;
 }
 
 function syncFolder(path: string): void {
@@ -212,7 +240,8 @@ class File implements Storage {
       [...records].map(([key, value]): Change => [[table, ...(JSON.parse(key) as string[])], value]),
     );
     try {
-      const file = openSync(part, "w+", 0o600);
+      rmSync(part, { force: true });
+      const file = openSync(part, "wx", 0o600);
       let size = 0;
       for (let at = 0; at < changes.length; at += 1000) {
         const line = Buffer.from(lineOf(changes.slice(at, at + 1000)));
