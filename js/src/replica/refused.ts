@@ -6,7 +6,8 @@ import type { Local } from "./local.js";
 import { type Entry, entryRow, isSameEntry, type RefusalRecord } from "./records.js";
 import { tooLarge } from "./sizes.js";
 import type { Tables } from "./tables.js";
-import type { Place } from "./vaultKeys.js";
+import { openVaults, scopesOf } from "./unlock.js";
+import { keptVaults, keysOf, type Place } from "./vaultKeys.js";
 
 const SENTENCES = {
   payload_too_large:
@@ -131,9 +132,23 @@ export interface Target<T> {
   inside(): { readonly local: Local; readonly scope: Scope<T> };
 }
 
+/** The vaults of a replica by uid, with those that were deleted and in which changes wait. */
+async function placesOf(local: Local): Promise<Map<string, Place>> {
+  const opened = await openVaults(local);
+  const called = new Map(opened.map(({ uid, name }) => [uid, name]));
+  const found = new Map<string, Place>();
+  for (const [uid, scope] of await scopesOf(local, opened)) found.set(uid, { scope, name: called.get(uid) ?? "" });
+  const { ring } = local.core;
+  for (const [uid, vault] of ring ? await keptVaults(local.store, ring) : []) {
+    if (ring && !found.has(uid)) found.set(uid, { scope: new Scope(await keysOf(ring, vault)), name: vault.name });
+  }
+  return found;
+}
+
 /** All refused changes, those of deleted vaults included; a change that is also a conflict is one of those only. */
-export async function refusedChanges(local: Local, places: ReadonlyMap<string, Place>): Promise<RefusedChange[]> {
+export async function refusedChanges(local: Local): Promise<RefusedChange[]> {
   const { store } = local;
+  const places = await placesOf(local);
   const spell = ({ vault, uid }: { vault: string; uid: string }): string => `${vault}\n${uid}`;
   const conflicts = new Set((await store.conflicting()).map(spell));
   const found: RefusedChange[] = [];

@@ -1,8 +1,9 @@
 // A copy of an account on this device.
 import { type Client, coreOf } from "../client.js";
 import type { CodeOptions } from "../factors.js";
-import { Invalid, Locked, Unavailable } from "../errors.js";
+import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
+import { rare } from "../later.js";
 import { Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
@@ -13,9 +14,8 @@ import type { RefusedChange } from "./refused.js";
 import type { Report, SyncProgress } from "./report.js";
 import type { Resolver } from "./resolutions.js";
 import type { ReplicaPlace } from "./storage.js";
-import { openLocal, openVault, openVaults, placesOf, scopesOf } from "./unlock.js";
+import { openLocal, openVault, openVaults, scopesOf } from "./unlock.js";
 import { ReplicaCollection, ReplicaVault } from "./vaults.js";
-import type { Watch } from "./watch.js";
 
 /** How a replica is opened. */
 export interface ReplicaOptions {
@@ -72,12 +72,14 @@ export async function openReplica(client: Client, place: string | ReplicaPlace, 
 export async function unlockReplica(
   client: Client, place: string | ReplicaPlace, password: string, { code }: CodeOptions = {},
 ): Promise<void> {
-  const [{ unlockFrom }, { FactorSource }] = await Promise.all([engine(), import("../rare.js")]);
+  const [{ unlockFrom }, { FactorSource }] = await Promise.all([engine(), rare()]);
   await unlockFrom(coreOf(client), await (await placeOf(place)).open(false), password, new FactorSource(code));
 }
 
 /** Delete a replica from this device; what was not sent is lost. Close it first. */
 export const deleteReplica = async (place: string | ReplicaPlace): Promise<void> => (await placeOf(place)).delete();
+
+let reveal: (replica: Replica) => Local;
 
 /** A copy of an account, or of what a token opens, on this device. Only `sync` and `watch` need the server. */
 export class Replica {
@@ -87,6 +89,10 @@ export class Replica {
   #syncing = 0;
   #report: Report | undefined;
   #error: Error | undefined;
+
+  static {
+    reveal = (replica) => replica.#local;
+  }
 
   /** Made by `openReplica`. */
   constructor(local: Local) {
@@ -156,7 +162,7 @@ export class Replica {
       this.#error = undefined;
       return this.#report;
     } catch (fault) {
-      this.#error = fault instanceof Error ? fault : new Error(String(fault));
+      this.#failed(fault);
       throw fault;
     } finally {
       this.#syncing -= 1;
@@ -175,38 +181,15 @@ export class Replica {
   async *watch(
     resolver?: Resolver, { every = 15, signal }: { every?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<Report, void, undefined> {
-    const ended = new AbortController();
-    const end = (): void => ended.abort();
-    signal?.addEventListener("abort", end);
-    const { store } = this.#local;
-    const stop = store.listen(() => void (store.isClosed && end()));
-    if (signal?.aborted) end();
-    const isOver = (): boolean => ended.signal.aborted || store.isClosed;
-    let release = (): void => undefined;
-    let watching: Watch | undefined;
-    try {
-      release = await store.open().lead(ended.signal);
-      watching = new (await engine()).Watch(this.#local, every, ended.signal);
-      while (!isOver()) {
-        try {
-          const report = await this.sync(resolver);
-          if (report.changed) yield report;
-        } catch (refusal) {
-          if (isOver()) return;
-          if (!(refusal instanceof Unavailable)) throw refusal;
-          await watching.backOff();
-          continue;
-        }
-        if (!isOver()) await watching.wait();
-      }
-    } catch (fault) {
-      if (!isOver()) throw fault;
-    } finally {
-      watching?.close();
-      release();
-      stop();
-      signal?.removeEventListener("abort", end);
-    }
+    const { watch } = await engine();
+    const failed = (error: unknown): void => this.#failed(error);
+    yield* watch(this.#local, () => this.sync(resolver), every, signal, failed);
+  }
+
+  /** Show why there are no more syncs. */
+  #failed(fault: unknown): void {
+    this.#error = fault instanceof Error ? fault : new Error(String(fault));
+    this.#state.refresh();
   }
 
   /** The unresolved conflicts. */
@@ -221,7 +204,7 @@ export class Replica {
 
   /** The changes that the server has refused, as they were when this device last synced. */
   async refused(): Promise<RefusedChange[]> {
-    return (await engine()).refusedChanges(this.#local, await placesOf(this.#local));
+    return (await engine()).refusedChanges(this.#local);
   }
 
   /** The number of queued changes, refused ones included. */
@@ -265,3 +248,6 @@ export class Replica {
     return new ReplicaCollection(this.#local, new Scope(keys, undefined, true, checkedType(type)));
   }
 }
+
+/** What is inside a replica. */
+export const localOf = (replica: Replica): Local => reveal(replica);

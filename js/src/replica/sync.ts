@@ -4,6 +4,7 @@ import {
 } from "../errors.js";
 import { must } from "../format/encoding.js";
 import { verifyDocument } from "../format/seal.js";
+import { rare } from "../later.js";
 import type { VaultRow } from "../net/decoders.js";
 import { get as getDocument } from "../net/requests/documents.js";
 import { health } from "../net/requests/server.js";
@@ -23,7 +24,7 @@ import { isSameEntry } from "./records.js";
 import { refusedChanges, refuseDeletedVault, TEMPORARY } from "./refused.js";
 import { checkedResolver, type Resolver } from "./resolutions.js";
 import { type Report, RunningReport, type SyncProgress } from "./report.js";
-import { placesOf, storeKeys } from "./unlock.js";
+import { storeKeys } from "./unlock.js";
 import { createdVaults } from "./vaultKeys.js";
 
 const ROUNDS = 20;
@@ -86,7 +87,7 @@ class Sync {
     report.renamedVaults = await store.renamed();
     report.conflicts = await undecidedConflicts(local, this.#scopes);
     report.blobConflicts = await undecidedBlobs(local, this.#scopes);
-    report.refused = await refusedChanges(local, await placesOf(local));
+    report.refused = await refusedChanges(local);
     report.newlyRefused = report.refused.filter(({ vault, uid, reason }) => !before.has(spell(vault, uid, reason.kind))).length;
     local.reported = true;
     return report;
@@ -133,7 +134,7 @@ class Sync {
       const { keys } = core.token;
       const row = await core.session.send(getVault(keys.vault));
       must(row.uid === keys.vault);
-      if (!("wires" in keys)) await (await import("../rare.js")).tokens.tokenVault(core, row.name);
+      if (!("wires" in keys)) await (await rare()).tokens.tokenVault(core, row.name);
       this.#scopes = new Map([[row.uid, new Scope(keys)]]);
       return new Map([[row.uid, row]]);
     }

@@ -1,14 +1,15 @@
 // Opening a replica: its owner, its keys without a server, its vaults.
-import { codeOf, CredentialsRolledBack, InsufficientScope, Invalid, Locked, VaultNotFound } from "../errors.js";
+import { codeOf, InsufficientScope, Invalid, Locked, VaultNotFound } from "../errors.js";
 import { sealBox } from "../format/box.js";
 import { toValue } from "../format/content.js";
 import { checkWork, kdfSalt, readDescriptor, spellDescriptor } from "../format/descriptor.js";
-import { type Bytes, compare, digest, equal, items, KEY, must, short, text, toBase64, toUrl } from "../format/encoding.js";
+import { type Bytes, compare, digest, items, KEY, must, short, text, toBase64, toUrl } from "../format/encoding.js";
 import { type Keyring, readHead } from "../format/keyring.js";
 import { deriveKey } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { openBlob } from "../format/seal.js";
+import { rare } from "../later.js";
 import { type Core, newUid } from "../operations/core.js";
 import { Scope } from "../operations/documents.js";
 import { countGap, requireDirectory } from "../operations/keyrings.js";
@@ -75,7 +76,7 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   const before = await tables.fact("keyring");
   if (!ring || sealed === undefined || !descriptor || email === undefined || sealed === before) return;
   const version = Number((await tables.fact("keyring version")) ?? 0);
-  if (version > ring.version) return useNewer(core, tables, before ?? "");
+  if (version > ring.version) return (await import("./engine.js")).useNewer(core, tables, before ?? "");
   must(version !== ring.version, TWO_KEYRINGS);
   const [known, identities] = [await tables.fact("identity"), await ring.identityChecks()];
   must(known === undefined || identities.includes(known), OLD_KEYS);
@@ -95,23 +96,6 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   tables.setFact("generations", JSON.stringify(Object.fromEntries(ring.vaults.map(({ uid, generation }) => [uid, generation]))));
 }
 
-/**
- * The server has sent an older keyring than the one that is here: go on with this one, if the same keys open it.
- *
- * Whether the server was restored from a backup, the next sync asks.
- */
-async function useNewer(core: Core, tables: Tables, sealed: string): Promise<void> {
-  const { ring, email = "" } = core;
-  const spelled = await tables.fact("descriptor");
-  const descriptor = readDescriptor(spelled);
-  const mine = core.descriptor && JSON.stringify(spellDescriptor(core.descriptor));
-  if (!ring || !equal(readHead(sealed).slots, ring.slots) || spelled !== mine) throw new CredentialsRolledBack();
-  const newer = await ring.reopened(sealed);
-  must(newer.followsOn(ring.version, ring.digest) === true, TWO_KEYRINGS);
-  await core.device.recordAccount(email, newer, descriptor);
-  Object.assign(core, { ring: newer, sealed });
-}
-
 /** The key that seals the account's email. */
 export const emailKey = async (ring: Keyring): Promise<Key> => deriveKey(await ring.heldKey(), "HKDF", "keyring");
 /** What the email is sealed for. */
@@ -125,7 +109,7 @@ export async function openVaults(local: Local, tables: Tables = local.store): Pr
   if (core.token) {
     const record = known.get(core.token.keys.vault);
     if (!record || "wires" in core.token.keys) return [];
-    return [await (await import("../rare.js")).tokens.tokenVault(core, record.wire)];
+    return [await (await rare()).tokens.tokenVault(core, record.wire)];
   }
   const ring = core.keyring();
   const created = new Map((await vaultKeys.createdVaults(tables, ring)).map((vault) => [vault.uid, vault]));
@@ -166,19 +150,6 @@ export async function scopesOf(local: Local, opened?: OpenVault[]): Promise<Map<
     scopes.set(uid, await local.writable(local.store, new Scope(keys)));
   }
   return scopes;
-}
-
-/** The vaults of a replica by uid, with those that were deleted and in which changes wait. */
-export async function placesOf(local: Local): Promise<Map<string, vaultKeys.Place>> {
-  const opened = await openVaults(local);
-  const called = new Map(opened.map(({ uid, name }) => [uid, name]));
-  const found = new Map<string, vaultKeys.Place>();
-  for (const [uid, scope] of await scopesOf(local, opened)) found.set(uid, { scope, name: called.get(uid) ?? "" });
-  const { ring } = local.core;
-  for (const [uid, vault] of ring ? await vaultKeys.keptVaults(local.store, ring) : []) {
-    if (ring && !found.has(uid)) found.set(uid, { scope: new Scope(await vaultKeys.keysOf(ring, vault)), name: vault.name });
-  }
-  return found;
 }
 
 /** The blob of a vault, as last received; undefined where there is none. */

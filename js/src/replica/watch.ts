@@ -5,11 +5,52 @@ import { openStream } from "../net/streams.js";
 import { listPage } from "../net/requests/documents.js";
 import { events } from "../net/requests/vaults.js";
 import type { Local } from "./local.js";
+import type { Report } from "./report.js";
 
 const LONG_POLL = 25; // seconds
 
+/** Sync whenever that is worthwhile; the reports of syncs that changed something. One tab does so, the others wait. */
+export async function* watch(
+  local: Local, sync: () => Promise<Report>, every: number, signal: AbortSignal | undefined, failed: (fault: unknown) => void,
+): AsyncGenerator<Report, void, undefined> {
+  const ended = new AbortController();
+  const end = (): void => ended.abort();
+  signal?.addEventListener("abort", end);
+  const { store } = local;
+  const stop = store.listen(() => void (store.isClosed && end()));
+  if (signal?.aborted) end();
+  const isOver = (): boolean => ended.signal.aborted || store.isClosed;
+  let release = (): void => undefined;
+  let watching: Watch | undefined;
+  try {
+    release = await store.open().lead(ended.signal);
+    watching = new Watch(local, every, ended.signal);
+    while (!isOver()) {
+      try {
+        const report = await sync();
+        if (report.changed) yield report;
+      } catch (refusal) {
+        if (isOver()) return;
+        if (!(refusal instanceof Unavailable)) throw refusal;
+        await watching.backOff();
+        continue;
+      }
+      if (!isOver()) await watching.wait();
+    }
+  } catch (fault) {
+    if (isOver()) return;
+    failed(fault);
+    throw fault;
+  } finally {
+    watching?.close();
+    release();
+    stop();
+    signal?.removeEventListener("abort", end);
+  }
+}
+
 /** Waits until a sync is worthwhile. */
-export class Watch {
+class Watch {
   readonly #local: Local;
   readonly #every: number;
   readonly #signal: AbortSignal;
