@@ -85,11 +85,37 @@ export async function stored(): Promise<string> {
   return JSON.stringify(whole, (_, value: unknown) => (value instanceof Uint8Array ? btoa(String.fromCharCode(...value)) : value));
 }
 
-/** Delete the database under the replica; what the next read says. */
-export async function lose(): Promise<string> {
-  await deleteReplica("test");
-  return (await notes().catch((fault: unknown) => fault))?.toString() ?? "";
+/** What the storage of the page holds besides, as text. */
+export const besides = (): string => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]);
+
+/** Begin to write and to sync, without an end; the number of notes that are on disk, in the title of the page. */
+export function writeOn(text: string): void {
+  document.title = "0";
+  void (async () => {
+    for (let number = 0; ; number += 1) {
+      await (await notes()).create(`${text} ${number}`);
+      document.title = `${number + 1}`;
+      if (number % 4 === 3) await here().sync(keepMine);
+    }
+  })();
 }
+
+/** The notes that are here, and how many changes wait. */
+export async function counted(): Promise<[found: unknown[], pending: number]> {
+  return [(await (await notes()).find()).map(({ value }) => value), await here().pending()];
+}
+
+/** What a read says, once the storage is gone. */
+export async function lost(): Promise<string> {
+  for (;;) {
+    const fault: unknown = await notes().then(() => undefined, (found: unknown) => found);
+    if (fault !== undefined) return String(fault);
+    await new Promise((go) => setTimeout(go, 20));
+  }
+}
+
+/** Delete the replica. */
+export const remove = (): Promise<void> => deleteReplica("test");
 
 /** What is said of a replica that must be there and is not. */
 export async function missing(): Promise<string> {

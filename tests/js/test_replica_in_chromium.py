@@ -1,67 +1,108 @@
-"""The replica in a real browser: IndexedDB, two tabs, what is stored, and storage that is deleted."""
+"""The replica in a real browser: IndexedDB, two tabs, a tab that is killed, what is stored, storage that is deleted."""
 
 from __future__ import annotations
 
 import base64
-import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.js.tab import Tab
+from tests.js.test_saved_sessions import assert_not_on_disk
 from tests.support.chromium import Page, chromium
 from tests.support.javascript import served
+from tests.support.waiting import until
 
 CANARY = "KANARIENVOGEL"
 
 
-class Tab:
-    """A page of the browser in which a replica is open."""
-
-    def __init__(self, page: Page, url: str) -> None:
-        self._page, self._url = page, url
-        page.open(f"{url}/empty.html")
-        self._session = page._session
-
-    def call(self, name: str, *args: Any) -> Any:
-        """Call a function of js/test/replica.page.ts."""
-        self._page._session = self._session
-        told = ", ".join(json.dumps(arg) for arg in args)
-        return self._page.run(f'import("{self._url}/replica.page.js").then((it) => it.{name}({told}))')
-
-
-def test_two_tabs_share_a_replica(server: Server, tmp_path: Path) -> None:
-    """One tab syncs, the other follows; what either writes is sent; a third device has it; nothing is readable."""
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[tuple[Page, str]]:
+    """A browser, and the address of the pages."""
     (tmp_path / "browser").mkdir()
-    email = unique_email()
-    address = f"http://localhost:{server.port}"
     with served() as url, chromium(tmp_path / "browser") as page:
-        one, other = Tab(page, url), Tab(page, url)
-        assert one.call("begin", address, email, PASSWORD, "new") == {"isNew": True}
-        one.call("write", f"{CANARY} written on a train")
-        assert one.call("sync") == [0, 1]
-        assert other.call("begin", address, email, PASSWORD, "") == {"isNew": False}
-        other.call("live")
-        assert other.call("shown", 1) == [f"{CANARY} written on a train"]
-        one.call("watch")
-        other.call("watch")
-        other.call("write", "Écrit in the other tab")
-        assert other.call("sent") == 0
-        one.call("write", "and here")
-        assert len(other.call("shown", 3)) == 3
-        assert one.call("found", "ecrit TAB") == ["Écrit in the other tab"]
-        with Client(address) as client:
-            client.login(email, PASSWORD)
-            assert {note.value for note in client.vault("v")} >= {"Écrit in the other tab"}
-            keys = [key for entry in client._core.keyring().vaults for _, key in entry.keys]
-            client.vault("v").collection("notes").create("from another device")
-        assert len(one.call("shown", 0)) == 0  # nobody follows there
+        yield page, url
+
+
+def test_two_tabs_share_a_replica(server: Server, browser: tuple[Page, str], tmp_path: Path) -> None:
+    """One tab syncs, the other follows, and takes its place; what either writes is sent; nothing is readable."""
+    page, url = browser
+    email, address = unique_email(), f"http://localhost:{server.port}"
+    one, other = Tab(page, url, "replica"), Tab(page, url, "replica")
+    assert one.call("begin", address, email, PASSWORD, "new") == {"isNew": True}
+    one.call("write", f"{CANARY} written on a train")
+    assert one.call("sync") == [0, 1]
+    assert other.call("begin", address, email, PASSWORD, "") == {"isNew": False}
+    other.call("live")
+    assert other.call("shown", 1) == [f"{CANARY} written on a train"]
+    one.call("watch")
+    other.call("watch")
+    other.call("write", "Écrit in the other tab")
+    assert other.call("sent") == 0
+    one.call("write", "and here")
+    assert len(other.call("shown", 3)) == 3
+    assert one.call("found", "ecrit TAB") == ["Écrit in the other tab"]
+    with Client(address) as client:
+        client.login(email, PASSWORD)
+        assert {note.value for note in client.vault("v")} >= {"Écrit in the other tab"}
+        keys = [key for entry in client._core.keyring().vaults for _, key in entry.keys]
+        notes = client.vault("v").collection("notes")
+        notes.create("from another device")
         assert len(other.call("shown", 4)) == 4
-        stored = one.call("stored")
-        for secret in (CANARY, "Écrit", "notes", email, PASSWORD):
-            assert secret not in stored
-        assert len(stored) > 2_000
-        assert not any(base64.b64encode(bytes(key)).decode() in stored for key in keys)
-        assert "is gone" in one.call("lose") or "Another tab" in one.call("lose")
-        assert "is not there" in one.call("missing")
+        one.crash()  # the tab that followed the server
+        notes.create("after the crash")
+        assert len(other.call("shown", 5)) == 5
+    stored = other.call("stored") + other.call("besides") + repr(page.reported)
+    for secret in (CANARY, "Écrit", "notes", email, PASSWORD):
+        assert secret not in stored
+    assert len(stored) > 2_000
+    assert not any(base64.b64encode(bytes(key)).decode() in stored for key in keys)
+    assert_not_on_disk(tmp_path / "browser", [CANARY, "Écrit", PASSWORD, email])
+
+
+def test_a_tab_that_is_killed_loses_nothing(server: Server, browser: tuple[Page, str]) -> None:
+    """Killed while it writes and syncs: what was on disk is there, and is on the server once, after the next sync."""
+    page, url = browser
+    email, address = unique_email(), f"http://localhost:{server.port}"
+    tab = Tab(page, url, "replica")
+    tab.call("begin", address, email, PASSWORD, "new")
+    written: set[str] = set()
+    for number in range(2):
+        tab.call("writeOn", f"part {number}, note")
+        until(lambda: int(page.run("document.title")) >= 6, "writes")
+        done = int(page.run("document.title"))
+        tab.crash()
+        written |= {f"part {number}, note {one}" for one in range(done)}
+        tab = Tab(page, url, "replica")
+        tab.call("begin", address, email, PASSWORD, "")
+        found, _ = tab.call("counted")
+        assert written <= set(found)
+    tab.call("sync")
+    found, pending = tab.call("counted")
+    assert (len(found), pending) == (len(set(found)), 0)
+    with Client(address) as client:
+        client.login(email, PASSWORD)
+        assert sorted(note.value for note in client.vault("v")) == sorted(found)
+
+
+@pytest.mark.parametrize("by", ["the browser", "another tab"])
+def test_storage_that_is_deleted_is_told(server: Server, browser: tuple[Page, str], by: str) -> None:
+    """The open replica says so, the next one is new, and one that must be there is refused."""
+    page, url = browser
+    tab, other = Tab(page, url, "replica"), Tab(page, url, "replica")
+    begin: tuple[Any, ...] = ("begin", f"http://localhost:{server.port}", email := unique_email(), PASSWORD)
+    assert tab.call(*begin, "new") == {"isNew": True}
+    tab.call("write", "not sent")
+    if by == "the browser":
+        page.send("Storage.clearDataForOrigin", origin=url, storageTypes="indexeddb")
+        assert "The storage of this replica is gone" in tab.call("lost")
+    else:
+        other.call("remove")
+        assert "Another tab deletes this replica" in tab.call("lost")
+    assert "is not there" in tab.call("missing")
+    assert other.call("begin", f"http://localhost:{server.port}", email, PASSWORD, "") == {"isNew": True}

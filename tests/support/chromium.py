@@ -41,7 +41,7 @@ class Page:
         self._session = None
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log"):
+        for domain in ("Page", "Runtime", "Log", "Inspector"):
             self.send(f"{domain}.enable")
         if any_script:
             self.send("Page.setBypassCSP", enabled=True)
@@ -78,6 +78,12 @@ class Page:
         answer = self._until(lambda one: one.get("id") == number)
         assert "error" not in answer, (method, answer["error"])
         return answer["result"]
+
+    def crash(self) -> None:
+        """Kill the process of this page, in the middle of whatever it does."""
+        message = {"id": next(self._numbers), "method": "Page.crash", "sessionId": self._session}
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        self._until(lambda one: one.get("method") in {"Inspector.targetCrashed", "Target.targetCrashed"})
 
     def _until(self, wanted: Any) -> Any:
         """The next message that is wanted."""
