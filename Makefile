@@ -16,7 +16,7 @@
 #                 soak-upgrade, soak-cluster, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
-#                 bench-growth, bench-streams, bench-sync, bench-client, bench-profile, bench-report and bench-setup are
+#                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are
 #                 explained in bench/README.md
 #   make check    linter, formatter's check, type checker
 #   make format   let the formatter and the linter mend what they can
@@ -44,7 +44,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test js coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-profile bench-report bench-all check format generate lock build release clean
+.PHONY: help serve test js coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -160,6 +160,9 @@ bench: bench-setup bench-client
 bench-client: .venv/.dev
 	@mkdir -p bench/.work
 	$(BIN)/python -m bench.client $(if $(QUICK),--documents 5000) --json bench/.work/client.json
+
+bench-js: .venv/.dev js/node_modules/.done
+	$(BIN)/python -m bench.javascript $(if $(QUICK),--documents 1000)
 
 bench-growth: bench-setup
 	$(BENCH_PYTHON) -m bench.growth --json bench/.work/growth.json
