@@ -13,7 +13,7 @@
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
 #                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
-#                 soak-upgrade, soak-cluster, soak-mutation
+#                 soak-upgrade, soak-cluster, soak-js, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
 #                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are
@@ -114,7 +114,7 @@ unpack: .venv/.dev
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
 # client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1; on x86-64, cluster 25.
-SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster
+SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster js
 SOAK_faults := tests/faults
 SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
@@ -125,10 +125,13 @@ SOAK_operating := tests/operating tests/cli
 SOAK_store := tests/store
 SOAK_upgrade := tests/upgrade tests/test_release.py
 SOAK_cluster := tests/cluster
+SOAK_js := tests/js
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
-soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster: private PLACE = $(IN_MEMORY)
+soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster soak-js: private PLACE = $(IN_MEMORY)
+
+soak-js: js/node_modules/.done
 
 soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \

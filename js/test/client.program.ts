@@ -12,10 +12,12 @@ import { Refusal } from "../src/errors.js";
 import { RecoveryCodes } from "../src/net/decoders.js";
 import { VERSION } from "../src/net/http.js";
 import { replicaFile } from "../src/node.js";
-import { openReplica, Resolution, unlockReplica } from "../src/replica.js";
+import { openReplica, type Replica, Resolution, unlockReplica } from "../src/replica.js";
 import { Writes } from "../src/vaults.js";
 import { hashCheaply } from "./cheapHashing.js";
+import { carried, dieAt, hurry } from "./carried.js";
 import * as inside from "./insideClient.js";
+import * as insideReplica from "./insideReplica.js";
 
 type Line = { id: number; do: string; on?: number; name?: string; args?: unknown[]; answer?: number; value?: unknown; error?: string };
 
@@ -114,6 +116,9 @@ function fault(error: unknown): object {
 async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promise<unknown> {
   const values = args.map(given);
   const thing = things[on] as Record<string, unknown>;
+  if (what === "carried") return makeCarried(name, values);
+  if (what === "dieAt") return dieAt(Number(values[0]), Boolean(values[1]));
+  if (what === "replica") return insideReplica.perform(thing as unknown as Replica, name, values);
   if (what === "new") return new Client(...(values as ConstructorParameters<typeof Client>));
   if (what === "static") return (Client as unknown as Record<string, (...more: unknown[]) => unknown>)[name]?.(...values);
   if (what === "get") return thing[name];
@@ -133,6 +138,13 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "forget") return (things[on] = undefined);
   if (what === "version") return VERSION;
   return inside.perform(coreOf(thing as unknown as Client), name, values);
+}
+
+/** A client whose requests the other side carries; with a token, one of it. */
+function makeCarried(token: string, [url, carry]: unknown[]): Client | Promise<Client> {
+  hurry();
+  const options = { fetch: carried(carry as (...told: unknown[]) => Promise<unknown>) };
+  return token ? Client.withToken(String(url), token, options) : new Client(String(url), options);
 }
 
 /** Whether something is the handle of a thing already. */

@@ -5,10 +5,14 @@ import type { Core } from "../src/operations/core.js";
 /** Perform a test's own operation on what is inside a client. */
 export async function perform(core: Core, name: string, values: unknown[]): Promise<unknown> {
   if (name === "tokens") return core.session.tokens();
+  if (name === "tokensHeld") return core.session.isOpen ? core.session.tokens().catch(() => []) : [];
   if (name === "useTokens") return core.session.useTokens(String(values[0]), String(values[1]));
   if (name === "email") return core.email;
   if (name === "sealed") return core.sealed;
-  if (name === "keyring") return { version: core.keyring().version, generation: core.keyring().generation };
+  if (name === "keyring") {
+    const { version, generation, vaults } = core.keyring();
+    return { version, generation, vaults: vaults.map(({ uid, name: called }) => ({ uid, name: called })) };
+  }
   if (name === "keyringVersion") return core.keyring().version;
   if (name === "descriptor") return { memory: core.descriptor?.memory, passes: core.descriptor?.passes };
   if (name === "twin") return twin(core, coreOf(values[0] as Client));

@@ -91,6 +91,10 @@ class OwnDevice(Device):
         self.person = person
         super().__init__(World(person.place, person.late), client, path)
 
+    def new_client(self) -> Any:
+        """A client that nobody has logged in with, on the network of this device."""
+        return self.person.client(self.world)
+
     @property
     def seen(self) -> int:
         """The version of the keyring that its file has."""
@@ -103,14 +107,14 @@ class OwnDevice(Device):
         tokens = session._access, session._refresh
         self.replica.close()
         self.world.fates, self.world.left = [], None
-        self.client = self.person.client(self.world)
+        self.client = self.new_client()
         self.person.with_password(lambda one: self.client.unlock(self.path, one))
         self.client._core.session._access, self.client._core.session._refresh = tokens
         self.replica = self._open()
 
     def log_in_again(self) -> None:
         """The person logs in. Where the replica does not open with that, it stays open as it was."""
-        client = self.person.log_in(self.person.client(self.world))
+        client = self.person.log_in(self.new_client())
         self.go_on_with(client)
 
     def go_on_with(self, client: Client) -> None:
@@ -126,7 +130,7 @@ class OwnDevice(Device):
     def mend(self) -> None:
         """The server knows a password of before: the one of this replica is set again, as a new one."""
         self.replica.close()
-        client = self.person.client(self.world)
+        client = self.new_client()
         self.person.with_password(lambda one: client.unlock(self.path, one))
         old, new = self.person.passwords.copy(), self.person.new_password()
         try:
@@ -148,7 +152,7 @@ class Agent(Device):
         world = World(person.place, person.late)
         super().__init__(world, self._client(world), path)
 
-    def _client(self, world: World) -> Client:
+    def _client(self, world: World) -> Any:
         client = Client.with_token(URL, self.token)
         client._driver = world
         return client
@@ -190,13 +194,20 @@ class ConvergeAccount(Converge):
         vault = first.vault(self.name, create=True)
         for number in range(old):
             vault.collection(COLLECTIONS[number % 2]).create([self._mark()])
-        others = [self.person.log_in(self.person.client()) for _ in range(count - 1)]
-        self.devices = [OwnDevice(self.person, client, self._path()) for client in (first, *others)]
+        self.devices = [self.own_device(first), *(self.own_device() for _ in range(count - 1))]
         for device in self.devices:
             device.replica.sync()
         for collection, writes in agents or []:
             self._hire(collection, writes=writes)
         self.keep(None)
+
+    def own_device(self, client: Client | None = None) -> OwnDevice:
+        """A new device of the owner, with a client that has logged in."""
+        return OwnDevice(self.person, client or self.person.log_in(self.person.client()), self._path())
+
+    def agent(self, token: str, collection: str | None, *, writes: bool) -> Agent:
+        """A new agent."""
+        return Agent(self.person, token, self._path(), collection, writes=writes)
 
     def _path(self) -> str:
         self.files += 1
@@ -326,7 +337,7 @@ class ConvergeAccount(Converge):
         """Somebody has forgotten every password, and has a recovery key, of today or of before."""
         device = data.draw(st.sampled_from(self.own()))
         key = data.draw(st.sampled_from(self.person.recovery_keys))
-        new, client = self.person.new_password(), self.person.client(device.world)
+        new, client = self.person.new_password(), device.new_client()
 
         def work() -> None:
             client.recover(self.person.email, key, new)
@@ -351,7 +362,7 @@ class ConvergeAccount(Converge):
 
     def _hire(self, collection: str | None, *, writes: bool) -> None:
         token = self._token(collection, writes=writes)
-        self.devices.append(Agent(self.person, token, self._path(), collection, writes=writes))
+        self.devices.append(self.agent(token, collection, writes=writes))
         self._attended(self.devices[-1])
         self.happened["agent"] += 1
 
@@ -407,16 +418,16 @@ class ConvergeAccount(Converge):
             self._lead_back()
         if device.replica.pending or device.replica.conflicts() or not self._is_spare(device):
             return
-        epochs = {kept.epoch for kept in device.replica._local.file.vaults.all()}
+        epochs = device.epochs()
         device.path = self._path()
         if isinstance(device, Agent):
             device.begin_again()
         else:
             device.replica.close()
-            device.client = self.person.log_in(self.person.client(device.world))
+            device.client = self.person.log_in(device.new_client())
             device.replica = device._open()
         self._attended(device)
-        if epochs != {kept.epoch for kept in device.replica._local.file.vaults.all()}:
+        if epochs != device.epochs():
             self._forget_what_nobody_holds()
 
     def _is_spare(self, device: Any) -> bool:

@@ -54,6 +54,10 @@ class Crew:
         client._driver = World(self.place, self.late)
         return client
 
+    def device(self, number: int, path: str) -> Device:
+        """A device with the client of this number, whose replica is in a new file."""
+        return Device(World(self.place, self.late), self.clients[number], path)
+
 
 class Converge(RuleBasedStateMachine):
     """The replicas of one account."""
@@ -93,8 +97,7 @@ class Converge(RuleBasedStateMachine):
             vault.collection(COLLECTIONS[number % 2]).create([mark])
         self.folder = tempfile.TemporaryDirectory()
         self.devices = [
-            Device(World(self.place, self.late), client, str(Path(self.folder.name) / f"{at}"))
-            for at, client in enumerate(self.crew.clients[:count])
+            self.crew.device(at, str(Path(self.folder.name) / f"{at}")) for at in range(len(self.crew.clients[:count]))
         ]
         for device in self.devices:
             device.replica.sync()
@@ -247,12 +250,12 @@ class Converge(RuleBasedStateMachine):
         device = data.draw(st.sampled_from(self.devices))
         if device.replica.pending or device.replica.conflicts():
             return
-        epochs = {kept.epoch for kept in device.replica._local.file.vaults.all()}
+        epochs = device.epochs()
         device.replica.close()
         device.path = f"{device.path}+"
         device.replica = device._open()
         device.replica.sync()
-        if epochs != {kept.epoch for kept in device.replica._local.file.vaults.all()}:
+        if epochs != device.epochs():
             self._forget_what_nobody_holds()  # it was lost after a restore, before it could bring anything back
 
     def _forget_what_nobody_holds(self) -> None:
@@ -302,10 +305,10 @@ class Converge(RuleBasedStateMachine):
 
         Nothing is left to tell whether the one who deleted such a document had seen it, so the device keeps it.
         """
-        file, vault = device.replica._local.file, self.reader().vault(self.name)
+        vault = self.reader().vault(self.name)
         found: set[str] = set()
         for note in self.documents(device):
-            if file.outbox.was_sent(note.vault, note.uid):
+            if device.was_sent(note.vault, note.uid):
                 with contextlib.suppress(DocumentNotFound):
                     stored = vault.collection(note.collection).get(note.uid, deleted=True)
                     found |= marks(note) if stored.deleted and stored.value is None else set()

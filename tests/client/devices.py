@@ -9,7 +9,7 @@ from strongroom.client import Client, Document
 from strongroom.client.replica import ReplicaCollection
 from tests.client.both_clients import PASSWORD
 from tests.client.convergence import DAY, Crew
-from tests.client.unreliable_network import Device, World
+from tests.client.unreliable_network import Device
 from tests.sync.oracle import TRASH_DAYS
 from tests.sync.restartable_server import RestartableServer
 
@@ -17,15 +17,12 @@ from tests.sync.restartable_server import RestartableServer
 class Devices:
     """Two devices of one account: `here` loses answers, `there` does not."""
 
-    def __init__(self, place: RestartableServer, home: Path) -> None:
+    def __init__(self, place: RestartableServer, home: Path, crew: Crew | None = None) -> None:
         self.place = place
         self.home = home
-        self.crew = crew = Crew(place, 2)
+        self.crew = crew = crew or Crew(place, 2)
         crew.clients[0].vault("v", create=True)
-        self.here, self.there = (
-            Device(World(place, crew.late), client, str(home / f"{number}"))
-            for number, client in enumerate(crew.clients)
-        )
+        self.here, self.there = (crew.device(number, str(home / f"{number}")) for number in range(2))
         self.sync()
 
     def sync(self) -> None:

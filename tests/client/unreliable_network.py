@@ -131,6 +131,14 @@ class Device:
         client._driver = self.world
         return client.open_replica(self.path)
 
+    def epochs(self) -> set[str]:
+        """The epochs of the server that the replica has synced its vaults with."""
+        return {kept.epoch for kept in self.replica._local.file.vaults.all()}
+
+    def was_sent(self, vault: str, uid: str) -> bool:
+        """Whether a change of a document was sent without a response."""
+        return self.replica._local.file.outbox.was_sent(vault, uid)
+
     def run(self, work: Callable[[], R], fates: list[str], crash: tuple[int, bool] | None, password: str) -> R | None:
         """Do something that the wire and the process may end. After a crash another process opens the file."""
         self.world.fates = fates.copy()

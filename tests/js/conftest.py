@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces
+from tests.js.typescript_devices import Nodes
 from tests.support import javascript
 
 
@@ -42,6 +43,14 @@ def lone(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def _typescript() -> Iterator[TypeScriptFaces]:
     made = TypeScriptFaces("")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def nodes() -> Iterator[Nodes]:
+    """Processes of Node.js for devices that may be killed."""
+    made = Nodes()
     yield made
     made.close()
 

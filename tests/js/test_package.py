@@ -16,7 +16,8 @@ from tests.support.javascript import PACKAGE, package, run
 
 FIVE_LINES = """
 import { Client, Invalid } from "@strongroom/client";
-import { sessionFile } from "@strongroom/client/node";
+import { replicaFile, sessionFile } from "@strongroom/client/node";
+import { openReplica } from "@strongroom/client/replica";
 import { browserAuthenticator } from "@strongroom/client/passkeys";
 import { argon2id } from "@strongroom/client/argon2";
 
@@ -26,6 +27,12 @@ const notes = (await client.vault("personal", { create: true })).collection("not
 let note = await notes.create({ title: "Hello" });
 note = await notes.replace(note, { title: "Hello again" });
 for await (const { value } of notes) console.log(value.title);
+const replica = await openReplica(client, replicaFile("%(file)s"));
+const { pulled } = await replica.sync();
+await (await replica.vault("personal")).collection("notes").create({ title: "written offline" });
+const { pushed } = await replica.sync();
+await replica.close();
+console.log(pulled, pushed);
 const refused = await browserAuthenticator.get("", {}).catch(({ name, code }) => `${name} ${code}`);
 console.log(refused, new Invalid({}).code, typeof sessionFile, typeof argon2id);
 """
@@ -54,9 +61,10 @@ def test_what_is_packed_runs_the_five_lines(tmp_path: Path, server: Server) -> N
     home.mkdir(parents=True)
     (tmp_path / "package").rename(home / "client")
     program = tmp_path / "app.mjs"
-    program.write_text(FIVE_LINES % {"url": f"http://127.0.0.1:{server.port}", "email": unique_email()}, "utf-8")
-    assert (
-        run("node", str(program)) == "Hello again\nCeremonyFailed ceremony_failed validation_error function function\n"
+    told = {"url": f"http://127.0.0.1:{server.port}", "email": unique_email(), "file": str(tmp_path / "replica")}
+    program.write_text(FIVE_LINES % told, "utf-8")
+    assert run("node", str(program)) == (
+        "Hello again\n1 1\nCeremonyFailed ceremony_failed validation_error function function\n"
     )
 
 

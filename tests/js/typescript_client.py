@@ -8,6 +8,7 @@ of this one as well.
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import math
@@ -18,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from strongroom import errors
 from strongroom.client import Authenticator, Conflict
@@ -48,6 +49,10 @@ class Fault(AssertionError):  # noqa: N818 - not an error of the client
     """The TypeScript client threw something that is no refusal."""
 
 
+class Gone(AssertionError):  # noqa: N818 - not an error of the client
+    """The process of Node.js has ended."""
+
+
 class Node:
     """A process of Node.js in which clients live."""
 
@@ -57,6 +62,7 @@ class Node:
         self._process = self._open.enter_context(
             started("node", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         )
+        self._gone = False
         self._numbers = itertools.count(1)
         self._waiting: dict[int, SimpleQueue[Any]] = {}
         self._writing = threading.Lock()
@@ -69,8 +75,9 @@ class Node:
         self._waiting[number] = answer
         spelled = [self._given(arg) for arg in args]
         self._write({"id": number, "do": what, "on": on, "name": name, "args": spelled})
-        line = answer.get(timeout=300)
-        assert line is not None, "the process of Node.js has ended"
+        line = None if self._gone else answer.get(timeout=300)
+        if line is None:
+            raise Gone
         if "error" in line:
             raise self._error(line["error"])
         return self._shown(line["result"])
@@ -84,12 +91,13 @@ class Node:
                 threading.Thread(target=self._answer, args=(line,), daemon=True).start()
             else:
                 self._waiting.pop(line["id"]).put(line)
+        self._gone = True
         for waiting in list(self._waiting.values()):
             waiting.put(None)
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        with self._writing:
+        with self._writing, contextlib.suppress(BrokenPipeError):  # whoever waits for an answer learns that it is gone
             self._process.stdin.write(json.dumps(line).encode() + b"\n")
             self._process.stdin.flush()
 
@@ -101,6 +109,8 @@ class Node:
                 made = [self._given(one) for one in next(([item] for item in self._functions[line["i"]]), [])]
             else:
                 made = self._given(self._functions[line["f"]](*map(self._shown, line["args"])))
+        except Gone:
+            return
         except Exception as error:  # noqa: BLE001 - it is raised over there
             self._write({"answer": line["ask"], "error": repr(error)})
         else:
@@ -183,9 +193,21 @@ class Node:
         error: Exception = made
         return error
 
+    def kill(self) -> None:
+        """End the process in the middle of what it does."""
+        self._process.kill()
+        self._process.wait()
+        self._gone = True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._gone or self._process.poll() is not None
+
     def close(self) -> None:
         """End the process."""
-        self._open.close()
+        with contextlib.suppress(BrokenPipeError):  # something was on its way to a process that was killed
+            self._open.close()
 
 
 class Plain(dict[str, Any]):
@@ -207,6 +229,8 @@ def _value(found: Any) -> Any:
 
 class Thing:
     """Something that lives in the process of Node.js: a client, a vault, a document."""
+
+    _driver: Any = None  # of a client: what carries its requests, where a test does so
 
     def __init__(self, process: Node, told: dict[str, Any]) -> None:
         self._node = process
@@ -258,7 +282,7 @@ class Thing:
 
         return call
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """Of what the Python client calls the same."""
         return {"Conflict": Conflict, "RefusedChange": RefusedChange}.get(self._kind, Thing)
@@ -323,9 +347,25 @@ class Inside:
     def __getattr__(self, name: str) -> Any:
         return self._client.inside(camel(name))
 
+    @property
+    def session(self) -> Tokens:
+        """The tokens of the session."""
+        return Tokens(*self._client.inside("tokens"))
+
     def keyring(self) -> Any:
-        """The version and the generation of the keyring."""
+        """The version, the generation and the vaults of the keyring."""
         return self._client.inside("keyring")
+
+
+class Tokens(NamedTuple):
+    """The tokens of a session, as a Python client calls them."""
+
+    access: str
+    refresh: str
+
+    @property
+    def _access(self) -> str:
+        return self.access
 
 
 class TypeScriptFaces:
