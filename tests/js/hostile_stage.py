@@ -48,9 +48,9 @@ class _Session:
     def __init__(self, victim: Thing) -> None:
         self.__dict__["_victim"] = victim
 
-    def __getattr__(self, name: str) -> str:
-        tokens: list[str] = self._victim.inside("tokens")
-        return tokens[("_access", "_refresh").index(name)]
+    def __getattr__(self, name: str) -> str | None:
+        tokens: list[str] = self._victim.inside("tokensHeld")
+        return tokens[("_access", "_refresh").index(name)] if tokens else None
 
     def __setattr__(self, name: str, value: str) -> None:
         tokens = self._victim.inside("tokens")
@@ -79,7 +79,7 @@ class TypeScriptStage(Stage):
     _model: Model
     model: Model | None = None  # shared by all stages of a session, as `People.room` is
 
-    def __init__(self, faces: TypeScriptFaces, liar: Liar, people: People, home: Path) -> None:
+    def __init__(self, faces: TypeScriptFaces, liar: Liar, people: People, home: Path, *, fresh: bool = False) -> None:
         self.faces = faces
         self.liar = liar
         self.people = people
@@ -90,7 +90,7 @@ class TypeScriptStage(Stage):
         self.owner = twin(self._direct, people.url, people.ada)
         self.replica = None
         self.thieves = []
-        self.fresh = False
+        self.fresh = fresh
         self._shared = False
         model, TypeScriptStage.model = TypeScriptStage.model, None
         if model is None:
@@ -138,9 +138,31 @@ class TypeScriptStage(Stage):
         self._room: Any = _Room(self.people.ada)
         return super().secrets()
 
+    def _table(self, name: str) -> list[Any]:
+        found: list[Any] = self.faces.node.ask("replica", self.replica._number, "list", (name,))
+        return found
+
+    def kept(self) -> Any:
+        """What the replica's file holds of the vault that is attacked."""
+        mine = {name: [row for row in self._table(name) if row["vault"] == self.uid] for name in ("heads", "outbox")}
+        vaults = [row for row in self._table("vaults") if row["uid"] == self.uid]
+        return {
+            "documents": [mine["heads"], self._table("data")],
+            "vaults": [[row[name] for name in ("uid", "wire", "version", "data", "salt")] for row in vaults],
+            "outbox": [(row["uid"], row["kind"]) for row in mine["outbox"]],
+        }
+
+    def texts(self) -> set[str]:
+        """Everything sealed that the replica's file holds: what may be sent again."""
+        rows = [row.values() for name in ("heads", "outbox", "vaults") for row in self._table(name)]
+        rows += [self._table("data"), self._table("facts")]
+        return {text for row in rows for text in row if isinstance(text, str) and text}
+
     def close(self) -> None:
         """Keep the room for the next stage, if nothing has changed in it."""
         self.liar.lie = None
+        if self.replica is not None:
+            self.replica.close()
         if self._stored() == self._model.stored:
             TypeScriptStage.model = self._model
         else:

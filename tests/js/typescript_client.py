@@ -25,7 +25,7 @@ from strongroom import errors
 from strongroom.client import Authenticator, Conflict
 from strongroom.client import errors as client_errors
 from strongroom.client.errors import TypeMismatch, Unreachable
-from strongroom.client.replica import RefusedChange, Resolution
+from strongroom.client.replica import RefusedChange, Report, Resolution
 from strongroom.errors import Later, Refusal, UidTaken
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.support.javascript import bundles, started
@@ -285,7 +285,7 @@ class Thing:
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
         """Of what the Python client calls the same."""
-        return {"Conflict": Conflict, "RefusedChange": RefusedChange}.get(self._kind, Thing)
+        return {"Conflict": Conflict, "RefusedChange": RefusedChange, "Report": Report}.get(self._kind, Thing)
 
     @property
     def _thing(self) -> Any:

@@ -243,8 +243,11 @@ attack(
 def unlocked(stage: Stage) -> Any:
     """A device that was unlocked without a server logs in with its first request."""
     path = stage.home / "unlocked"
-    with stage.owner.open_replica(path) as replica:
-        replica.sync()
+    before = stage.faces.client(stage.people.url)
+    before.login(stage.people.email, PASSWORD)
+    replica = before.open_replica(path)
+    replica.sync()
+    replica.close()
     client = stage.faces.client(stage.liar.url, retries=1, patience=0.5)
     client.unlock(path, PASSWORD)
     return client.vaults()
