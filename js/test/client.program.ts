@@ -135,6 +135,7 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   }
   if (what === "walk") return collected(thing as unknown as AsyncIterable<unknown>);
   if (what === "begin") return (thing as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();
+  if (what === "some") return some(thing as unknown as AsyncIterator<unknown>, Number(values[0]));
   if (what === "forget") return (things[on] = undefined);
   if (what === "version") return VERSION;
   return inside.perform(coreOf(thing as unknown as Client), name, values);
@@ -154,6 +155,21 @@ async function collected(many: AsyncIterable<unknown>): Promise<unknown[]> {
   const found: unknown[] = [];
   for await (const one of many) found.push(one);
   return found;
+}
+
+/** The next results, as many as there are up to a number, and the error that ended them. */
+async function some(steps: AsyncIterator<unknown>, most: number): Promise<object> {
+  const found: unknown[] = [];
+  try {
+    while (found.length < most) {
+      const { done, value } = await steps.next();
+      if (done) return { found, done };
+      found.push(value);
+    }
+  } catch (error) {
+    return { found, done: true, error };
+  }
+  return { found, done: false };
 }
 
 hashCheaply();

@@ -12,7 +12,7 @@ import { type Content, pad, paddedLength, unpad } from "../src/format/padding.js
 import { trace } from "../src/format/parents.js";
 import { passkeyId, passkeySlot } from "../src/format/passkey.js";
 import { passkeySecret, passkeyWrap, PRF_INPUT } from "../src/format/passkeySecret.js";
-import { primitives } from "../src/format/primitives.js";
+import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { filler, keyPair, openSealed, sealTo } from "../src/format/publicBox.js";
 import { openAuth, printRecoveryKey, readRecoveryKey, recoveryAuth, recoveryWrap, sealAuth } from "../src/format/recovery.js";
 import { blobLineage, link, openBlob, openDocument, parentAfter, readProof, sealBlob, sealContent } from "../src/format/seal.js";
@@ -41,6 +41,18 @@ const keysOf = (raw: Secret): { auth: Secret; wrap: Secret } => ({ auth: raw, wr
 const shown = ({ kind, data }: Content): object => ({ kind, content: hex(data) });
 const content = (given: Given): Content => ({ kind: given.kind, data: unhex(given.content) });
 const generations = (given: [number, string][]) => given.map(([generation, raw]) => [generation, secret(raw)] as const);
+
+// Many vectors derive the same keys, at the cost of production: what Argon2id gave once is not asked for again.
+const derived = new Map<string, Promise<Bytes>>();
+usePrimitives({
+  ...webCrypto,
+  argon2id(password, salt, memory, passes) {
+    const asked = [hex(password), hex(salt), memory, passes].join(" ");
+    const found = derived.get(asked) ?? webCrypto.argon2id(password, salt, memory, passes);
+    derived.set(asked, found);
+    return found;
+  },
+});
 
 /** Randomness that a vector gives: what each draw gives, in order. */
 function tape(draws: readonly string[]): Random {

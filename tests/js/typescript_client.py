@@ -132,7 +132,7 @@ class Node:
             return {"b": base64.b64encode(value).decode()}
         if isinstance(value, Path):
             return {"blob": base64.b64encode(value.read_bytes()).decode()}
-        if isinstance(value, list | tuple):
+        if isinstance(value, list | tuple | range):
             return [self._given(one) for one in value]
         if isinstance(value, dict):
             if not all(isinstance(key, str) for key in value):
@@ -313,9 +313,15 @@ class Thing:
             yield from self._node.ask("walk", self._number)
             return
         steps = self if self._kind == _GENERATOR else self._node.ask("begin", self._number)
+        step: dict[str, Any] = {"done": False}
+        most = 1  # one at first: a test may look what was taken for it
         try:
-            while not (step := steps.next())["done"]:
-                yield step["value"]
+            while not step["done"]:
+                step = self._node.ask("some", steps._number, args=(most,))
+                yield from step["found"]
+                most = 100 if self._kind == "Writes" else 1
+            if "error" in step:
+                raise step["error"]
         finally:
             getattr(steps, "return")()
 
