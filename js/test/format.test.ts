@@ -7,15 +7,21 @@ import { argon2id } from "../src/argon2/argon2id.js";
 import { Invalid, Locked, Tampered, Unsupported } from "../src/errors.js";
 import * as account from "../src/format/account.js";
 import { toContent, toValue } from "../src/format/content.js";
-import { type Bytes, checkedCursor, checkedVersion, fromText, NONE, text, toBase64, toUrl } from "../src/format/encoding.js";
+import { newPassword } from "../src/format/derive.js";
+import { normalEmail } from "../src/format/descriptor.js";
+import {
+  type Bytes, checkedCursor, checkedName, checkedVersion, fromText, items, join, list, NONE, short, splitItems, text,
+  toBase64, toUrl,
+} from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import { newest, vaultKeys } from "../src/format/keys.js";
 import { collectionKeys, sealName } from "../src/format/names.js";
 import { JSON_TEXT } from "../src/format/padding.js";
+import { passkeyOfSlot, passkeySlot } from "../src/format/passkey.js";
 import { passkeySecret } from "../src/format/passkeySecret.js";
 import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { printRecoveryKey } from "../src/format/recovery.js";
-import { sealBlob, sealDocument } from "../src/format/seal.js";
+import { requireGeneration, sealBlob, sealDocument } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { Sha256 } from "../src/format/sha256.js";
 import { sealWithSlots, withoutRecovery } from "../src/format/waysIn.js";
@@ -171,4 +177,40 @@ test("SHA-256 in pieces of any length is that of the whole", () => {
     assert.equal(hash.hex, whole.copy().digest("hex"));
   }
   assert.equal(new Sha256().hex, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+});
+
+test("what is no associated data of a passkey's slot names no passkey", () => {
+  const [own, credential] = [new Uint8Array(16).fill(1), Uint8Array.of(1, 2, 3)];
+  const good = passkeySlot(own, { rpId: "example.com", credential });
+  assert.deepEqual(passkeyOfSlot(good, own), { rpId: "example.com", credential });
+  const label = "slot-passkey";
+  const parts = splitItems(good) ?? [];
+  const bad: Bytes[] = [
+    NONE, good.slice(0, -1), join(good, NONE, list(NONE)), list(...parts, Uint8Array.of(1)), list(...parts.slice(0, 3)),
+    list(...parts.slice(0, 2)), list(...parts.slice(0, 1)), items(`${label}s`, own, "example.com", credential),
+    items(label, own, "example.com", NONE), items(label, own, "", credential),
+    items(label, own, "example.com", new Uint8Array(1024)), items(label, own, Uint8Array.of(255), credential),
+  ];
+  for (const one of bad) assert.equal(passkeyOfSlot(one, own), null);
+  assert.equal(passkeyOfSlot(good, new Uint8Array(16)), null);
+});
+
+test("a lone surrogate is in no email, password, name or item", async () => {
+  const lone = "a\ud800@b";
+  assert.throws(() => normalEmail(lone), Invalid);
+  assert.throws(() => newPassword(`${lone} battery staple`), Invalid);
+  assert.throws(() => checkedName(lone, "name"), Invalid);
+  assert.throws(() => items("seal", lone), Invalid);
+});
+
+test("a proof under an older key is refused where it follows on one under a newer key", async () => {
+  const keys = async (...generations: number[]) =>
+    collectionKeys(await vaultKeys(new Uint8Array(16), "v", generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))])), "c", true);
+  const [old, both] = [await keys(1), await keys(1, 2)];
+  const seen = await sealDocument(both, "u", 1, "seen");
+  const parent = await short(seen.hmac);
+  await requireGeneration(seen.hmac, (await sealDocument(both, "u", 2, "newer", { parent })).hmac);
+  await requireGeneration(seen.hmac, (await sealDocument(old, "u", 2, "follows on another")).hmac);
+  const forged = await sealDocument(old, "u", 2, "forged", { parent });
+  await assert.rejects(requireGeneration(seen.hmac, forged.hmac), Tampered);
 });

@@ -58,6 +58,7 @@ def derivation() -> Book:
     assert book.good("however the email is spelled", "password-keys", shouted) == same
     more = given | {"descriptor": Descriptor.new(random, least=Floor(131_072, 4)).spelled()}
     book.good("with more work", "password-keys", more)
+    book.bad("an empty password", "password-keys", {**given, "password": ""}, "validation_error")
     book.write("a new descriptor, without a recovery key", "new-descriptor", {})
     as_text = json.dumps(spelled)
     book.good("a descriptor as text", "read-descriptor", {"descriptor": as_text})

@@ -402,6 +402,10 @@ def _insider(book: Book, scene: Scene) -> None:
     }
     for name, head in heads.items():
         refuse(name, _ring(ring, good, **head))
+    first = keyring.reopen(scene.texts[0], scene.key)
+    text = _ring(first, keyring_body.to_json(first), previous=bytes([1] * 32))
+    given = {"accountKey": first.key.hex(), "keyring": text}
+    book.bad("a key holder wrote a first version that follows on another", "reopen-keyring", given)
     for name, change in _changes(ring).items():
         body = copy.deepcopy(good)
         change(body)
