@@ -207,6 +207,7 @@ format: .venv/.dev
 generate: .venv/.dev
 	$(BIN)/python -m tools.generate_blocking
 	$(BIN)/python -m tools.generate_client_reference
+	$(BIN)/python -m tools.generate_javascript_reference
 
 # --universal: one lock for every platform. The lock holds versions and hashes and names no host.
 lock:

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from strongroom import client, errors
-from tools import generate_blocking, generate_client_reference
+from tools import generate_blocking, generate_client_reference, generate_javascript_reference
 
 
 @pytest.mark.parametrize("source", generate_blocking.FILES, ids=lambda path: path.name)
@@ -134,3 +134,70 @@ def test_a_planted_class_that_is_not_exported_is_seen(tmp_path: Path, monkeypatc
     (tmp_path / "other").mkdir()
     _page(tmp_path / "other", monkeypatch, planted)
     assert generate_client_reference.unexported(sys.modules["planted"]) == set()
+
+
+def test_the_javascript_reference_is_up_to_date() -> None:
+    """A change of the JavaScript client's public names, types or documentation is seen in docs/javascript-api.md."""
+    if not generate_javascript_reference.is_possible():
+        pytest.skip("The packages of js/ are not installed; make js does it")
+    page = generate_javascript_reference.page()
+    assert generate_javascript_reference.PAGE.read_text("utf-8") == page, "run make generate"
+
+
+DECLARED = {
+    "index.d.ts": 'export { Thing, type Plain } from "./things.js";\nexport * from "./more.js";\n',
+    "more.d.ts": "/** Adds. */\nexport declare function add(one: number, other?: number): number;\n",
+    "things.d.ts": """import type { Core } from "./core.js";
+/**
+ * A thing.
+ *
+ * More.
+ */
+export declare class Thing<T = unknown> extends Base implements Iterable<T> {
+    #private;
+    readonly name: string;
+    constructor(name: string, options?: {
+        count?: number;
+    });
+    /** Takes; it is safe. */
+    take(number: number): Promise<string[]>;
+}
+/** Hidden. */
+export declare function hidden(): void;
+export type Plain = Of<typeof plain>;
+""",
+}
+
+
+def _declarations(folder: Path, before: str = "", after: str = "") -> str:
+    """The reference of planted declarations, changed."""
+    folder.mkdir()
+    for name, text in DECLARED.items():
+        (folder / name).write_text(text.replace(before, after) if before else text, "utf-8")
+    return generate_javascript_reference.reference(folder, {"Plain": "{ uid: string }"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("name: string, options", "name: number, options"),
+        ("count?: number", "count: number"),
+        ("extends Base", "extends Other"),
+        ("Promise<string[]>", "Promise<number[]>"),
+        ("take(", "fetch("),
+        ("Takes; it is safe.", "Gives."),
+        ("readonly name", "readonly title"),
+        ("other?: number", "other: number"),
+        ("{ Thing, type Plain }", "{ Thing }"),
+    ],
+)
+def test_a_planted_change_of_a_declaration_is_seen(before: str, after: str, tmp_path: Path) -> None:
+    """Names, types, options and documentation are on the page; what is private or not exported is not."""
+    page = _declarations(tmp_path / "before")
+    assert "`new Thing(name: string, options?: { count?: number })`\n\nA thing.\n\nA subclass of `Base`." in page
+    assert "- `take(number: number): Promise<string[]>`: Takes; it is safe." in page
+    assert "`type Plain = { uid: string }`" in page
+    assert "`add(one: number, other?: number): number`\n\nAdds." in page
+    assert not any(word in page for word in ("More.", "private", "hidden"))
+    assert any(before in text for text in DECLARED.values())
+    assert _declarations(tmp_path / "after", before, after) != page

@@ -39,6 +39,7 @@ export class WriteResult<T = unknown> {
   readonly error: Refusal | undefined;
   readonly #document: Document<T> | undefined;
 
+  /** Made by `createMany`, `replaceMany` and `deleteMany`. */
   constructor(index: number, uid: string, found: Document<T> | Refusal) {
     this.index = index;
     this.uid = uid;
