@@ -602,6 +602,14 @@ def test_every_dependency_has_a_reason() -> None:
     assert all(table.values())
 
 
+def test_every_dependency_of_the_javascript_client_has_a_reason() -> None:
+    """Record 0014 names each package that js/package.json asks for."""
+    package = json.loads(text_of("js/package.json"))
+    asked = {name for kind in ("dependencies", "devDependencies") for name in package.get(kind, {})}
+    assert asked
+    assert asked <= set(coded(text_of("docs/decisions/0014-the-javascript-client.md")))
+
+
 def test_every_command_is_in_the_makefile() -> None:
     """A `make` that a document tells the reader to run exists."""
     targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))

@@ -100,7 +100,7 @@ def run_test(name: str, *, seconds: float = 300, **variables: str) -> str:
 
 
 @contextmanager
-def served(folder: Path | None = None, *, api: int | None = None, policy: str = POLICY) -> Iterator[str]:
+def served(folder: Path | None = None, *, api: int | None = None, policy: str = POLICY, port: int = 0) -> Iterator[str]:
     """The bundles, or another folder, at an address of this machine under a policy; the address.
 
     `api` is the port of a server of strongroom that has the same origin, as behind a proxy.
@@ -144,7 +144,7 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
             pass
 
     (bundles() / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=os.fspath(place))) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=os.fspath(place))) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
