@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.client import Client
 from tests.client.both_clients import unique_email
 from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
@@ -93,7 +94,7 @@ def test_the_page_runs_word_for_word(server: Server) -> None:
     program = steps(text)
     assert len(program) >= 12
     assert in_node("page", program, server) == [shown for _, shown in program]
-    assert {language for language, _ in fences(text_of("docs/javascript.md"))} == {"sh", "ts", "text", "http"}
+    assert {language for language, _ in fences(text_of("docs/javascript.md"))} == {"sh", "ts", "tsx", "text", "http"}
 
 
 def test_the_browsers_part_of_the_page_runs(tmp_path: Path) -> None:
@@ -177,31 +178,40 @@ LEAVE = """
 """
 
 
-def test_the_notes_app(server: Server, tmp_path: Path) -> None:
-    """examples/notes-js, built as its page says: register, write, change, reload, log in again, read; no other origin.
-
-    A wrong password is told in the client's sentence.
-    """
-    example = ROOT / "examples" / "notes-js"
-    app = project() / "notes-js"
+def built(name: str, server: Server, *sources: str) -> Path:
+    """An example as its page says that it is built, for this server; the folder of what was built."""
+    example = ROOT / "examples" / name
+    app = project() / name
     shutil.copytree(example, app, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    check(project(), "notes-js/main.ts")
+    check(project(), *(f"{name}/{source}" for source in sources))
     [block] = [body for language, body in fences((example / "README.md").read_text("utf-8")) if language == "sh"]
     _, build, copy, _ = block.splitlines()
     esbuild(app, *build.removeprefix("npx esbuild ").split())
     *files, target = copy.removeprefix("cp ").split()
     for path in files:
-        shutil.copy((project() if path.startswith("node_modules/") else app) / path, app / target)
+        place = project() if path.startswith("node_modules/") else example if path.startswith("../") else app
+        shutil.copy(place / path, app / target)
     page = app / "dist" / "index.html"
     markup = page.read_text("utf-8")
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", markup)
     page.write_text(markup.replace(URL, f"http://127.0.0.1:{server.port}"), encoding="utf-8")
-    policy = (
-        "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; connect-src *; "
-        "require-trusted-types-for 'script'; trusted-types strongroom"
-    )
+    return app / "dist"
+
+
+POLICY = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self'; connect-src *; "
+    "require-trusted-types-for 'script'; trusted-types strongroom"
+)
+
+
+def test_the_notes_app(server: Server, tmp_path: Path) -> None:
+    """examples/notes-js, built as its page says: register, write, change, reload, log in again, read; no other origin.
+
+    A wrong password is told in the client's sentence.
+    """
+    site = built("notes-js", server, "main.ts")
     who = {"email": unique_email(), "password": "correct horse battery staple"}
-    with served(app / "dist", policy=policy) as origin, chromium(_made(tmp_path / "browser")) as tab:
+    with served(site, policy=POLICY) as origin, chromium(_made(tmp_path / "browser")) as tab:
 
         def do(script: str, **words: str) -> Any:
             return tab.run(FILL % (script % words if words else script))
@@ -222,3 +232,114 @@ def test_the_notes_app(server: Server, tmp_path: Path) -> None:
             "[...new Set(performance.getEntriesByType('resource').map((one) => new URL(one.name).origin))]"
         )
     assert set(origins) == {origin, f"http://127.0.0.1:{server.port}"}
+
+
+IN_REACT = """(async () => {
+  const until = async (found) => {
+    for (let turn = 0; turn < 1200; turn++) {
+      const value = found();
+      if (value) return value;
+      await new Promise((go) => setTimeout(go, 50));
+    }
+    throw new Error("waited too long: " + document.body.innerText);
+  };
+  const shows = (text) => until(() => document.body.innerText.includes(text));
+  const buttons = () => [...document.querySelectorAll("button")];
+  const button = (text) => until(() => buttons().find((one) => one.innerText.startsWith(text)));
+  const fill = (name, value) => {
+    const field = document.querySelector(`[name=${name}]`);
+    const kind = field instanceof HTMLTextAreaElement ? HTMLTextAreaElement : HTMLInputElement;
+    Object.getOwnPropertyDescriptor(kind.prototype, "value").set.call(field, value);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  const titles = () => [...document.querySelectorAll("li")].map((one) => one.innerText);
+  %s
+})()"""
+
+
+@pytest.mark.production_hashing
+def test_the_notes_app_in_react(server: Server, tmp_path: Path) -> None:
+    """examples/notes-react: it writes without a network, sends later, and lets a person decide a conflict.
+
+    After a reload it goes on without the password; a logout deletes everything from the device.
+    """
+    site = built("notes-react", server, "main.tsx")
+    who = {"email": unique_email(), "password": "correct horse battery staple"}
+    with (
+        served(site, policy=POLICY) as origin,
+        chromium(_made(tmp_path / "browser")) as tab,
+        Client(f"http://127.0.0.1:{server.port}") as elsewhere,
+    ):
+
+        def do(script: str) -> Any:
+            return tab.run(IN_REACT % script)
+
+        def network(*, offline: bool) -> None:
+            tab.send("Network.enable")
+            tab.send(
+                "Network.emulateNetworkConditions",
+                offline=offline, latency=0, downloadThroughput=-1, uploadThroughput=-1,
+            )  # fmt: skip
+
+        tab.open(f"{origin}/index.html")
+        do(f"""await shows("Log in, or register.");
+          fill("email", "{who["email"]}"); fill("password", "{who["password"]}"); (await button("Register")).click();
+          await shows("Everything is sent.");
+          fill("title", "Shopping"); fill("text", "tea"); (await button("Save")).click();
+          await until(() => titles().length === 1); await shows("Everything is sent.");""")
+        elsewhere.login(who["email"], who["password"])
+        notes = elsewhere.vault("personal").collection("notes")
+        assert [note.value for note in notes] == [{"title": "Shopping", "text": "tea"}]
+        tab.open(f"{origin}/index.html")
+        assert do("await until(() => titles().length === 1); return titles();") == ["Shopping"]
+        network(offline=True)
+        do("""(await button("Shopping")).click(); await button("Delete");
+          fill("title", "Changed here"); (await button("Save")).click(); await shows("1 to send.");""")
+        notes.replace(next(iter(notes)), {"title": "Changed elsewhere", "text": "tea"})
+        network(offline=False)
+        do("""(await button("Keep mine: Changed here")).click(); await shows("Everything is sent.");""")
+        assert [note.value["title"] for note in notes] == ["Changed here"]
+        left = do("""(await button("Log out")).click(); await shows("Logged out.");
+          const names = (await indexedDB.databases()).map(({ name }) => name);
+          return names.filter((name) => name !== "strongroom sessions");""")
+        assert left == []
+
+
+COMPONENT = """
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Client } from "@strongroom/client";
+import { openReplica } from "@strongroom/client/replica";
+import { Notes } from "./component.js";
+
+const client = new Client(location.origin);
+await client.register("%s", "correct horse battery staple");
+const replica = await openReplica(client, "notes");
+const vault = await replica.vault("personal", { create: true });
+const notes = vault.collection("notes", { parse: (value) => value as { title: string } });
+for (const title of ["Hello", "Hello again", "Other"]) await notes.create({ title });
+createRoot(document.body.appendChild(document.createElement("div"))).render(
+  <StrictMode><Notes replica={replica} notes={notes} /></StrictMode>,
+);
+"""
+
+
+def test_the_component_of_the_page(server: Server, tmp_path: Path) -> None:
+    """The block in React shows what its hooks say, under the strictest check of types."""
+    [component] = [body for language, body in fences(text_of("docs/javascript.md")) if language == "tsx"]
+    (project() / "component.tsx").write_text(component, encoding="utf-8")
+    (project() / "shown.tsx").write_text(COMPONENT % unique_email(), encoding="utf-8")
+    check(project(), "shown.tsx")
+    site = tmp_path / "site"
+    options = ("--bundle", "--format=esm", "--splitting", "--jsx=automatic", f"--outdir={site}")
+    esbuild(project(), "shown.tsx", "--target=es2022", *options)
+    shutil.copy(project() / "node_modules/@strongroom/client/dist/argon2-worker.js", site)
+    (site / "index.html").write_text("<!doctype html><title>page</title><body></body>", encoding="utf-8")
+    with served(site, api=server.port, policy=POLICY) as origin, chromium(_made(tmp_path / "browser")) as tab:
+        tab.open(f"{origin}/index.html")
+        tab.run(f'import("{origin}/shown.js").then(() => null)')
+        shown = tab.run(
+            IN_REACT % 'await shows("0 to send, 0 to decide."); return [titles(), document.body.innerText];'
+        )
+    assert shown[0] == ["Hello", "Hello again"]
+    assert "First: Hello." in shown[1]

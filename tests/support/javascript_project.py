@@ -28,13 +28,17 @@ def project() -> Path:
             program, *words = command.split()
             assert program == "npm"
             run("npm", *words, folder=folder, npm_config_offline="true", npm_config_audit="false")
+        modules = folder / "node_modules"
+        (modules / "@types").mkdir()
+        for name in ("react", "react-dom", "scheduler", "csstype", "@types/react", "@types/react-dom"):
+            (modules / name).symlink_to(PACKAGE / "node_modules" / name)
 
     return once("javascript-project", make)
 
 
 def check(folder: Path, *files: str, types: str = "") -> None:
     """Check the types of programs in the project, strictly. A page has no types but its own; a program has `node`."""
-    options = ("--types", types, "--typeRoots", str(PACKAGE / "node_modules" / "@types"))
+    options = ("--jsx", "react-jsx", "--types", types, "--typeRoots", str(PACKAGE / "node_modules" / "@types"))
     run("node", str(PACKAGE / "node_modules/typescript/bin/tsc"), *STRICT, *options, *files, folder=folder)
 
 
