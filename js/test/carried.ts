@@ -20,12 +20,12 @@ export function carried(carry: (...told: unknown[]) => Promise<unknown>): typeof
 
 let isHurried = false;
 
-/** From now on, waits of less than six seconds take a hundredth of that: those before another attempt. */
+/** From now on, waits of less than five minutes take a thousandth of that: those before another attempt. */
 export function hurry(): void {
   if (isHurried) return;
   isHurried = true;
   const wait = globalThis.setTimeout;
-  const quick = (task: () => void, time = 0): unknown => wait(task, time < 6000 ? time / 100 : time);
+  const quick = (task: () => void, time = 0): unknown => wait(task, time < 300_000 ? time / 1000 : time);
   globalThis.setTimeout = quick as typeof setTimeout;
 }
 

@@ -144,7 +144,7 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
 /** A client whose requests the other side carries; with a token, one of it. */
 function makeCarried(token: string, [url, carry]: unknown[]): Client | Promise<Client> {
   hurry();
-  const options = { fetch: carried(carry as (...told: unknown[]) => Promise<unknown>) };
+  const options = { fetch: carried(carry as (...told: unknown[]) => Promise<unknown>), timeout: 3600 }; // in no hurry
   return token ? Client.withToken(String(url), token, options) : new Client(String(url), options);
 }
 
