@@ -140,15 +140,16 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
       for await (const document of local.iterate(scope)) known.set(document.uid, document);
       return (isRead = true);
     }
-    const uids = new Set(changed.filter(([vault]) => vault === scope.vault).map(([, uid]) => uid));
-    if (uids.size) await local.followKeys();
-    const now = await scope.renewed(local.core);
+    const uids = [...new Set(changed.filter(([vault]) => vault === scope.vault).map(([, uid]) => uid))];
+    if (!uids.length) return false;
+    await local.followKeys();
+    const now = await local.findAll(scope, uids);
     let isOther = false;
     for (const uid of uids) {
-      const [before, document] = [known.get(uid), await local.find(local.store, now, uid)];
-      known.delete(uid);
-      if (document && !document.deleted && (await now.holds(document.wire))) known.set(uid, document);
-      const after = known.get(uid);
+      const [before, document] = [known.get(uid), now.get(uid)];
+      const after = document?.deleted ? undefined : document;
+      if (after) known.set(uid, after);
+      else known.delete(uid);
       isOther ||= before?.proof !== after?.proof || before?.updatedAt !== after?.updatedAt;
     }
     return isOther;

@@ -92,6 +92,18 @@ export class Local {
     return row && this.openRow(scope, row);
   }
 
+  /** Those of these documents that are in a place, deleted or not, by uid. */
+  async findAll<T>(given: Scope<T>, uids: readonly string[]): Promise<Map<string, Document<T>>> {
+    const scope = await given.renewed(this.core);
+    // The outbox first: what leaves it meanwhile is among the rows.
+    const queued = new Map((await this.store.entries(scope.vault)).map((entry) => [entry.uid, entryRow(entry)]));
+    const stored = new Map((await this.store.rows(scope.vault, uids)).map((row) => [row.uid, row]));
+    const own = await scope.own();
+    const rows = uids.flatMap((uid) => queued.get(uid) ?? stored.get(uid) ?? []);
+    const held = rows.filter((row) => !own || own.wires.includes(row.collection));
+    return new Map((await Promise.all(held.map((row) => this.openRow(scope, row)))).map((document) => [document.uid, document]));
+  }
+
   /** A row as a document. The storage is not believed either. */
   async openRow<T>(scope: Scope<T>, row: Row): Promise<Document<T>> {
     const keys = await scope.key(row.collection);
