@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import math
+import os
 import re
 import subprocess
 import threading
@@ -198,6 +199,11 @@ class Node:
         self._process.kill()
         self._process.wait()
         self._gone = True
+
+    def wait(self) -> None:
+        """Wait until a process that is ending has ended. Its exit code stays: some parents never ask for one."""
+        with contextlib.suppress(ChildProcessError):  # somebody has
+            os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
 
     @property
     def has_ended(self) -> bool:

@@ -139,7 +139,9 @@ class TypeScriptDevice(Device):
     def end_process(self) -> None:
         """Kill the process."""
         self.world.fates, self.world.left = [], None
-        if not self.node.has_ended:
+        if self.node.has_ended:
+            self.node.wait()
+        else:
             self._keep_tokens()
             self.node.kill()
 
